@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors that a user can act on; everything else is a defect of ours."""
+
+from __future__ import annotations
+
+__all__ = ['MotionError', 'ParameterError', 'Sim2RealError']
+
+
+class Sim2RealError(Exception):
+    """Root of all errors whose message is meant for the user.
+
+    The message is one line that names the file, key or topic, the value found and what is allowed.
+    The command line prints it without a traceback and exits with status 2.
+    """
+
+
+class ParameterError(Sim2RealError):
+    """A parameter is unknown, of the wrong type or out of range.
+
+    Parameters
+    ----------
+    where : str
+        File, option or object that the parameter was given in.
+    key : str
+        Dotted path of the parameter inside `where`; empty when the whole of `where` is at fault.
+    problem : str
+        The value found and what is allowed.
+    """
+
+    def __init__(self, where: str, key: str, problem: str) -> None:
+        self.where = where
+        self.key = key
+        self.problem = problem
+        super().__init__(': '.join(part for part in (where, key, problem) if part))
+
+
+class MotionError(Sim2RealError):
+    """A trajectory or scenario cannot be built from what was given."""

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random streams: one integer seed per study, one independent stream per (run, sensor, source)."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+__all__ = ['stream']
+
+
+def stream(seed: int, run: str, sensor: str, source: str) -> np.random.Generator:
+    """Return the random stream of one noise source of one sensor in one run.
+
+    The stream depends on the four arguments only: not on the number of workers, on which models
+    run beside, or on the order
+    of calls. Two models that share a source (the position noise of ch_gauss and ch_gauss_airsim)
+    thus share its draws.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the study, >= 0.
+    run : str
+        Label of the run, such as the name of a recording or `line_03`.
+    sensor : str
+        Name of the sensor in the run, such as `imu` or `gps`.
+    source : str
+        Name of the noise source inside the sensor, such as `gyro_white`.
+
+    Returns
+    -------
+    numpy.random.Generator
+        PCG64 generator seeded by a numpy `SeedSequence` whose spawn key is a hash of the three
+        labels.
+    """
+    labels = '\x00'.join((run, sensor, source)).encode()
+    digest = hashlib.sha256(labels).digest()
+    key = tuple(int.from_bytes(digest[i : i + 4], 'little') for i in range(0, 16, 4))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
