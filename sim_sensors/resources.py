@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the shipped configuration files are, however the package was installed."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from pathlib import Path
+
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['config_names', 'config_path']
+
+_SHARE = Path('share', 'sim2real_sensors', 'config')
+
+
+def config_path(*parts: str) -> Path:
+    """Path of a shipped configuration file or folder.
+
+    Parameters
+    ----------
+    *parts : str
+        Names below ``config/``; none for ``config/`` itself.
+
+    Returns
+    -------
+    Path
+        An existing file or folder.
+
+    Raises
+    ------
+    Sim2RealError
+        The package was installed without its data files, or ships no such file. The message names
+        the places that were looked at, or the names that exist there.
+
+    Examples
+    --------
+    >>> config_path('gps').name
+    'gps'
+    """
+    root = _config_root()
+    path = root.joinpath(*parts)
+    if not path.exists():
+        folder = path.parent
+        shipped = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        allowed = ', '.join(shipped) if shipped else 'nothing'
+        message = f'no configuration {"/".join(parts)!r} in {root}; {folder} holds {allowed}'
+        raise Sim2RealError(message)
+    return path
+
+
+def config_names(kind: str) -> list[str]:
+    """Names of the shipped configurations of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        Folder below ``config/``, such as ``'imu'``, ``'gps'`` or ``'judge'``.
+
+    Returns
+    -------
+    list of str
+        Sorted stems of ``config/<kind>/*.yaml``.
+
+    Raises
+    ------
+    Sim2RealError
+        There is no such folder.
+    """
+    return sorted(path.stem for path in config_path(kind).glob('*.yaml'))
+
+
+def _config_root() -> Path:
+    candidates = _candidates(Path(__file__))
+    for candidate in candidates:
+        if candidate.is_dir():
+            return candidate
+    looked = ', '.join(str(candidate) for candidate in candidates)
+    message = f'configuration files of sim2real_sensors not found; looked in {looked}'
+    raise Sim2RealError(message)
+
+
+def _candidates(module: Path) -> list[Path]:
+    """Places where ``config/`` may be, nearest to the imported code first.
+
+    The nearest comes first so that code and configuration are of one version when a checkout, a
+    virtual environment and a ROS overlay are all in reach.
+    """
+    found: list[Path] = []
+    # Editable and --symlink-install builds import through a link into the checkout.
+    packages = dict.fromkeys([module.absolute().parent, module.resolve().parent])
+    # A checkout is recognised by package.xml: a bare site-packages/config would be a stranger's.
+    found += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
+    # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/..., or
+    # PREFIX/local/lib/python3.x/dist-packages; pip --target puts them in PREFIX itself.
+    found += [prefix / _SHARE for p in packages for prefix in p.parents[:5]]
+    # Code run from an archive path or a zipped venv layout: the interpreter's own data path.
+    found.append(Path(sysconfig.get_path('data')) / _SHARE)
+    # A ROS overlay. ament_index_python reads this same variable; core code does not need it.
+    overlays = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    found += [Path(prefix) / _SHARE for prefix in overlays if prefix]
+    return list(dict.fromkeys(found))
