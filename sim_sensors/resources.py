@@ -91,10 +91,10 @@ def _candidates(module: Path) -> list[Path]:
     packages = dict.fromkeys([module.absolute().parent, module.resolve().parent])
     # A checkout is recognised by package.xml: a bare site-packages/config would be a stranger's.
     found += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
-    # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/..., or
+    # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/... or
     # PREFIX/local/lib/python3.x/dist-packages; pip --target puts them in PREFIX itself.
     found += [prefix / _SHARE for p in packages for prefix in p.parents[:5]]
-    # Code run from an archive path or a zipped venv layout: the interpreter's own data path.
+    # Layouts with the code elsewhere (Windows, patched distributions): the data path of Python.
     found.append(Path(sysconfig.get_path('data')) / _SHARE)
     # A ROS overlay. ament_index_python reads this same variable; core code does not need it.
     overlays = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make demo` and `make test` need Python >= 3.10 with venv, and PyPI; they set up the rest in .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+DEMO_OUT ?= sim2real_demo
+DEMO_ARGS ?=
+
+# Real recordings and reference traces are not part of the repository; tests that need them skip.
+export SIM2REAL_REAL ?= $(abspath ../shared/real)
+export SIM2REAL_REFERENCE ?= $(abspath ../shared/reference)
+
+# A sourced ROS shell or another environment must not lend packages or pytest plugins to the tests:
+# a fresh machine would then fail where this one passes.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+unexport AMENT_PREFIX_PATH COLCON_PREFIX_PATH CMAKE_PREFIX_PATH
+# Plots are drawn into files, and as many threads as workers must not fight over the cores.
+export MPLBACKEND := Agg
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+BIN := $(VENV)/bin
+SETUP_FILES := setup.py setup.cfg pyproject.toml
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format unit colcon bench clean
+
+help: ## show this list
+	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 16
+
+demo: $(VENV)/.installed ## set up and run the small built-in study, plots included
+	$(BIN)/sim2real demo --out $(DEMO_OUT) $(DEMO_ARGS)
+
+test: lint unit colcon ## set up and run linters, type check, tests, colcon build and colcon test
+
+lint: $(VENV)/.installed-test ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-test ## let ruff format the sources and fix what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+unit: $(VENV)/.installed-test ## the test suite; narrow it with ARGS='test/test_x.py -k name'
+	$(BIN)/python -m pytest --durations=10 $(ARGS)
+
+colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch workspace
+	PATH="$(abspath $(BIN)):$$PATH" bash .ci/colcon
+
+bench: $(VENV)/.installed-test ## measure speed; a few minutes
+	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+clean: ## remove the environment, caches and build results, not your outputs
+	rm -rf $(VENV) build install log dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find sim_sensors sim2real_eval test launch benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are written last, so an interrupted set-up is done again.
+$(VENV)/.installed: $(SETUP_FILES) | $(VENV)/.created
+	@echo 'Installing sim2real_sensors into $(VENV) (once, from PyPI) ...'
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(SETUP_FILES) | $(VENV)/.created
+	@echo 'Installing sim2real_sensors and its test tools into $(VENV) (once, from PyPI) ...'
+	@$(PIP) install --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+# Debian and Ubuntu ship python3 without what makes a usable environment; say so in one line.
+$(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo 'make: no $(PYTHON) found; install Python 3.10 or later, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "make: $$($(PYTHON) --version) is too old, 3.10 is needed; say make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'make: $(PYTHON) has no venv; run apt-get install python3-venv, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $(VENV)/COLCON_IGNORE $@

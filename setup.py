@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata of the package, for pip and for ament_python alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = 'sim2real_sensors'
+# Resolved: colcon --symlink-install runs a link to this file in its build space.
+HERE = Path(__file__).resolve().parent
+
+
+def share(*folders: str) -> list[tuple[str, list[str]]]:
+    """Pair every folder below `folders` that holds files with its place in share/."""
+    pairs = []
+    for top in folders:
+        tree = [HERE / top, *(path for path in sorted((HERE / top).rglob('*')) if path.is_dir())]
+        for folder in tree:
+            files = sorted(path for path in folder.iterdir() if path.is_file())
+            # Relative and with forward slashes: setuptools refuses anything else.
+            names = [path.relative_to(HERE).as_posix() for path in files if path.suffix != '.pyc']
+            if names:
+                place = f'share/{NAME}/{folder.relative_to(HERE).as_posix()}'
+                pairs.append((place, names))
+    return pairs
+
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    description='Simulated GPS and IMU sensors, and a judge of how far they are from real ones',
+    author='The sim2real_sensors contributors',
+    license='Apache-2.0',
+    keywords=['ROS', 'robotics', 'simulation', 'IMU', 'GPS', 'sim2real'],
+    packages=find_packages(include=['sim_sensors*', 'sim2real_eval*']),
+    package_data={'sim_sensors': ['py.typed'], 'sim2real_eval': ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
+        (f'share/{NAME}', ['package.xml']),
+        *share('launch', 'config', 'gazebo_ws_plugins'),
+    ],
+    zip_safe=False,
+    python_requires='>=3.10',
+    # Lower bounds are the versions of Ubuntu 24.04 (ROS 2 Jazzy), where it has the package.
+    install_requires=[
+        'PyYAML>=6.0.1',
+        'matplotlib>=3.6.3',
+        'numba>=0.58.1',
+        'numpy>=1.26.4',
+        'pyproj>=3.6.1',
+        'rich>=13.7.1',
+        'rosbags>=0.11',
+        'scipy>=1.11.4',
+    ],
+    extras_require={
+        # Linters and type checkers get upper bounds too: a new release may find new faults in old
+        # code, and a fresh clone of an old commit has to pass its own checks.
+        'test': [
+            'allantools>=2024.6',
+            'catkin-pkg>=1.0',
+            'colcon-common-extensions>=0.3',
+            'filterpy>=1.4.5',
+            'hypothesis>=6.100',
+            'mypy>=2.4,<2.5',
+            'pytest>=8.0',
+            'ruff>=0.17.5,<0.18',
+            'scipy-stubs>=1.15',
+            'types-PyYAML>=6.0.12',
+        ],
+    },
+    entry_points={'console_scripts': ['sim2real = sim2real_eval.cli:main']},
+)

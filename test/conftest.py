@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Paths that many tests share, and which copy of the package is under test."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# colcon test starts pytest in the source folder, which Python then searches first. With this variable
+# the tests get what is installed; numerical results must not depend on it.
+if os.environ.get('SIM2REAL_TEST_INSTALLED'):
+    sys.path[:] = [entry for entry in sys.path if Path(entry or '.').resolve() != ROOT]
+
+
+def _shared(variable: str, default: str) -> Path:
+    path = Path(os.environ.get(variable) or ROOT.parent / 'shared' / default)
+    if not path.is_dir():
+        pytest.skip(f'no folder {path}; set {variable}')
+    return path.resolve()
+
+
+@pytest.fixture(scope='session')
+def repository() -> Path:
+    """Root of the source tree that these tests belong to."""
+    return ROOT
+
+
+@pytest.fixture(scope='session')
+def real_dir() -> Path:
+    """Folder of real recordings; the test skips where it is absent."""
+    return _shared('SIM2REAL_REAL', 'real')
+
+
+@pytest.fixture(scope='session')
+def reference_dir() -> Path:
+    """Folder of reference traces of the real nodes; the test skips where it is absent."""
+    return _shared('SIM2REAL_REFERENCE', 'reference')
