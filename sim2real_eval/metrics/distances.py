@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VEPD: distance between the error signatures of two sets of runs, and the table over models."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from scipy.stats import rankdata, wasserstein_distance
+
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.tables import Field, write_csv
+
+__all__ = [
+    'POOLED',
+    'VEPD_COLUMNS',
+    'Vepd',
+    'VepdRow',
+    'coverage_notes',
+    'vepd',
+    'vepd_table',
+    'write_vepd',
+]
+
+POOLED = 'all'
+VEPD_COLUMNS = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank')
+
+
+@dataclasses.dataclass(frozen=True)
+class Vepd:
+    """Distance between two sets of runs.
+
+    Attributes
+    ----------
+    n_real, n_sim : int
+        Runs in the two sets.
+    w_rmse : float
+        First Wasserstein distance between the RMSE values, m/s.
+    w_entropy : float
+        First Wasserstein distance between the entropy differences, dimensionless.
+    vepd : float
+        Mean of the two numbers (the paper adds a speed to a pure number).
+    """
+
+    n_real: int
+    n_sim: int
+    w_rmse: float
+    w_entropy: float
+    vepd: float
+
+
+@dataclasses.dataclass(frozen=True)
+class VepdRow(Vepd):
+    """One row of vepd.csv: a `Vepd` with its labels.
+
+    Attributes
+    ----------
+    model, scenario : str
+        Labels; scenario `all` is all scenarios pooled.
+    rank : float
+        1 is the smallest VEPD among the models of the scenario; equal values share the average of
+        their ranks, hence a float.
+    """
+
+    model: str
+    scenario: str
+    rank: float
+
+    def fields(self) -> tuple[Field, ...]:
+        """Return the fields in the order of `VEPD_COLUMNS`; a whole rank as an integer."""
+        rank = int(self.rank) if self.rank.is_integer() else self.rank
+        return (
+            self.model,
+            self.scenario,
+            self.n_real,
+            self.n_sim,
+            self.w_rmse,
+            self.w_entropy,
+            self.vepd,
+            rank,
+        )
+
+
+def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vepd:
+    """Return the VEPD of a set of simulated runs against a set of real ones.
+
+    VEPD = (W1 + W2) / 2, W1 between the two sets of RMSE and W2 between the two sets of entropy
+    differences. Source: models.md section 19, [seed 000 II].
+
+    Raises
+    ------
+    MetricError
+        When a set is empty.
+
+    Examples
+    --------
+    >>> score = RunScore(0.1, 0.2, 0.3, 0.1, 300, 20.0)
+    >>> vepd([score], [score]).vepd
+    0.0
+    """
+    for name, scores in (('real', real_scores), ('simulated', sim_scores)):
+        if not scores:
+            raise MetricError(f'no {name} run; VEPD needs at least one real and one simulated')
+    w_rmse = float(
+        wasserstein_distance([s.rmse for s in sim_scores], [s.rmse for s in real_scores])
+    )
+    w_entropy = float(
+        wasserstein_distance(
+            [s.entropy_difference for s in sim_scores],
+            [s.entropy_difference for s in real_scores],
+        )
+    )
+    return Vepd(
+        n_real=len(real_scores),
+        n_sim=len(sim_scores),
+        w_rmse=w_rmse,
+        w_entropy=w_entropy,
+        vepd=(w_rmse + w_entropy) / 2,
+    )
+
+
+def vepd_table(
+    real: Mapping[str, Sequence[RunScore]],
+    sim: Mapping[str, Mapping[str, Sequence[RunScore]]],
+) -> list[VepdRow]:
+    """Return the VEPD of every model per scenario, then pooled over all scenarios.
+
+    Parameters
+    ----------
+    real : mapping
+        Scenario to scores of the real runs.
+    sim : mapping
+        Model to scenario to scores of the simulated runs.
+
+    Returns
+    -------
+    list of VepdRow
+        Scenarios in the order of `real` and `all` last, inside them the models in the order of
+        `sim`. A row is made where both sides have runs; `all` pools every run of either side, see
+        `coverage_notes`.
+
+    Raises
+    ------
+    MetricError
+        When there is nothing to compare, or a scenario is called `all`.
+    """
+    scenarios = [*real, *(name for model in sim.values() for name in model)]
+    if POOLED in scenarios:
+        raise MetricError(f'scenario name {POOLED!r} is taken by the pooled row; rename it')
+    rows: list[VepdRow] = []
+    for scenario in real:
+        rows += _ranked(
+            scenario,
+            real[scenario],
+            {model: runs.get(scenario, ()) for model, runs in sim.items()},
+        )
+    rows += _ranked(
+        POOLED,
+        _pooled(real),
+        {model: _pooled(runs) for model, runs in sim.items()},
+    )
+    if not rows:
+        raise MetricError('no runs to compare; need at least one real and one simulated run')
+    return rows
+
+
+def _pooled(runs: Mapping[str, Sequence[RunScore]]) -> list[RunScore]:
+    return [score for scores in runs.values() for score in scores]
+
+
+def _ranked(
+    scenario: str, real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]
+) -> list[VepdRow]:
+    if not real:
+        return []
+    results = {model: vepd(real, scores) for model, scores in sim.items() if scores}
+    # Ranks come from the unrounded values; pandas' rank, which the paper uses, averages ties too.
+    ranks = rankdata([result.vepd for result in results.values()], method='average')
+    return [
+        VepdRow(**dataclasses.asdict(result), model=model, scenario=scenario, rank=float(rank))
+        for (model, result), rank in zip(results.items(), ranks, strict=True)
+    ]
+
+
+def coverage_notes(
+    real: Mapping[str, Sequence[RunScore]],
+    sim: Mapping[str, Mapping[str, Sequence[RunScore]]],
+) -> list[str]:
+    """Say where the sets do not cover the same scenarios in the same proportions.
+
+    The pooled row then compares different mixtures of scenarios, and its ranks compare models that
+    did different things.
+    """
+    n_real = {scenario: len(scores) for scenario, scores in real.items() if scores}
+    notes: list[str] = []
+    for model, runs in sim.items():
+        n_sim = {scenario: len(scores) for scenario, scores in runs.items() if scores}
+        scenarios = [*n_real, *(name for name in n_sim if name not in n_real)]
+        total_real, total_sim = sum(n_real.values()), sum(n_sim.values())
+        uneven = [
+            f'{name} {n_real.get(name, 0)} real, {n_sim.get(name, 0)} simulated'
+            for name in scenarios
+            if n_real.get(name, 0) * total_sim != n_sim.get(name, 0) * total_real
+        ]
+        if uneven:
+            notes.append(
+                f'{model}: {"; ".join(uneven)}: the pooled row compares different mixtures of '
+                'scenarios'
+            )
+    return notes
+
+
+def write_vepd(path: str | Path, rows: Iterable[VepdRow]) -> Path:
+    """Write vepd.csv, floats exact."""
+    return write_csv(path, VEPD_COLUMNS, [row.fields() for row in rows])

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Overlays of true and estimated speed, a row of panels per scenario and a column per model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.report.figures import (
+    REAL_COLOUR,
+    TRUTH_COLOUR,
+    model_colours,
+    new_figure,
+    save_png,
+    tidy,
+)
+from sim2real_eval.series import VelocitySeries
+
+__all__ = ['Overlay', 'overlay_figure', 'save_overlays']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Overlay:
+    """One real run and the simulated runs to hold against it.
+
+    Attributes
+    ----------
+    real : VelocitySeries
+        Truth and estimate from the real sensors.
+    sim : mapping
+        Model to truth and estimate from the simulated sensors.
+    """
+
+    real: VelocitySeries
+    sim: Mapping[str, VelocitySeries]
+
+
+def overlay_figure(
+    overlays: Mapping[str, Overlay], *, speed_label: str = 'horizontal speed'
+) -> Figure:
+    """Return small multiples of speed over time.
+
+    Black is the truth of the real run, grey the estimate from real sensors, colour the estimate
+    from simulated ones. A simulated run with a truth of its own (another drive, not the real truth
+    replayed) shows that truth dashed.
+
+    Parameters
+    ----------
+    overlays : mapping
+        Label of the row, such as a scenario or a run, to the runs in it.
+    speed_label : str
+        What the speed is, for the axis.
+
+    Raises
+    ------
+    MetricError
+        When there is nothing to plot.
+    """
+    models = list(dict.fromkeys(model for overlay in overlays.values() for model in overlay.sim))
+    if not models:
+        raise MetricError('no runs to plot; need at least one overlay with one model')
+    colours = model_colours(models)
+    rows, columns = len(overlays), len(models)
+    figure = new_figure(max(2.5 * columns + 0.4, 5.2), 1.9 * rows + 1.1)
+    panels = figure.subplots(rows, columns, sharex='row', sharey='row', squeeze=False)
+    own_truth = False
+    for line, (label, overlay) in enumerate(overlays.items()):
+        for column, model in enumerate(models):
+            panel: Axes = panels[line][column]
+            tidy(panel)
+            panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+            if line == 0:
+                panel.set_title(model, fontsize=9, color=colours[model])
+            if column == 0:
+                panel.set_ylabel(label, fontsize=9)
+            own_truth |= _draw(panel, overlay, model, colours[model])
+    figure.supxlabel('time since the start of the run [s]', fontsize=9)
+    figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
+    handles = [
+        Line2D([], [], color=TRUTH_COLOUR, linewidth=1.1, label='truth'),
+        Line2D([], [], color=REAL_COLOUR, linewidth=1.6, label='estimate, real sensors'),
+        Line2D([], [], color=colours[models[0]], linewidth=1.1),
+    ]
+    if own_truth:
+        handles.append(
+            Line2D([], [], color='black', linewidth=0.9, linestyle='--', label='truth, simulated')
+        )
+    handles[2].set_label('estimate, simulated sensors (colour of the model)')
+    figure.legend(
+        handles=handles,
+        title='True and estimated speed',
+        title_fontsize=10,
+        loc='outside upper center',
+        ncols=len(handles) if columns > 2 else 2,
+        fontsize=8,
+        frameon=False,
+    )
+    return figure
+
+
+def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
+    """Draw one panel; say whether the simulated run has a truth of its own."""
+    real, sim = overlay.real, overlay.sim.get(model)
+    # Truth lies on top but thin, so that an estimate that follows it stays visible around it.
+    panel.plot(real.se_time, real.se_vel, color=REAL_COLOUR, linewidth=1.8, zorder=2)
+    panel.plot(real.gt_time, real.gt_vel, color=TRUTH_COLOUR, linewidth=0.9, zorder=4)
+    if sim is None:
+        panel.text(0.5, 0.5, 'no run', transform=panel.transAxes, ha='center', fontsize=8)
+        return False
+    panel.plot(sim.se_time, sim.se_vel, color=colour, linewidth=1.1, zorder=3)
+    if np.array_equal(sim.gt_time, real.gt_time) and np.array_equal(sim.gt_vel, real.gt_vel):
+        return False
+    panel.plot(sim.gt_time, sim.gt_vel, color='black', linewidth=0.9, linestyle='--', zorder=5)
+    return True
+
+
+def save_overlays(
+    path: str | Path,
+    overlays: Mapping[str, Overlay],
+    *,
+    speed_label: str = 'horizontal speed',
+) -> Path:
+    """Write the overlays as PNG; see `overlay_figure`."""
+    return save_png(overlay_figure(overlays, speed_label=speed_label), path)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result tables as CSV files: the same numbers always give the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ['Field', 'csv_text', 'format_field', 'write_bytes', 'write_csv']
+
+Field = str | int | float | bool | None | np.integer | np.floating | np.bool_
+
+
+def format_field(value: Field) -> str:
+    """Return the text of one field.
+
+    Floats are written with `repr`, the shortest text that reads back to the same float, so a
+    recomputation from the file loses nothing. None (absent) is an empty field; a NaN is written as
+    `nan`, because a number that could not be computed is not the same as none.
+    """
+    if value is None:
+        return ''
+    if isinstance(value, (bool, np.bool_)):
+        return 'true' if value else 'false'
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    return value
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Field]]) -> str:
+    r"""Return the table as CSV text with `\n` line ends on every platform.
+
+    Raises
+    ------
+    ValueError
+        When a row has not as many fields as the header.
+
+    Examples
+    --------
+    >>> csv_text(['model', 'vepd'], [['ch_rw', 0.043]])
+    'model,vepd\nch_rw,0.043\n'
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator='\n')
+    writer.writerow(header)
+    for row in rows:
+        if len(row) != len(header):
+            raise ValueError(f'row has {len(row)} fields, must have {len(header)}: {row!r}')
+        writer.writerow([format_field(value) for value in row])
+    return buffer.getvalue()
+
+
+def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[Field]]) -> Path:
+    """Write a CSV file; a reader sees the old file or the whole new one, never a part.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write; its folder is made when missing.
+    header : sequence of str
+        Column names.
+    rows : iterable of sequences
+        Fields, see `format_field`.
+
+    Returns
+    -------
+    Path
+        The file written.
+    """
+    return write_bytes(path, csv_text(header, rows).encode())
+
+
+def write_bytes(path: str | Path, data: bytes) -> Path:
+    """Write `data` under a temporary name in the same folder, then move it to `path`."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Not tempfile: it makes private files, and a result is as readable as any other new file.
+    temporary = target.with_name(f'.{target.name}.{os.getpid()}.tmp')
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
