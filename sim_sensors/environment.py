@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The world that sensors stand in: standard gravity and geodesy."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+from pyproj import Transformer
+
+from sim_sensors.compilation import compiled
+from sim_sensors.errors import MotionError
+from sim_sensors.measurements import FloatArray
+from sim_sensors.parameters import Parameters, parameter
+
+__all__ = ['DEFAULT_ORIGIN', 'STANDARD_GRAVITY', 'LocalFrame']
+
+# m/s^2; CGPM 1901, the value that robot_localization removes and AirSim adds.
+STANDARD_GRAVITY = 9.80665
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalFrame(Parameters):
+    """East-north-up frame that touches the WGS84 ellipsoid's parallel surface at its origin.
+
+    z is measured from the tangent plane, not along the ellipsoid: a point with z = 0 at distance
+    d from the origin has an altitude of about `altitude_m + d^2 / (2 R)` with R = 6.37e6 m, which
+    is 0.8 mm at 100 m, 78 mm at 1 km and 7.8 m at 10 km.
+
+    Parameters
+    ----------
+    latitude_deg, longitude_deg : float
+        Origin, WGS84, degrees.
+    altitude_m : float
+        Height of the origin above the ellipsoid, m.
+
+    Examples
+    --------
+    >>> frame = LocalFrame(43.07, -89.4, 260.0)
+    >>> latitude, longitude, altitude = frame.to_geodetic(np.array([[0.0, 100.0, 0.0]]))
+    >>> round(float(latitude[0]), 6)
+    43.0709
+    """
+
+    latitude_deg: float = parameter(
+        0.0, 'deg', 'Latitude of the origin.', minimum=-90.0, maximum=90.0
+    )
+    longitude_deg: float = parameter(
+        0.0, 'deg', 'Longitude of the origin.', minimum=-180.0, maximum=180.0
+    )
+    altitude_m: float = parameter(0.0, 'm', 'Height of the origin above the WGS84 ellipsoid.')
+
+    def to_geodetic(self, enu: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return latitude (deg), longitude (deg) and ellipsoidal altitude (m), each `(n,)`.
+
+        Parameters
+        ----------
+        enu : (n, 3)
+            Position in this frame, m.
+
+        Raises
+        ------
+        MotionError
+            When a position is not finite or so far away that it has no geodetic coordinates.
+        """
+        points = np.asarray(enu, dtype=np.float64).reshape(-1, 3)
+        longitude, latitude, altitude = _transformer(self).transform(
+            points[:, 0], points[:, 1], points[:, 2], direction='INVERSE'
+        )
+        geodetic = np.stack([latitude, longitude, altitude], axis=1)
+        # PROJ goes through Earth-centred coordinates, whose last bit is 1 nm: each repetition
+        # takes out what its result misses, down to the last bit of a degree.
+        for _ in range(2):
+            geodetic += _small_step(geodetic, points - _to_enu(geodetic, self._origin()))
+        self._check_finite(points, geodetic)
+        return geodetic[:, 0].copy(), geodetic[:, 1].copy(), geodetic[:, 2].copy()
+
+    def to_enu(
+        self, latitude_deg: FloatArray, longitude_deg: FloatArray, altitude_m: FloatArray
+    ) -> FloatArray:
+        """Return positions in this frame, `(n, 3)` m; the inverse of `to_geodetic`."""
+        given = [
+            np.atleast_1d(np.asarray(array, dtype=np.float64))
+            for array in (latitude_deg, longitude_deg, altitude_m)
+        ]
+        geodetic = np.stack(given, axis=1)
+        enu: FloatArray = _to_enu(geodetic, self._origin())
+        self._check_finite(geodetic, enu)
+        return enu
+
+    def _origin(self) -> FloatArray:
+        return np.array([self.latitude_deg, self.longitude_deg, self.altitude_m])
+
+    def _check_finite(self, given: FloatArray, result: FloatArray) -> None:
+        bad = ~np.isfinite(result).all(axis=1)
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise MotionError(
+                f'position {first} = {given[first].tolist()} cannot be converted by WGS84; '
+                'must be finite and near the Earth'
+            )
+
+
+@functools.lru_cache(maxsize=32)
+def _transformer(frame: LocalFrame) -> Transformer:
+    """Build the PROJ pipeline longitude, latitude, altitude -> east, north, up; slow, so kept."""
+    return Transformer.from_pipeline(
+        '+proj=pipeline +step +proj=unitconvert +xy_in=deg +xy_out=rad '
+        '+step +proj=cart +ellps=WGS84 '
+        f'+step +proj=topocentric +ellps=WGS84 +lat_0={frame.latitude_deg!r} '
+        f'+lon_0={frame.longitude_deg!r} +h_0={frame.altitude_m!r}'
+    )
+
+
+# WGS84 (EPSG:7030): semi-major axis in m and first eccentricity squared.
+_A = 6378137.0
+_F = 1.0 / 298.257223563
+_E2 = _F * (2.0 - _F)
+
+
+@compiled
+def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
+    """Return east, north, up of latitude, longitude (deg), altitude (m), each `(n, 3)`.
+
+    The textbook formula subtracts two Earth-centred vectors of 6.4e6 m. Here each difference is
+    taken before it is scaled (cos a - cos b = -2 sin((a + b)/2) sin((a - b)/2) and so on), so the
+    error is relative to the distance from the origin and not to the Earth's radius.
+    """
+    out = np.empty_like(geodetic)
+    f0 = math.radians(origin[0])
+    sin0, cos0 = math.sin(f0), math.cos(f0)
+    w0 = math.sqrt(1.0 - _E2 * sin0 * sin0)
+    for k in range(geodetic.shape[0]):
+        f = math.radians(geodetic[k, 0])
+        half = 0.5 * math.radians(geodetic[k, 0] - origin[0])
+        dl = math.radians(geodetic[k, 1] - origin[1])
+        h = geodetic[k, 2]
+        dh = h - origin[2]
+        w = math.sqrt(1.0 - _E2 * math.sin(f) ** 2)
+        n = _A / w
+        dn = _A * _E2 * math.sin(f + f0) * math.sin(2.0 * half) / (w * w0 * (w + w0))
+        dcos = -2.0 * math.sin(f0 + half) * math.sin(half)
+        dsin = 2.0 * math.cos(f0 + half) * math.sin(half)
+        p = (n + h) * math.cos(f)
+        # Outward from the axis in the origin's meridian plane, and along the axis.
+        dx = (n + h) * dcos + (dn + dh) * cos0 - 2.0 * p * math.sin(0.5 * dl) ** 2
+        dz = (n * (1.0 - _E2) + h) * dsin + (dn * (1.0 - _E2) + dh) * sin0
+        out[k, 0] = p * math.sin(dl)
+        out[k, 1] = cos0 * dz - sin0 * dx
+        out[k, 2] = cos0 * dx + sin0 * dz
+    return out
+
+
+@compiled
+def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
+    """Change of latitude, longitude, altitude that moves a point by a tiny `enu`, `(n, 3)`."""
+    out = np.empty_like(geodetic)
+    for k in range(geodetic.shape[0]):
+        f = math.radians(geodetic[k, 0])
+        w = math.sqrt(1.0 - _E2 * math.sin(f) ** 2)
+        h = geodetic[k, 2]
+        out[k, 0] = math.degrees(enu[k, 1] / (_A * (1.0 - _E2) / w**3 + h))
+        # At a pole every longitude is the same point, so nothing is left to correct.
+        radius = max((_A / w + h) * math.cos(f), 1.0)
+        out[k, 1] = math.degrees(enu[k, 0] / radius)
+        out[k, 2] = enu[k, 2]
+    return out
+
+
+# Origin of the paper's vehicle demo, a parking lot in Madison, Wisconsin (models.md section 20).
+DEFAULT_ORIGIN = LocalFrame(43.070, -89.400, 260.0)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Satellite positioning: true motion in, fixes with errors and a stated covariance out.
+
+The error of the position and the covariance that is stated are independent parts of a model, so
+that every error can be given with every covariance; models of equal error and labels share every
+bit of their positions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.gps_covariance import (
+    COVARIANCE_TYPES,
+    POSITION_COVARIANCES,
+    PositionCovariance,
+    ZeroCovariance,
+)
+from sim_sensors.gps_noise import POSITION_NOISES, NoNoise, PositionNoise
+from sim_sensors.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.variants import by_kind, from_variant, to_variant
+
+if TYPE_CHECKING:
+    from sim_sensors.trajectory import Motion, Trajectory
+
+__all__ = ['GPS_MODELS', 'GpsMeasurement', 'GpsModel', 'GpsSensor', 'simulate']
+
+_STATUS_FIX = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GpsMeasurement:
+    """What a GPS reports, and the error in it.
+
+    Attributes
+    ----------
+    latitude, longitude : (n,)
+        Degrees, WGS84.
+    altitude : (n,)
+        m above the ellipsoid.
+    covariance : (n, 3, 3)
+        Stated covariance, m^2, east-north-up.
+    covariance_type : int
+        NavSatFix position_covariance_type.
+    position_error : (n, 3)
+        Error that the positions have, m, east-north-up of the local frame.
+    """
+
+    latitude: FloatArray
+    longitude: FloatArray
+    altitude: FloatArray
+    covariance: FloatArray
+    covariance_type: int
+    position_error: FloatArray
+
+    def messages(self, stamp_ns: IntArray, frame: str, latency: float = 0.0) -> FixArray:
+        """Return sensor_msgs/NavSatFix stamped `stamp_ns`, arriving `latency` seconds later; all
+        have status 0 (fix).
+        """
+        n = len(self.latitude)
+        return FixArray(
+            stamp_ns=stamp_ns,
+            arrival_ns=stamp_ns + round(latency * 1e9),
+            frame=frame,
+            latitude=self.latitude,
+            longitude=self.longitude,
+            altitude=self.altitude,
+            status=np.full(n, _STATUS_FIX, dtype=np.int64),
+            position_covariance=self.covariance,
+            position_covariance_type=np.full(n, self.covariance_type, dtype=np.int64),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class GpsModel(Parameters):
+    """A GPS: an error of the position and a covariance that is stated for it."""
+
+    kind: ClassVar[str] = 'gps'
+
+    rate: float = parameter(
+        10.0, 'Hz', 'Fixes per second.', minimum=0.0, minimum_excluded=True, read_only=True
+    )
+    frame_id: str = parameter('gps_link', '', 'Frame of the messages.', read_only=True)
+    lever_arm: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'm', 'Position of the antenna in the body (forward, left, up).'
+    )
+    latency: float = parameter(
+        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
+    )
+    noise: PositionNoise = dataclasses.field(default_factory=NoNoise)
+    covariance: PositionCovariance = dataclasses.field(default_factory=ZeroCovariance)
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, object], where: str, path: str = '') -> GpsModel:
+        """Build from a plain mapping whose `noise` and `covariance` each name their `model`."""
+        if not isinstance(mapping, Mapping):
+            return super().from_mapping(mapping, where, path)
+        rest = {k: v for k, v in mapping.items() if k not in ('noise', 'covariance')}
+        model = super().from_mapping(rest, where, path)
+        prefix = f'{path}.' if path else ''
+        if 'noise' in mapping:
+            noise = from_variant(POSITION_NOISES, mapping['noise'], where, f'{prefix}noise')
+            model = dataclasses.replace(model, noise=noise)
+        if 'covariance' in mapping:
+            covariance = from_variant(
+                POSITION_COVARIANCES, mapping['covariance'], where, f'{prefix}covariance'
+            )
+            model = dataclasses.replace(model, covariance=covariance)
+        return model
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping that `from_mapping` reads back to an equal set."""
+        return {
+            **super().to_mapping(),
+            'noise': to_variant(self.noise),
+            'covariance': to_variant(self.covariance),
+        }
+
+    def mounted(self, translation: ArrayLike) -> GpsModel:
+        """Return the model with its antenna at `translation` `(3,)` m in the body."""
+        offset = tuple(np.asarray(translation, dtype=np.float64).tolist())
+        return dataclasses.replace(self, lever_arm=offset)
+
+    def start(
+        self, seed: int, run: str, sensor: str = 'gps', *, frame: LocalFrame = DEFAULT_ORIGIN
+    ) -> GpsSensor:
+        """Switch a receiver on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.seeding.stream`.
+        frame : LocalFrame
+            Where on the Earth the positions of the motion are.
+        """
+        return GpsSensor(self, seed, run, sensor, frame)
+
+
+class GpsSensor:
+    """A GPS that is switched on: a model and its state. Made by `GpsModel.start`."""
+
+    def __init__(
+        self, model: GpsModel, seed: int, run: str, sensor: str, frame: LocalFrame
+    ) -> None:
+        self.model = model
+        self._frame = frame
+        self._noise = model.noise.start(seed, run, sensor)
+        self._covariance = model.covariance.start()
+        self._time: float | None = None
+
+    @property
+    def position_error(self) -> FloatArray:
+        """Error of the latest fix, `(3,)` m, east-north-up; zero before the first."""
+        return np.array(self._noise.value)
+
+    def measure(self, truth: Trajectory) -> GpsMeasurement:
+        """Fix the position at the times of `truth`, which must follow those measured before.
+
+        The first fix has the initial state: no walked error, the initial HDOP.
+
+        Parameters
+        ----------
+        truth : Trajectory
+            Motion of the body, `n` samples; cutting it into several calls changes no bit.
+
+        Raises
+        ------
+        MotionError
+            When a time does not follow the one before it.
+        """
+        times = truth.time
+        dt = intervals(times, self._time, 0.0)
+        if len(times):
+            self._time = float(times[-1])
+        antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
+        error = self._noise.advance(dt)
+        latitude, longitude, altitude = self._frame.to_geodetic(antenna + error)
+        covariance = np.zeros((len(times), 3, 3))
+        covariance[:, [0, 1, 2], [0, 1, 2]] = self._covariance.advance(dt)
+        return GpsMeasurement(
+            latitude=latitude,
+            longitude=longitude,
+            altitude=altitude,
+            covariance=covariance,
+            covariance_type=COVARIANCE_TYPES[self.model.covariance.type],
+            position_error=error,
+        )
+
+
+def simulate(
+    model: GpsModel,
+    motion: Motion,
+    *,
+    seed: int,
+    run: str,
+    sensor: str = 'gps',
+    start_ns: int | None = None,
+    origin_ns: int = 0,
+    frame: LocalFrame = DEFAULT_ORIGIN,
+) -> FixArray:
+    """Fix a whole motion on the receiver's own stamps, `start_ns + round(k 1e9 / rate)`.
+
+    Parameters
+    ----------
+    model : GpsModel
+        What measures.
+    motion : Motion
+        What is measured, from its start to its end.
+    seed, run, sensor
+        Labels of the random streams; see `sim_sensors.seeding.stream`.
+    start_ns : int or None
+        First stamp; None: the start of the motion.
+    origin_ns : int
+        Stamp of motion time 0.
+    frame : LocalFrame
+        Where on the Earth the positions of the motion are.
+
+    Raises
+    ------
+    MotionError
+        When `start_ns` is outside the motion.
+    """
+    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
+    measurement = model.start(seed, run, sensor, frame=frame).measure(motion.at(times))
+    return measurement.messages(stamp_ns, model.frame_id, model.latency)
+
+
+GPS_MODELS = by_kind(GpsModel)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The IMU error models: Chrono's normal drift, AirSim's, and none."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.imu import ImuModel, Triad
+from sim_sensors.measurements import FloatArray
+from sim_sensors.noise import RandomWalk, White, WhiteDensity
+from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.seeding import stream
+from sim_sensors.variants import by_kind
+
+__all__ = [
+    'IMU_MODELS',
+    'AirSimAccelerometer',
+    'AirSimGyroscope',
+    'AirSimImu',
+    'ChronoAccelerometer',
+    'ChronoGyroscope',
+    'ChronoImu',
+    'IdealImu',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class ChronoGyroscope(Parameters):
+    """Errors of a gyroscope in Chrono's normal-drift model; defaults of the paper's demo."""
+
+    mean: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'rad/s', 'Mean of the noise of each sample.'
+    )
+    std: tuple[float, float, float] = parameter(
+        (0.05, 0.05, 0.05), 'rad/s', 'Noise of each sample, at any rate.', minimum=0.0
+    )
+    drift: float = parameter(
+        1e-4, 'rad/s', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
+    )
+    drift_time: float = parameter(
+        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ChronoAccelerometer(Parameters):
+    """Errors of an accelerometer in Chrono's normal-drift model; defaults of the paper's demo."""
+
+    mean: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'm/s^2', 'Mean of the noise of each sample.'
+    )
+    std: tuple[float, float, float] = parameter(
+        (0.3, 0.3, 0.01), 'm/s^2', 'Noise of each sample, at any rate.', minimum=0.0
+    )
+    drift: float = parameter(
+        0.1, 'm/s^2', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
+    )
+    drift_time: float = parameter(
+        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ChronoImu(ImuModel):
+    """Chrono's normal-drift IMU: y = truth + N(mean, std) + b, b walking before it is used.
+
+    Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
+    Var b[k] = k drift^2 dt / drift_time. Source: Projectchrono ChNoiseNormalDrift, models.md
+    section 2. Its accelerometer in world axes is a defect and is not reproduced.
+    """
+
+    kind: ClassVar[str] = 'chrono_normal_drift'
+
+    gyroscope: ChronoGyroscope = dataclasses.field(default_factory=ChronoGyroscope)
+    accelerometer: ChronoAccelerometer = dataclasses.field(default_factory=ChronoAccelerometer)
+
+    def noise_intervals(self, dt: FloatArray) -> FloatArray:
+        """Return 1 / rate for every sample, as upstream, whatever the real intervals are."""
+        return np.full_like(dt, 1.0 / self.rate)
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+        gyroscope, accelerometer = (
+            Triad(
+                White(stream(seed, run, sensor, f'{name}_white'), part.std, part.mean),
+                RandomWalk(
+                    stream(seed, run, sensor, f'{name}_bias'),
+                    part.drift / math.sqrt(part.drift_time) if part.drift_time > 0.0 else 0.0,
+                ),
+                move_bias_first=True,
+            )
+            for name, part in (
+                ('gyroscope', self.gyroscope),
+                ('accelerometer', self.accelerometer),
+            )
+        )
+        return gyroscope, accelerometer
+
+
+@dataclasses.dataclass(frozen=True)
+class AirSimGyroscope(Parameters):
+    """Errors of a gyroscope in AirSim; defaults of an MPU-6000."""
+
+    angle_random_walk: float = parameter(
+        math.radians(0.30) / 60.0, 'rad/s/sqrt(Hz)', 'White noise density.', minimum=0.0
+    )
+    bias_stability: float = parameter(
+        math.radians(4.6) / 3600.0,
+        'rad/s',
+        'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
+        minimum=0.0,
+    )
+    bias_time: float = parameter(
+        500.0,
+        's',
+        'Scale of the drift, no correlation time.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    turn_on_bias: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'rad/s', 'Bias of the first sample.', read_only=True
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class AirSimAccelerometer(Parameters):
+    """Errors of an accelerometer in AirSim; defaults of an MPU-6000."""
+
+    velocity_random_walk: float = parameter(
+        0.24e-3 * 9.80665, 'm/s^2/sqrt(Hz)', 'White noise density.', minimum=0.0
+    )
+    bias_stability: float = parameter(
+        36e-6 * 9.80665,
+        'm/s^2',
+        'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
+        minimum=0.0,
+    )
+    bias_time: float = parameter(
+        800.0,
+        's',
+        'Scale of the drift, no correlation time.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    turn_on_bias: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'm/s^2', 'Bias of the first sample.', read_only=True
+    )
+
+
+# AirSim never lets an interval be shorter than this, s.
+_SHORTEST = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class AirSimImu(ImuModel):
+    """AirSim's IMU: y = truth + density w / sqrt(dt) + b, b walking after it is used.
+
+    b += bias_stability sqrt(dt / bias_time) w with dt the real interval, at least 1 ms; the first
+    sample, which has none, takes dt = 1 / rate. Source: AirSim ImuSimple and Woodman, UCAM-CL-TR-
+    696, section 3.2; models.md section 5.
+    """
+
+    kind: ClassVar[str] = 'airsim'
+
+    gyroscope: AirSimGyroscope = dataclasses.field(default_factory=AirSimGyroscope)
+    accelerometer: AirSimAccelerometer = dataclasses.field(default_factory=AirSimAccelerometer)
+
+    def noise_intervals(self, dt: FloatArray) -> FloatArray:
+        """Return the real intervals, none shorter than 1 ms."""
+        return np.maximum(dt, _SHORTEST)
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+        gyroscope, accelerometer = (
+            Triad(
+                WhiteDensity(stream(seed, run, sensor, f'{name}_white'), density),
+                RandomWalk(
+                    stream(seed, run, sensor, f'{name}_bias'),
+                    part.bias_stability / math.sqrt(part.bias_time),
+                    part.turn_on_bias,
+                ),
+                move_bias_first=False,
+            )
+            for name, part, density in (
+                ('gyroscope', self.gyroscope, self.gyroscope.angle_random_walk),
+                ('accelerometer', self.accelerometer, self.accelerometer.velocity_random_walk),
+            )
+        )
+        return gyroscope, accelerometer
+
+
+@dataclasses.dataclass(frozen=True)
+class IdealImu(ImuModel):
+    """An IMU without errors: y = truth. Its covariances are zero, which reads as unknown."""
+
+    kind: ClassVar[str] = 'ideal'
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+        """Return errors that are zero."""
+        gyroscope, accelerometer = (
+            Triad(
+                White(stream(seed, run, sensor, f'{name}_white'), 0.0),
+                RandomWalk(stream(seed, run, sensor, f'{name}_bias'), 0.0),
+                move_bias_first=True,
+            )
+            for name in ('gyroscope', 'accelerometer')
+        )
+        return gyroscope, accelerometer
+
+
+IMU_MODELS = by_kind(ChronoImu, AirSimImu, IdealImu)
