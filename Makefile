@@ -24,6 +24,8 @@ SETUP_FILES := setup.py setup.cfg pyproject.toml
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
+# One step at a time, whatever -j says: each is built to fill two cores by itself.
+.NOTPARALLEL:
 .PHONY: help demo test lint format unit colcon bench clean
 
 help: ## show this list

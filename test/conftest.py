@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# colcon test starts pytest in the source folder, which Python then searches first. With this variable
-# the tests get what is installed; numerical results must not depend on it.
+# colcon test starts pytest in the source folder, which Python then searches first. With this
+# variable the tests get what colcon installed instead.
 if os.environ.get('SIM2REAL_TEST_INSTALLED'):
     sys.path[:] = [entry for entry in sys.path if Path(entry or '.').resolve() != ROOT]
 
