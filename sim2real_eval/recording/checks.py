@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repair or refuse the messages of one topic.
+
+Every rule either drops messages, corrects them or merely remarks on them, and each says so in a
+`Note`. What is
+broken (not finite, stamps that run backwards, impossible values) may be dropped up to
+`MAXIMUM_BROKEN` of a topic; more
+than that is refused, for what remains would no longer be what the sensor measured. Fixes without a
+fix are not broken:
+an outage is real data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.recording import Note
+from sim_sensors.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    IntArray,
+    MessageArray,
+    OdometryArray,
+    PoseArray,
+)
+
+__all__ = ['GAP_FACTOR', 'MAXIMUM_BROKEN', 'check_messages']
+
+MAXIMUM_BROKEN = 0.2
+GAP_FACTOR = 5.0
+
+# robot_localization renormalises quaternions beyond this and complains; inside it they are used.
+_NORM_TOLERANCE = 0.01
+# A stamp that is further from its receive time than the rest of its topic is a glitch.
+_GLITCH_NS = 60_000_000_000
+_GLITCH_SHARE = 0.01
+
+BoolArray = NDArray[np.bool_]
+
+
+class _Topic:
+    """Messages of one topic on their way through the rules."""
+
+    def __init__(self, where: str, topic: str, array: MessageArray) -> None:
+        self.where, self.topic, self.array = where, topic, array
+        self.total = len(array)
+        self.broken = 0
+        self.first_broken = ''
+        self.notes: list[Note] = []
+
+    def note(self, problem: str, count: int, action: str) -> None:
+        self.notes.append(Note(self.topic, problem, int(count), action))
+
+    def change(self, **fields: Any) -> None:
+        self.array = dataclasses.replace(self.array, **fields)
+
+    def drop(self, mask: BoolArray, problem: str, *, broken: bool = True) -> None:
+        count = int(mask.sum())
+        if not count:
+            return
+        stamp = int(self.array.stamp_ns[int(np.argmax(mask))])
+        text = f'{problem}, first at stamp {stamp} ns'
+        self.note(text, count, 'dropped')
+        if broken:
+            self.broken += count
+            self.first_broken = self.first_broken or text
+        self.array = self.array.take(~mask)
+
+
+def check_messages(
+    where: str,
+    topic: str,
+    array: MessageArray,
+    *,
+    is_truth: bool = False,
+    has_covariance: bool = True,
+) -> tuple[MessageArray, list[Note]]:
+    """Repair the messages of one topic.
+
+    Parameters
+    ----------
+    where : str
+        File or folder, for messages.
+    topic : str
+        Topic name.
+    array : MessageArray
+        Messages in the order that they were received; `arrival_ns` is the receive time.
+    is_truth : bool
+        The truth must increase strictly in time and have an orientation; its covariances do not
+        matter.
+    has_covariance : bool
+        False for types whose messages carry none (TwistStamped).
+
+    Returns
+    -------
+    MessageArray, list of Note
+        Stamps never decrease. Repeated stamps stay, since robot_localization accepts them too,
+        except in the truth.
+
+    Raises
+    ------
+    RecordingError
+        When the topic is empty, nothing usable is left, or more than `MAXIMUM_BROKEN` is broken.
+    """
+    if not len(array):
+        raise RecordingError(f'{where}: {topic}: no messages; at least one is needed')
+    state = _Topic(where, topic, array)
+    _check_stamps(state)
+    if isinstance(array, FixArray):
+        _check_fix_status(state)
+    if isinstance(array, ImuArray):
+        _check_imu_orientation(state)
+    _check_finite(state)
+    if isinstance(array, FixArray):
+        _check_coordinates(state)
+    _check_quaternions(state, is_truth)
+    _check_order(state, is_truth)
+    if state.broken > MAXIMUM_BROKEN * state.total:
+        raise RecordingError(
+            f'{where}: {topic}: {state.broken} of {state.total} messages are broken '
+            f'({state.first_broken}); at most {MAXIMUM_BROKEN:.0%} may be dropped'
+        )
+    if not len(state.array):
+        reason = state.notes[-1].problem if state.notes else 'all were dropped'
+        raise RecordingError(f'{where}: {topic}: no usable message is left: {reason}')
+    if is_truth and len(state.array) < 2:
+        raise RecordingError(f'{where}: {topic}: one message only; a true motion needs 2 or more')
+    _remark_gaps(state)
+    if has_covariance and not is_truth:
+        _remark_covariances(state)
+    return state.array, state.notes
+
+
+def _check_stamps(state: _Topic) -> None:
+    stamp, received = state.array.stamp_ns, state.array.arrival_ns
+    zero = (stamp == 0) & (received > 0)
+    if zero.any():
+        state.note('header stamp is zero', zero.sum(), 'receive time used')
+        state.change(stamp_ns=np.where(zero, received, stamp))
+    state.drop(state.array.stamp_ns <= 0, 'stamp is not positive')
+    if not len(state.array):
+        return
+    lag = state.array.stamp_ns - state.array.arrival_ns
+    far = np.abs(lag - np.int64(np.median(lag))) > _GLITCH_NS
+    if far.any() and far.sum() <= max(1.0, _GLITCH_SHARE * len(far)) and len(far) > 2:
+        state.drop(far, f'stamp is over {_GLITCH_NS // 10**9} s off the receive time')
+    elif far.any():
+        spread = float(np.ptp(lag)) * 1e-9
+        state.note(
+            f'stamps and receive times drift apart by {spread:.1f} s', far.sum(), 'stamps are used'
+        )
+
+
+def _check_fix_status(state: _Topic) -> None:
+    array = state.array
+    assert isinstance(array, FixArray)
+    state.drop(array.status == -1, 'STATUS_NO_FIX', broken=False)
+    array = array.take(array.status != -1)
+    unknown = int((array.status < -1).sum())
+    if unknown:
+        state.note('status unknown (-2)', unknown, 'kept, as navsat_transform does')
+    altitude = array.altitude
+    if len(altitude) and np.isnan(altitude).all():
+        # NavSatFix: "set to NaN if no altitude is available".
+        state.note('altitude is absent (NaN)', len(altitude), 'set to 0 m; use two_d_mode')
+        state.change(altitude=np.zeros_like(altitude))
+
+
+def _check_imu_orientation(state: _Topic) -> None:
+    array = state.array
+    assert isinstance(array, ImuArray)
+    absent = array.orientation_covariance[:, 0, 0] == -1.0
+    zero = ~absent & (array.orientation == 0.0).all(axis=1)
+    if zero.any():
+        state.note('orientation is all zero', zero.sum(), 'marked absent (covariance -1)')
+        covariance = array.orientation_covariance.copy()
+        covariance[zero] = 0.0
+        covariance[zero, 0, 0] = -1.0
+        state.change(orientation_covariance=covariance)
+        absent = absent | zero
+    norms = np.sqrt((array.orientation**2).sum(axis=1))
+    unusable = absent & ~(np.abs(norms - 1.0) <= _NORM_TOLERANCE)
+    if unusable.any():
+        orientation = array.orientation.copy()
+        orientation[unusable] = (0.0, 0.0, 0.0, 1.0)
+        state.change(orientation=orientation)
+
+
+def _check_finite(state: _Topic) -> None:
+    for field in dataclasses.fields(state.array):
+        values = getattr(state.array, field.name)
+        if isinstance(values, np.ndarray) and values.dtype == np.float64:
+            bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
+            state.drop(bad, f'{field.name} is not finite')
+
+
+def _check_coordinates(state: _Topic) -> None:
+    for name, limit in (('latitude', 90.0), ('longitude', 180.0)):
+        values: FloatArray = getattr(state.array, name)
+        bad = np.abs(values) > limit
+        if bad.any():
+            value = float(values[int(np.argmax(bad))])
+            state.drop(bad, f'{name} {value:g} deg is outside -{limit:g} .. {limit:g}')
+
+
+def _check_quaternions(state: _Topic, is_truth: bool) -> None:
+    if not isinstance(state.array, (ImuArray, OdometryArray, PoseArray)):
+        return
+    norms = np.sqrt((state.array.orientation**2).sum(axis=1))
+    zero = norms < 1e-6
+    if is_truth:
+        state.drop(zero, 'orientation is all zero')
+    elif zero.any():
+        orientation = state.array.orientation.copy()
+        orientation[zero] = (0.0, 0.0, 0.0, 1.0)
+        state.note('orientation is all zero', zero.sum(), 'set to identity, as ekf_node does')
+        state.change(orientation=orientation)
+    if not len(state.array):
+        return
+    orientation = state.array.orientation
+    norms = np.sqrt((orientation**2).sum(axis=1))
+    off = np.abs(norms - 1.0) > _NORM_TOLERANCE
+    if off.any():
+        value = float(norms[int(np.argmax(off))])
+        state.note(f'quaternion of norm {value:g}', off.sum(), 'normalised')
+        scaled = np.where(off[:, None], orientation / norms[:, None], orientation)
+        state.change(orientation=scaled)
+
+
+def _check_order(state: _Topic, is_truth: bool) -> None:
+    stamp = state.array.stamp_ns
+    if len(stamp) < 2:
+        return
+    newest = np.concatenate([stamp[:1], np.maximum.accumulate(stamp)[:-1]])
+    state.drop(stamp < newest, 'stamp runs backwards')
+    repeated = np.concatenate([[False], np.diff(state.array.stamp_ns) == 0])
+    if not repeated.any():
+        return
+    if is_truth:
+        state.drop(repeated, 'stamp is repeated')
+    else:
+        state.note('stamp is repeated', repeated.sum(), 'kept, as ekf_node does')
+
+
+def _remark_gaps(state: _Topic) -> None:
+    stamp: IntArray = state.array.stamp_ns
+    steps = np.diff(stamp)
+    steps, starts = steps[steps > 0], stamp[:-1][steps > 0]
+    if len(steps) < 3:
+        return
+    period = float(np.median(steps))
+    gaps = steps > GAP_FACTOR * period
+    if gaps.any():
+        longest = int(np.argmax(steps))
+        after = float(starts[longest] - stamp[0]) * 1e-9
+        state.note(
+            f'gap of up to {steps[longest] * 1e-9:.3f} s, {after:.2f} s after the first message '
+            f'(median period {period * 1e-9:.3f} s)',
+            gaps.sum(),
+            'left as it is; nothing is filled in',
+        )
+
+
+def _remark_covariances(state: _Topic) -> None:
+    for field in dataclasses.fields(state.array):
+        if not field.name.endswith('_covariance'):
+            continue
+        covariance: FloatArray = getattr(state.array, field.name)
+        quantity = field.name.removesuffix('_covariance').replace('_', ' ')
+        absent = covariance[:, 0, 0] == -1.0
+        if isinstance(state.array, ImuArray) and absent.any():
+            state.note(f'{quantity} is absent (covariance -1)', absent.sum(), 'a judge skips it')
+        rest = covariance[~absent] if isinstance(state.array, ImuArray) else covariance
+        unknown = int((rest == 0.0).all(axis=(1, 2)).sum())
+        if unknown:
+            state.note(
+                f'{quantity} covariance is all zero (unknown)',
+                unknown,
+                'robot_localization reads it as 1e-9, that is, believes it completely',
+            )
+        negative = int((np.diagonal(rest, axis1=1, axis2=2) < 0.0).any(axis=1).sum())
+        if negative:
+            state.note(
+                f'{quantity} covariance has a negative variance',
+                negative,
+                'robot_localization takes its absolute value',
+            )

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small YAML files beside the data: recording.yaml and static_transforms.yaml."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, normalised_type
+from sim2real_eval.recording.recording import ROLE_CLASSES, StaticTransform
+
+__all__ = [
+    'Metadata',
+    'find_metadata',
+    'load_yaml',
+    'read_files',
+    'read_metadata',
+    'read_transforms',
+    'transform_mappings',
+]
+
+_KEYS = (
+    'name',
+    'scenario',
+    'topics',
+    'arrival',
+    'base_frame',
+    'frames',
+    'lever_arms',
+    'transforms',
+    'files',
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Metadata:
+    """Content of a recording.yaml; every key is optional.
+
+    Attributes
+    ----------
+    name, scenario : str or None
+        Labels of the run.
+    topics : mapping of str to (str or None)
+        Role (`imu`, `gps`, `truth`) to topic; None: the run has no such role.
+    arrival : str or None
+        `stamp` or `recorded`: what the time of arrival of a message is.
+    base_frame : str
+        Frame that lever arms are given in.
+    frames : mapping of str to str
+        Role to frame name, in place of the frame in the message headers.
+    lever_arms : mapping of str to tuple of 3 float
+        Role to position of the sensor in the base frame, m.
+    transforms : tuple of StaticTransform
+        Take the place of those in the data that have the same child frame.
+    files : mapping of str to (str, str)
+        CSV folders only: file to (topic, message type).
+    """
+
+    name: str | None = None
+    scenario: str | None = None
+    topics: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    arrival: str | None = None
+    base_frame: str = 'base_link'
+    frames: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    lever_arms: Mapping[str, tuple[float, float, float]] = dataclasses.field(default_factory=dict)
+    transforms: tuple[StaticTransform, ...] = ()
+    files: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+
+
+def load_yaml(path: Path) -> Any:
+    """Parse a YAML file; raises RecordingError when it cannot be read."""
+    try:
+        return yaml.safe_load(path.read_text(encoding='utf-8'))
+    except OSError as error:
+        raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise RecordingError(f'{path}: not YAML: {" ".join(str(error).split())}') from None
+
+
+def find_metadata(path: Path) -> Path | None:
+    """Return the recording.yaml of a folder or file, or None when it has none.
+
+    Looked for: `recording.yaml` in the folder, then `<name>.recording.yaml` beside the folder or
+    file, then (for a single file) `recording.yaml` beside it.
+    """
+    name = path.stem if path.is_file() else path.name
+    inside = [path / 'recording.yaml'] if path.is_dir() else []
+    outside = [path.parent / f'{name}.recording.yaml']
+    beside = [path.parent / 'recording.yaml'] if path.is_file() else []
+    return next((each for each in [*inside, *outside, *beside] if each.is_file()), None)
+
+
+def read_metadata(path: Path) -> Metadata:
+    """Read a recording.yaml.
+
+    Raises
+    ------
+    RecordingError
+        On an unknown key, a wrong type or a value that is not allowed.
+    """
+    content = load_yaml(path)
+    table = _mapping(path, '', {} if content is None else content)
+    for key in table:
+        if key not in _KEYS:
+            raise RecordingError(f'{path}: {key}: unknown key; must be one of {", ".join(_KEYS)}')
+    values: dict[str, Any] = {
+        key: _text(path, key, table[key])
+        for key in ('name', 'scenario', 'arrival', 'base_frame')
+        if key in table
+    }
+    if values.get('arrival', 'stamp') not in ('stamp', 'recorded'):
+        raise RecordingError(
+            f'{path}: arrival: {values["arrival"]!r} is not allowed; must be stamp or recorded'
+        )
+    values['topics'] = {
+        role: None if topic is None else _text(path, f'topics.{role}', topic)
+        for role, topic in _by_role(path, 'topics', table)
+    }
+    values['frames'] = {
+        role: _text(path, f'frames.{role}', frame)
+        for role, frame in _by_role(path, 'frames', table)
+    }
+    values['lever_arms'] = {
+        role: _numbers(path, f'lever_arms.{role}', arm, 3)
+        for role, arm in _by_role(path, 'lever_arms', table)
+    }
+    values['transforms'] = _transforms(path, 'transforms', table.get('transforms') or [])
+    values['files'] = read_files(path, 'files', table.get('files') or {})
+    return Metadata(**values)
+
+
+def read_files(path: Path, where: str, content: object) -> dict[str, tuple[str, str]]:
+    """Read a mapping of CSV file -> {topic, type}, as in recording.yaml and case.yaml."""
+    result = {}
+    for file, entry in _mapping(path, where, content).items():
+        key = f'{where}.{file}'
+        table = _mapping(path, key, entry)
+        topic = _text(path, f'{key}.topic', table.get('topic'))
+        ros_type = normalised_type(_text(path, f'{key}.type', table.get('type')))
+        if ros_type not in MESSAGE_TYPES:
+            raise RecordingError(
+                f'{path}: {key}.type: {ros_type} is not allowed; '
+                f'must be one of {", ".join(MESSAGE_TYPES)}'
+            )
+        result[str(file)] = (topic, ros_type)
+    return result
+
+
+def read_transforms(path: Path) -> tuple[StaticTransform, ...]:
+    """Read a static_transforms.yaml: a list of parent, child, translation, rotation_xyzw."""
+    return _transforms(path, '', load_yaml(path) or [])
+
+
+def transform_mappings(transforms: tuple[StaticTransform, ...]) -> list[dict[str, Any]]:
+    """Return plain mappings that `read_transforms` reads back."""
+    return [
+        {
+            'parent': transform.parent,
+            'child': transform.child,
+            'translation': [float(value) for value in transform.translation],
+            'rotation_xyzw': [float(value) for value in transform.rotation],
+        }
+        for transform in transforms
+    ]
+
+
+def _transforms(path: Path, where: str, content: object) -> tuple[StaticTransform, ...]:
+    if not isinstance(content, list):
+        raise RecordingError(f'{path}: {where or "content"}: must be a list of transforms')
+    result = []
+    for index, entry in enumerate(content):
+        key = f'{where}[{index}]'
+        table = _mapping(path, key, entry)
+        for name in table:
+            if name not in ('parent', 'child', 'translation', 'rotation_xyzw'):
+                raise RecordingError(
+                    f'{path}: {key}.{name}: unknown key; must be one of parent, child, '
+                    'translation, rotation_xyzw'
+                )
+        result.append(
+            StaticTransform(
+                _text(path, f'{key}.parent', table.get('parent')),
+                _text(path, f'{key}.child', table.get('child')),
+                _numbers(path, f'{key}.translation', table.get('translation', [0, 0, 0]), 3),
+                _numbers(
+                    path, f'{key}.rotation_xyzw', table.get('rotation_xyzw', [0, 0, 0, 1]), 4
+                ),
+            )
+        )
+    return tuple(result)
+
+
+def _mapping(path: Path, key: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise RecordingError(
+            f'{path}: {key or "content"}: {_short(value)} is not allowed; must be a mapping'
+        )
+    return value
+
+
+def _by_role(path: Path, key: str, table: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    entries = _mapping(path, key, table.get(key) or {})
+    for role in entries:
+        if role not in ROLE_CLASSES:
+            raise RecordingError(
+                f'{path}: {key}.{role}: unknown role; must be one of {", ".join(ROLE_CLASSES)}'
+            )
+    return list(entries.items())
+
+
+def _text(path: Path, key: str, value: object) -> str:
+    # A scenario called 8 or a run called 12 is a label all the same.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise RecordingError(f'{path}: {key}: {_short(value)} is not allowed; must be a text')
+    return value
+
+
+def _numbers(path: Path, key: str, value: object, count: int) -> Any:
+    entries = value if isinstance(value, list) else []
+    if len(entries) != count or not all(
+        isinstance(entry, (int, float)) and not isinstance(entry, bool) and math.isfinite(entry)
+        for entry in entries
+    ):
+        raise RecordingError(
+            f'{path}: {key}: {_short(value)} is not allowed; must be {count} finite numbers'
+        )
+    return tuple(float(entry) for entry in entries)
+
+
+def _short(value: object) -> str:
+    text = ' '.join(repr(value).split())
+    return text if len(text) <= 60 else f'{text[:57]}...'

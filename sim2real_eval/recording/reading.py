@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a recording: a rosbag2 folder, a single storage file or a folder of CSV files."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from sim2real_eval.recording.cdr import decode, decode_transforms
+from sim2real_eval.recording.checks import MAXIMUM_BROKEN, check_messages
+from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
+from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, TF_TYPE
+from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
+from sim2real_eval.recording.overlap import check_overlap
+from sim2real_eval.recording.recording import Note, Recording, StaticTransform
+from sim2real_eval.recording.roles import assign_roles, run_name, scenario_of
+from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, read_raw_bag
+from sim_sensors.measurements import MessageArray
+
+__all__ = ['read_recording']
+
+_LOG = logging.getLogger(__name__)
+_TF_STATIC = '/tf_static'
+
+
+@dataclasses.dataclass
+class _Content:
+    """What a reader found, before it is checked."""
+
+    messages: dict[str, MessageArray] = dataclasses.field(default_factory=dict)
+    ros_types: dict[str, str] = dataclasses.field(default_factory=dict)
+    roles: dict[str, str] = dataclasses.field(default_factory=dict)
+    transforms: list[StaticTransform] = dataclasses.field(default_factory=list)
+    notes: list[Note] = dataclasses.field(default_factory=list)
+    ignored: list[str] = dataclasses.field(default_factory=list)
+    scenario: str | None = None
+    keeps_arrival: bool = False
+
+
+def read_recording(
+    path: str | Path,
+    *,
+    topics: Mapping[str, str | None] | None = None,
+    scenario: str | None = None,
+    name: str | None = None,
+    metadata: str | Path | None = None,
+    arrival: Literal['auto', 'stamp', 'recorded'] = 'auto',
+    reader: str = 'auto',
+) -> Recording:
+    """Read one run, repairing what can be repaired and refusing the rest.
+
+    Parameters
+    ----------
+    path : path
+        rosbag2 folder (sqlite3 or mcap), .mcap or .db3 file, or folder of CSV files.
+    topics : mapping of str to (str or None), optional
+        Role (`imu`, `gps`, `truth`) to topic; None: do without that role. Overrides the YAML.
+    scenario, name : str, optional
+        Labels; override the YAML, the custom data of the bag and the folder name.
+    metadata : path, optional
+        recording.yaml to use in place of the one in or beside the recording.
+    arrival : str
+        What `arrival_ns` becomes: `stamp`, `recorded` (receive time, or column arrival_ns), or
+        `auto`: as recording.yaml says, else `stamp` for bags and `recorded` for CSV folders.
+    reader : str
+        See `read_raw_bag`.
+
+    Raises
+    ------
+    RecordingError
+        One line: what is wrong, where, and what is allowed.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise RecordingError(f'{path}: no such file or folder')
+    sidecar = Path(metadata) if metadata is not None else find_metadata(path)
+    given = read_metadata(sidecar) if sidecar is not None else Metadata()
+    where = str(path)
+    try:
+        content = _read_content(path, given, reader)
+    except OSError as error:
+        raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
+    if not content.messages:
+        found = ', '.join(content.ignored) or 'none'
+        raise RecordingError(
+            f'{path}: no topic of a known type; topics of other types: {found}; '
+            f'must have one of {", ".join(MESSAGE_TYPES)}'
+        )
+    chosen = {**given.topics, **(topics or {})}
+    roles, notes = assign_roles(where, content.ros_types, chosen, content.roles)
+    notes = content.notes + notes
+    _check_topics(where, content, roles, notes)
+    notes += check_overlap(where, content.messages, roles)
+    messages = _with_frames(content.messages, roles, given)
+    keep = {'stamp': False, 'recorded': True}.get(
+        given.arrival or '' if arrival == 'auto' else arrival, content.keeps_arrival
+    )
+    if not keep:
+        messages = {
+            topic: dataclasses.replace(array, arrival_ns=array.stamp_ns)
+            for topic, array in messages.items()
+        }
+    label = name or given.name or run_name(path)
+    for note in notes:
+        _LOG.info('%s: %s', label, note)
+    return Recording(
+        name=label,
+        scenario=scenario or given.scenario or content.scenario or scenario_of(label),
+        path=where,
+        messages=messages,
+        roles=roles,
+        transforms=_merged(content.transforms, _given_transforms(given, messages, roles), notes),
+        notes=tuple(notes),
+        ros_types=content.ros_types,
+        ignored=tuple(content.ignored),
+    )
+
+
+def _read_content(path: Path, given: Metadata, reader: str) -> _Content:
+    if path.is_dir():
+        if (path / 'metadata.yaml').is_file():
+            return _read_bag(path, reader)
+        if csv_files(path):
+            folder = read_csv_folder(path, given)
+            return _Content(
+                folder.messages,
+                folder.ros_types,
+                folder.roles,
+                list(folder.transforms),
+                folder.notes,
+                folder.ignored,
+                keeps_arrival=True,
+            )
+        if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
+            return _read_bag(path, reader)
+        inside = [each.parent.name for each in sorted(path.glob('*/metadata.yaml'))]
+        hint = f'; did you mean {path / inside[0]}?' if inside else ''
+        raise RecordingError(
+            f'{path}: not a recording: neither metadata.yaml nor CSV files inside{hint}'
+        )
+    if path.suffix not in STORAGE_SUFFIXES:
+        raise RecordingError(
+            f'{path}: not a recording: must be a folder or a {" or ".join(STORAGE_SUFFIXES)} file'
+        )
+    return _read_bag(path, reader)
+
+
+def _read_bag(path: Path, reader: str) -> _Content:
+    raw = read_raw_bag(path, (*MESSAGE_TYPES, TF_TYPE), reader=reader)
+    content = _Content(scenario=raw.custom.get('scenario'))
+    content.ignored = [f'{topic} ({name})' for topic, name in raw.ignored.items()]
+    for topic, entry in raw.topics.items():
+        where = f'{path}: {topic}'
+        if len(entry.data) < entry.announced:
+            content.notes.append(
+                Note(
+                    topic,
+                    f'{len(entry.data)} messages are there, {entry.announced} were announced',
+                    entry.announced - len(entry.data),
+                    'missing; the file may be cut short',
+                )
+            )
+        if entry.ros_type == TF_TYPE:
+            if topic == _TF_STATIC:
+                for data in entry.data:
+                    content.transforms += decode_transforms(data, where)
+            else:
+                content.ignored.append(f'{topic} ({TF_TYPE})')
+            continue
+        received = np.array(entry.received_ns, np.int64)
+        decoded = decode(MESSAGE_TYPES[entry.ros_type], entry.data, received, where)
+        content.messages[topic], content.ros_types[topic] = decoded.array, entry.ros_type
+        left_out = sum(count for _, count in decoded.other_frames)
+        if left_out > MAXIMUM_BROKEN * len(entry.data):
+            frames = ', '.join(frame for frame, _ in decoded.other_frames)
+            raise RecordingError(
+                f'{where}: frame_id is {decoded.array.frame!r} but also {frames}; '
+                'one topic must have one frame'
+            )
+        for frame, count in decoded.other_frames:
+            problem = f'frame_id is {frame!r}, not {decoded.array.frame!r}'
+            content.notes.append(Note(topic, problem, count, 'dropped'))
+    return content
+
+
+def _check_topics(
+    where: str, content: _Content, roles: Mapping[str, str], notes: list[Note]
+) -> None:
+    """Check every topic; one without a role that fails is left out, with a note."""
+    for topic in list(content.messages):
+        is_truth = topic == roles.get('truth')
+        try:
+            array, remarks = check_messages(
+                where,
+                topic,
+                content.messages[topic],
+                is_truth=is_truth,
+                has_covariance=content.ros_types[topic] != CMD_VEL_TYPE,
+            )
+        except RecordingError as error:
+            if topic in roles.values():
+                raise
+            problem = str(error).removeprefix(f'{where}: {topic}: ')
+            notes.append(Note(topic, problem, len(content.messages[topic]), 'topic is left out'))
+            del content.messages[topic], content.ros_types[topic]
+            continue
+        content.messages[topic] = array
+        notes += remarks
+
+
+def _with_frames(
+    messages: Mapping[str, MessageArray], roles: Mapping[str, str], given: Metadata
+) -> dict[str, MessageArray]:
+    result = dict(messages)
+    for role, frame in given.frames.items():
+        if role in roles:
+            result[roles[role]] = dataclasses.replace(result[roles[role]], frame=frame)
+    return result
+
+
+def _given_transforms(
+    given: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
+) -> list[StaticTransform]:
+    arms = [
+        StaticTransform(given.base_frame, messages[roles[role]].frame, arm)
+        for role, arm in given.lever_arms.items()
+        if role in roles
+    ]
+    return [*given.transforms, *arms]
+
+
+def _merged(
+    found: list[StaticTransform], given: list[StaticTransform], notes: list[Note]
+) -> tuple[StaticTransform, ...]:
+    """Keep one transform per child frame: the last one, those of the YAML before those of tf."""
+    result: dict[str, StaticTransform] = {}
+    for transform in [*found, *given]:
+        values = np.array([*transform.translation, *transform.rotation])
+        norm = float(np.linalg.norm(values[3:]))
+        frames = f'{transform.parent} -> {transform.child}'
+        if not np.isfinite(values).all() or norm < 1e-6:
+            notes.append(Note(_TF_STATIC, f'{frames} is not a transform', 1, 'dropped'))
+            continue
+        known = result.get(transform.child)
+        if known is not None and known != transform:
+            problem = f'{known.parent} -> {known.child} is given twice'
+            notes.append(Note(_TF_STATIC, problem, 1, 'the later one is used'))
+        result[transform.child] = transform
+    return tuple(result.values())

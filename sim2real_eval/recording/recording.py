@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording: the messages of one run by topic, and which of them are imu, gps and truth."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from sim2real_eval.recording.errors import RecordingError
+from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray
+
+__all__ = ['DEFAULT_TOPICS', 'ROLE_CLASSES', 'Note', 'Recording', 'StaticTransform']
+
+DEFAULT_TOPICS: Mapping[str, str] = {
+    'imu': '/imu/data',
+    'gps': '/gps/fix',
+    'truth': '/ground_truth/odometry',
+}
+ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
+    'imu': ImuArray,
+    'gps': FixArray,
+    'truth': OdometryArray,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """Something that was repaired in a recording, or that its user should know.
+
+    Attributes
+    ----------
+    topic : str
+        Topic, or file where there is no topic.
+    problem : str
+        What was found, with its value.
+    count : int
+        Messages (or places) concerned.
+    action : str
+        What was done about it, or what it means for the result.
+    """
+
+    topic: str
+    problem: str
+    count: int
+    action: str
+
+    def __str__(self) -> str:
+        return f'{self.topic}: {self.problem} ({self.count}x): {self.action}'
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticTransform:
+    """Pose of frame `child` in frame `parent`, constant over the run.
+
+    Attributes
+    ----------
+    parent, child : str
+        Frame names.
+    translation : tuple of 3 float
+        Metres, in `parent`: for a sensor frame in base_link this is the lever arm.
+    rotation : tuple of 4 float
+        Quaternion x y z w that takes vectors from `child` to `parent`.
+    """
+
+    parent: str
+    child: str
+    translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recording:
+    """The messages of one run.
+
+    Attributes
+    ----------
+    name : str
+        Label of the run, taken from the folder or file name.
+    scenario : str
+        Label of the manoeuvre, such as `line`; runs are compared per scenario.
+    path : str
+        Where it was read from; empty when it was made in memory.
+    messages : mapping of str to MessageArray
+        By topic. Stamps of a topic never decrease; those of the truth increase strictly.
+    roles : mapping of str to str
+        `imu`, `gps` and `truth` to topic; a role that the run does not have is missing.
+    transforms : tuple of StaticTransform
+        From /tf_static, static_transforms.yaml or recording.yaml.
+    notes : tuple of Note
+        What was repaired or is suspicious.
+    ros_types : mapping of str to str
+        Message type by topic where it is not the usual one of its array class.
+    ignored : tuple of str
+        Topics that hold other types, as `topic (type)`.
+    """
+
+    name: str
+    scenario: str
+    path: str
+    messages: Mapping[str, MessageArray]
+    roles: Mapping[str, str]
+    transforms: tuple[StaticTransform, ...] = ()
+    notes: tuple[Note, ...] = ()
+    ros_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for role, topic in self.roles.items():
+            if role not in ROLE_CLASSES:
+                raise ValueError(f'role {role!r} is unknown, must be one of imu, gps, truth')
+            if topic not in self.messages:
+                raise ValueError(f'role {role!r} names topic {topic!r}, which holds no messages')
+            _require_class(role, self.messages[topic])
+
+    @property
+    def imu(self) -> ImuArray | None:
+        """Messages of the IMU, or None."""
+        array = self._of('imu')
+        return array if isinstance(array, ImuArray) else None
+
+    @property
+    def gps(self) -> FixArray | None:
+        """Messages of the GPS receiver, or None."""
+        array = self._of('gps')
+        return array if isinstance(array, FixArray) else None
+
+    @property
+    def truth(self) -> OdometryArray | None:
+        """The true motion, or None."""
+        array = self._of('truth')
+        return array if isinstance(array, OdometryArray) else None
+
+    @property
+    def start_ns(self) -> int:
+        """Earliest stamp of any message; 0 when there are none."""
+        return min((int(a.stamp_ns[0]) for a in self.messages.values() if len(a)), default=0)
+
+    @property
+    def end_ns(self) -> int:
+        """Latest stamp of any message; 0 when there are none."""
+        return max((int(a.stamp_ns[-1]) for a in self.messages.values() if len(a)), default=0)
+
+    def require(self, role: str) -> MessageArray:
+        """Return the messages of `role`.
+
+        Raises
+        ------
+        RecordingError
+            When the recording does not have them; names the topics that it does have.
+        """
+        if role in self.roles:
+            return self.messages[self.roles[role]]
+        wanted = ROLE_CLASSES[role]
+        same = [topic for topic, array in self.messages.items() if isinstance(array, wanted)]
+        has = f'topics of its type: {", ".join(same)}' if same else 'no topic of its type'
+        raise RecordingError(
+            f'{self.path or self.name}: no {role} topic ({DEFAULT_TOPICS[role]} is missing; '
+            f'{has}); name one in recording.yaml or by option'
+        )
+
+    def with_messages(self, role: str, array: MessageArray | None) -> Recording:
+        """Return a copy in which `role` has other messages, or none.
+
+        A role that had no topic takes its default topic. Transforms and notes stay.
+        """
+        topic = self.roles.get(role, DEFAULT_TOPICS[role])
+        messages, roles = dict(self.messages), dict(self.roles)
+        if array is None:
+            if role in roles:
+                del messages[topic], roles[role]
+        else:
+            _require_class(role, array)
+            messages[topic], roles[role] = array, topic
+        return dataclasses.replace(self, messages=messages, roles=roles)
+
+    def _of(self, role: str) -> MessageArray | None:
+        return self.messages[self.roles[role]] if role in self.roles else None
+
+
+def _require_class(role: str, array: MessageArray) -> None:
+    if not isinstance(array, ROLE_CLASSES[role]):
+        raise ValueError(
+            f'role {role!r} was given {type(array).__name__}, '
+            f'must be {ROLE_CLASSES[role].__name__}'
+        )

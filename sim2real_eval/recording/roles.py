@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which topic is the imu, the gps and the truth; and the labels of a run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, ROLE_CLASSES, Note
+
+__all__ = ['DEFAULT_SCENARIO', 'assign_roles', 'run_name', 'scenario_of']
+
+DEFAULT_SCENARIO = 'drive'
+_GENERIC = ('bag', 'rosbag', 'rosbag2', 'mcap', 'db3', 'sqlite3', 'csv', 'data', 'recording')
+_NUMBERED = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
+
+
+def assign_roles(
+    where: str,
+    types: Mapping[str, str],
+    chosen: Mapping[str, str | None],
+    known: Mapping[str, str],
+) -> tuple[dict[str, str], list[Note]]:
+    """Give each role its topic.
+
+    Parameters
+    ----------
+    where : str
+        File or folder, for messages.
+    types : mapping of str to str
+        Message type by topic, of all topics that can be read.
+    chosen : mapping of str to (str or None)
+        Topics named by the user; None: the role is not wanted. A leading slash does not matter.
+    known : mapping of str to str
+        Roles that follow from the file names of a CSV folder.
+
+    Returns
+    -------
+    dict of str to str, list of Note
+        Role to topic. A role without any topic is missing. Where the default topic is missing and
+        exactly one topic has the type of imu or gps, that one is taken, with a note. The truth is
+        never guessed: wheel odometry has its type too.
+
+    Raises
+    ------
+    RecordingError
+        When a named topic is missing or of another type, or several topics are candidates.
+    """
+    roles: dict[str, str] = {}
+    notes: list[Note] = []
+    for role, wanted in ROLE_CLASSES.items():
+        same = [topic for topic, name in types.items() if MESSAGE_TYPES[name].array is wanted]
+        if role in chosen:
+            name = chosen[role]
+            if name is not None:
+                roles[role] = _named(where, role, name, types, same)
+        elif role in known:
+            roles[role] = known[role]
+        elif DEFAULT_TOPICS[role] in same:
+            roles[role] = DEFAULT_TOPICS[role]
+        elif role != 'truth' and len(same) == 1:
+            roles[role] = same[0]
+            problem = f'{DEFAULT_TOPICS[role]} is missing'
+            notes.append(Note(same[0], problem, 1, f'taken as {role}, the only one of its type'))
+        elif role != 'truth' and same:
+            raise RecordingError(
+                f'{where}: {role}: {DEFAULT_TOPICS[role]} is missing and {len(same)} topics have '
+                f'its type; name one of {", ".join(same)}'
+            )
+    return roles, notes
+
+
+def run_name(path: Path) -> str:
+    """Return the label of a run: the folder or file name, or the first parent with a telling one.
+
+    Examples
+    --------
+    >>> run_name(Path('drive/segments/drive_seg00/bag'))
+    'drive_seg00'
+    """
+    full = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+    names = [full.stem if full.suffix in ('.mcap', '.db3') else full.name]
+    names += [parent.name for parent in full.parents]
+    return next((name for name in names if name and name.lower() not in _GENERIC), 'recording')
+
+
+def scenario_of(name: str) -> str:
+    """Return the scenario that a run name stands for: `<scenario>_<n>`, as in the paper's files.
+
+    `_seg<n>`, `_run<n>` and `_trial<n>` count as numbers too. Any other name, and the date names
+    of `ros2 bag record`, gives `drive`.
+
+    Examples
+    --------
+    >>> scenario_of('half_sine_7'), scenario_of('drive0708_seg00'), scenario_of('tuesday')
+    ('half_sine', 'drive0708', 'drive')
+    """
+    match = _NUMBERED.fullmatch(name)
+    if match is None or name.startswith('rosbag2_'):
+        return DEFAULT_SCENARIO
+    return match['scenario']
+
+
+def _named(where: str, role: str, name: str, types: Mapping[str, str], same: list[str]) -> str:
+    topic = next((each for each in types if each.strip('/') == name.strip('/')), None)
+    listed = ', '.join(same) or 'none'
+    if topic is None:
+        raise RecordingError(
+            f'{where}: {role}: topic {name} is missing; topics of its type: {listed}'
+        )
+    if topic not in same:
+        raise RecordingError(
+            f'{where}: {role}: topic {topic} has type {types[topic]}; '
+            f'topics of the right type: {listed}'
+        )
+    return topic

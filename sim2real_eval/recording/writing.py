@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write a recording: mcap, sqlite3 or a folder of CSV files; never over anything that exists."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import yaml
+
+from sim2real_eval.recording.cdr import encode, encode_transforms
+from sim2real_eval.recording.csv_folder import DEFAULT_FILES
+from sim2real_eval.recording.csv_table import write_table
+from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.message_types import (
+    MESSAGE_TYPES,
+    TF_TYPE,
+    MessageType,
+    default_type,
+)
+from sim2real_eval.recording.metadata import transform_mappings
+from sim2real_eval.recording.recording import Recording
+
+__all__ = ['Storage', 'write_recording']
+
+Storage = Literal['mcap', 'sqlite3', 'csv']
+_BAG_VERSION: Literal[8] = (
+    8  # read by every rosbag2 since Iron; version 9 came with Jazzy's successors
+)
+
+
+def write_recording(
+    recording: Recording,
+    path: str | Path,
+    *,
+    storage: Storage = 'mcap',
+    compress: bool = False,
+) -> None:
+    """Write a recording as a folder that `read_recording` reads back to equal arrays.
+
+    Labels, roles and frames go into a recording.yaml inside the folder; rosbag2 does not mind it.
+    In a bag the receive time of a message is its arrival. Equal recordings give equal bytes.
+
+    Parameters
+    ----------
+    recording : Recording
+        What to write.
+    path : path
+        Folder to make. It appears only when it is complete.
+    storage : str
+        `mcap`, `sqlite3` or `csv`.
+    compress : bool
+        CSV only: write .csv.gz.
+
+    Raises
+    ------
+    RecordingError
+        When the target exists, cannot be made, or there is nothing to write.
+    """
+    path = Path(path)
+    if storage not in ('mcap', 'sqlite3', 'csv'):
+        raise ValueError(f'storage must be mcap, sqlite3 or csv, got {storage!r}')
+    if not any(len(array) for array in recording.messages.values()):
+        raise RecordingError(f'{path}: recording {recording.name} holds no messages to write')
+    try:
+        with _new_folder(path) as folder:
+            if storage == 'csv':
+                folder.mkdir()
+                _write_csv(recording, folder, compress)
+            else:
+                _write_bag(recording, folder, storage)
+            _write_metadata(recording, folder, storage, compress)
+    except OSError as error:
+        raise RecordingError(f'{path}: cannot be written: {error.strerror}') from None
+
+
+@contextlib.contextmanager
+def _new_folder(path: Path) -> Iterator[Path]:
+    """Give a place for a folder that is moved to `path` when the block succeeds."""
+    refusal = RecordingError(f'{path}: exists already; nothing is overwritten, name a new folder')
+    if path.exists() or path.is_symlink():
+        raise refusal
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The folder has its final name already, for rosbag2 names the data file after it.
+    temporary = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', suffix='.tmp', dir=path.parent))
+    try:
+        yield temporary / path.name
+        if path.exists() or path.is_symlink():
+            raise refusal
+        (temporary / path.name).rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _type_of(recording: Recording, topic: str) -> MessageType:
+    array = recording.messages[topic]
+    kind = MESSAGE_TYPES.get(recording.ros_types.get(topic, ''))
+    return kind if kind is not None and kind.array is type(array) else default_type(array)
+
+
+def _write_bag(recording: Recording, folder: Path, storage: str) -> None:
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    typestore = get_typestore(Stores.ROS2_JAZZY)
+    plugin = StoragePlugin.MCAP if storage == 'mcap' else StoragePlugin.SQLITE3
+    writer = Writer(folder, version=_BAG_VERSION, storage_plugin=plugin)
+    writer.set_custom_data('scenario', recording.scenario)
+    streams: list[list[tuple[int, int, Any, bytes]]] = []
+    with writer:
+        if recording.transforms:
+            connection = writer.add_connection('/tf_static', TF_TYPE, typestore=typestore)
+            first = min(int(a.arrival_ns.min()) for a in recording.messages.values() if len(a))
+            data = encode_transforms(recording.transforms, recording.start_ns)
+            streams.append([(first, -1, connection, data)])
+        for index, (topic, array) in enumerate(recording.messages.items()):
+            kind = _type_of(recording, topic)
+            connection = writer.add_connection(topic, kind.name, typestore=typestore)
+            rows = encode(kind, array, f'{folder.name}: {topic}')
+            order = np.argsort(array.arrival_ns, kind='stable').tolist()
+            times = array.arrival_ns.tolist()
+            streams.append([(times[i], index, connection, rows[i]) for i in order])
+        # Ties keep the order of the topics, so that equal recordings give equal bags.
+        for time, _, connection, data in heapq.merge(*streams, key=lambda entry: entry[:2]):
+            writer.write(connection, time, data)
+
+
+def _write_csv(recording: Recording, folder: Path, compress: bool) -> None:
+    for topic, (file, kind) in _csv_names(recording, compress).items():
+        truth = file.split('.')[0] == 'truth'
+        write_table(folder / file, kind, recording.messages[topic], truth=truth)
+    if recording.transforms:
+        text = yaml.safe_dump(transform_mappings(recording.transforms), sort_keys=False)
+        (folder / 'static_transforms.yaml').write_text(text, encoding='utf-8')
+
+
+def _csv_names(recording: Recording, compress: bool) -> dict[str, tuple[str, MessageType]]:
+    """File name and type by topic: the usual name where topic or role are the usual ones."""
+    stems = {topic: role for role, topic in recording.roles.items()}
+    suffix = '.csv.gz' if compress else '.csv'
+    result: dict[str, tuple[str, MessageType]] = {}
+    taken = set(stems.values())
+    for topic in recording.messages:
+        kind = _type_of(recording, topic)
+        usual = {entry: stem for stem, entry in DEFAULT_FILES.items()}.get((topic, kind.name), '')
+        stem = stems.get(topic) or usual
+        if not stem or (topic not in stems and stem in taken):
+            plain = ''.join(c if c.isalnum() else '_' for c in topic.strip('/')) or 'topic'
+            stem = plain
+            number = 2
+            while stem in taken or stem in DEFAULT_FILES:
+                stem, number = f'{plain}_{number}', number + 1
+        taken.add(stem)
+        result[topic] = (f'{stem}{suffix}', kind)
+    return result
+
+
+def _write_metadata(recording: Recording, folder: Path, storage: str, compress: bool) -> None:
+    lagged = any(
+        not np.array_equal(array.arrival_ns, array.stamp_ns)
+        for array in recording.messages.values()
+    )
+    content: dict[str, Any] = {
+        'name': recording.name,
+        'scenario': recording.scenario,
+        'topics': {role: recording.roles.get(role) for role in ('imu', 'gps', 'truth')},
+        'arrival': 'recorded' if lagged else 'stamp',
+    }
+    if storage == 'csv':
+        content['files'] = {
+            file: {'topic': topic, 'type': kind.name}
+            for topic, (file, kind) in _csv_names(recording, compress).items()
+        }
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    (folder / 'recording.yaml').write_text(text, encoding='utf-8')
