@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tree is one package for pip and for ament, and keeps the rules of its own house."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from catkin_pkg.package import Package, parse_package
+
+import sim2real_eval
+import sim_sensors
+
+# What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
+LIBRARIES = {
+    'matplotlib': ('matplotlib', 'python3-matplotlib'),
+    'numba': ('numba', 'python3-numba'),
+    'numpy': ('numpy', 'python3-numpy'),
+    'pyproj': ('pyproj', 'python3-pyproj'),
+    'rich': ('rich', 'python3-rich'),
+    'rosbags': ('rosbags', 'python3-rosbags-pip'),
+    'scipy': ('scipy', 'python3-scipy'),
+    'yaml': ('PyYAML', 'python3-yaml'),
+}
+# Only with ROS; pip cannot give them, so core code may at most try them inside a function.
+ROS_ONLY = {'ament_index_python', 'launch', 'launch_ros', 'rclpy', 'rosbag2_py'}
+CORE = ('sim_sensors', 'sim2real_eval')
+
+
+@pytest.fixture(scope='module')
+def manifest(repository: Path) -> Package:
+    return parse_package(str(repository / 'package.xml'))
+
+
+@pytest.fixture(scope='module')
+def metadata(repository: Path) -> dict[str, Any]:
+    """What setup.py says, without building anything."""
+    code = (
+        'import json, setuptools\n'
+        'seen = {}\n'
+        'setuptools.setup = lambda **words: seen.update(words)\n'
+        'exec(compile(open("setup.py").read(), "setup.py", "exec"), {"__file__": "setup.py"})\n'
+        'print(json.dumps(seen))\n'
+    )
+    output = subprocess.check_output([sys.executable, '-c', code], cwd=repository)
+    words: dict[str, Any] = json.loads(output)
+    return words
+
+
+def sources(repository: Path, *folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((repository / folder).rglob('*.py'))]
+
+
+def imports(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return found
+
+
+def imported_by(repository: Path, *folders: str) -> set[str]:
+    trees = [ast.parse(path.read_text('utf-8')) for path in sources(repository, *folders)]
+    return {name.split('.')[0] for tree in trees for name in imports(tree)}
+
+
+def test_the_manifest_is_a_sound_format_3_ament_python_package(manifest: Package) -> None:
+    warnings: list[str] = []
+    manifest.validate(warnings=warnings)
+    assert not warnings
+    assert manifest.package_format == 3
+    assert [export.content for export in manifest.exports] == ['ament_python']
+    assert manifest.exports[0].tagname == 'build_type'
+
+
+def test_pip_and_ament_agree_about_the_package(
+    manifest: Package, metadata: dict[str, Any], repository: Path
+) -> None:
+    assert metadata['name'] == manifest.name == 'sim2real_sensors'
+    assert metadata['version'] == manifest.version
+    assert metadata['license'] == manifest.licenses[0] == 'Apache-2.0'
+    changelog = (repository / 'CHANGELOG.md').read_text('utf-8')
+    newest = re.search(r'^## (\S+)', changelog, re.MULTILINE)
+    assert newest is not None
+    assert newest[1] in ('Unreleased', manifest.version)
+
+
+def test_every_import_is_a_dependency_for_pip_and_for_rosdep(
+    manifest: Package, metadata: dict[str, Any], repository: Path
+) -> None:
+    used = imported_by(repository, *CORE) - set(sys.stdlib_module_names) - set(CORE) - ROS_ONLY
+    assert used <= set(LIBRARIES), 'add the new library to setup.py, package.xml and LIBRARIES'
+    bounds = dict(entry.split('>=') for entry in metadata['install_requires'])
+    keys = {depend.name for depend in manifest.exec_depends}
+    assert set(bounds) == {pip for pip, _ in LIBRARIES.values()}
+    assert {rosdep for _, rosdep in LIBRARIES.values()} <= keys
+
+
+def test_dependencies_point_one_way(repository: Path) -> None:
+    assert 'sim2real_eval' not in imported_by(repository, 'sim_sensors')
+
+
+def test_the_core_imports_without_ros(repository: Path) -> None:
+    for path in sources(repository, *CORE):
+        if 'ros' in path.parent.name.split('_'):
+            continue  # the nodes
+        top_level = ast.Module(
+            [
+                node
+                for node in ast.parse(path.read_text('utf-8')).body
+                if isinstance(node, ast.Import | ast.ImportFrom)
+            ],
+            [],
+        )
+        names = {name.split('.')[0] for name in imports(top_level)}
+        assert not names & ROS_ONLY, path
+
+
+def test_every_source_states_its_licence_and_stays_readable(repository: Path) -> None:
+    paths = sources(repository, *CORE, 'test', 'launch', 'benchmarks')
+    assert len(paths) > 10
+    for path in paths:
+        lines = path.read_text('utf-8').splitlines()
+        assert lines[0] == '# SPDX-License-Identifier: Apache-2.0', path
+        if path.parts[-2] != 'test':
+            assert len(lines) <= 400, path
+    text = (repository / 'LICENSE').read_text('utf-8')
+    assert 'Apache License' in text
+    assert 'END OF TERMS AND CONDITIONS' in text
+
+
+def test_every_data_file_has_its_place_in_share(
+    metadata: dict[str, Any], repository: Path
+) -> None:
+    placed = {
+        f'{place}/{Path(name).name}': name
+        for place, names in metadata['data_files']
+        for name in names
+    }
+    share = 'share/sim2real_sensors'
+    assert placed['share/ament_index/resource_index/packages/sim2real_sensors']
+    assert placed[f'{share}/package.xml'] == 'package.xml'
+    for folder in ('config', 'launch', 'gazebo_ws_plugins'):
+        files = [path for path in (repository / folder).rglob('*') if path.is_file()]
+        expected = [p.relative_to(repository).as_posix() for p in files if p.suffix != '.pyc']
+        assert expected, folder
+        for name in expected:
+            assert placed[f'{share}/{name}'] == name
+
+
+def test_every_package_folder_is_installed(metadata: dict[str, Any], repository: Path) -> None:
+    folders = {path.parent for path in sources(repository, *CORE)}
+    assert {str(f.relative_to(repository)).replace(os.sep, '.') for f in folders} == set(
+        metadata['packages']
+    )
+    for package in CORE:
+        assert (repository / package / 'py.typed').is_file()
+
+
+def test_ament_executables_go_where_ros2_run_looks(repository: Path) -> None:
+    parser = configparser.ConfigParser()
+    parser.read(repository / 'setup.cfg', encoding='utf-8')
+    assert parser['develop']['script_dir'] == '$base/lib/sim2real_sensors'
+    assert parser['install']['install_scripts'] == '$base/lib/sim2real_sensors'
+
+
+def test_the_console_script_names_a_function_that_exists(metadata: dict[str, Any]) -> None:
+    scripts = metadata['entry_points']['console_scripts']
+    assert scripts == ['sim2real = sim2real_eval.cli:main']
+    code = 'import sys; from sim2real_eval.cli import main; sys.exit(main(["--help"]))'
+    done = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'vepd' in done.stdout
+
+
+@pytest.mark.skipif(
+    not os.environ.get('SIM2REAL_TEST_INSTALLED'), reason='tests of the sources, not of an install'
+)
+def test_the_installed_package_is_the_one_under_test(repository: Path) -> None:
+    prefixes = [Path(p).resolve() for p in os.environ['AMENT_PREFIX_PATH'].split(os.pathsep)]
+    for package in (sim_sensors, sim2real_eval):
+        folder = Path(str(package.__file__)).resolve()
+        assert repository not in folder.parents
+        assert any(prefix in folder.parents for prefix in prefixes)
