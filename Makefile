@@ -21,7 +21,8 @@ export OPENBLAS_NUM_THREADS := 1
 
 BIN := $(VENV)/bin
 SETUP_FILES := setup.py setup.cfg pyproject.toml
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Doubly quiet: errors only. Warnings about mirrors and the like are the machine's own business.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
 # One step at a time, whatever -j says: each is built to fill two cores by itself.
