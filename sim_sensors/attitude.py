@@ -86,10 +86,11 @@ class AttitudeSource:
             Time since the sample before, s.
         """
         if self._mode == 'absent':
-            identity = np.array([0.0, 0.0, 0.0, 1.0])
-            return np.tile(identity, (len(dt), 1))
+            identity = np.zeros((len(dt), 4))
+            identity[:, 3] = 1.0
+            return identity
         if self._mode == 'truth':
-            return truth.copy()
+            return np.array(truth)
         return rotations.multiply(rotations.exp(self._error.advance(dt)), truth)
 
     def covariance(self, n: int) -> FloatArray:
