@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clock and timers of a judged run, and the `case.yaml` that states them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sim2real_eval.judge.configuration import topic_name
+from sim_sensors.errors import ParameterError
+
+__all__ = ['Case', 'Clock']
+
+
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """When the nodes start and when their timers tick; nanoseconds, None for the default.
+
+    Attributes
+    ----------
+    start_ns : int or None
+        Time at which the nodes start; default: the first arrival.
+    step_ns : int
+        Distance of two clock messages: things happen only at start + k step. Default 1, a
+        continuous clock.
+    filter_origin_ns : int or None
+        The filter ticks at origin + n period, n >= 1; default: start.
+    filter_period_ns : int or None
+        Default: 1 / frequency, cut to whole nanoseconds.
+    navsat_origin_ns : int or None
+        Likewise for navsat_transform, whose real timer has an arbitrary phase; default: start +
+        20 ms, so that fixes which come with the start are not torn between two ticks by rounding.
+    navsat_period_ns : int or None
+        Default: 1 / frequency of navsat_transform.
+    run_on_ns : int
+        How long the nodes run on after the last arrival; the default of 0.4 s is that of the
+        reference traces.
+    """
+
+    start_ns: int | None = None
+    step_ns: int = 1
+    filter_origin_ns: int | None = None
+    filter_period_ns: int | None = None
+    navsat_origin_ns: int | None = None
+    navsat_period_ns: int | None = None
+    run_on_ns: int = 400_000_000
+
+
+_CLOCK_KEYS: Mapping[str, str] = {
+    'start_ns': 'start_ns',
+    'period_ns': 'step_ns',
+    'filter_timer_origin_ns': 'filter_origin_ns',
+    'filter_timer_period_ns': 'filter_period_ns',
+    'navsat_timer_origin_ns': 'navsat_origin_ns',
+    'navsat_timer_period_ns': 'navsat_period_ns',
+    'run_on_ns': 'run_on_ns',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """How a recording is fed to the judge.
+
+    Attributes
+    ----------
+    clock : Clock
+    topics : tuple of str
+        Topics in the order in which messages that arrive together are delivered; empty for the
+        order of the configuration.
+    fix, heading : str
+        Topics that navsat_transform subscribes to; empty for the recording's gps and imu.
+    """
+
+    clock: Clock = Clock()
+    topics: tuple[str, ...] = ()
+    fix: str = ''
+    heading: str = ''
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Case:
+        """Read a `case.yaml`: node, inputs, clock, navsat.
+
+        Raises
+        ------
+        ParameterError
+            For an unreadable file, an unknown key or a wrong value.
+        """
+        where = str(path)
+        try:
+            tree = yaml.safe_load(Path(path).read_text(encoding='utf-8'))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ParameterError(
+                where, '', f'cannot be read: {" ".join(str(error).split())}'
+            ) from None
+        tree = _mapping(tree, where, '')
+        node = tree.get('node', 'ekf_node')
+        if node != 'ekf_node':
+            raise ParameterError(where, 'node', f'{node!r} is not supported; must be ekf_node')
+        for key in tree:
+            if key not in ('node', 'inputs', 'clock', 'navsat'):
+                raise ParameterError(
+                    where, str(key), 'unknown key; must be node, inputs, clock or navsat'
+                )
+        topics = []
+        for file, entry in _mapping(tree.get('inputs') or {}, where, 'inputs').items():
+            topic = _mapping(entry, where, f'inputs.{file}').get('topic')
+            if not isinstance(topic, str):
+                raise ParameterError(where, f'inputs.{file}.topic', f'{topic!r} must be a topic')
+            topics.append(topic_name(topic))
+        navsat = _mapping(tree.get('navsat') or {}, where, 'navsat')
+        return cls(
+            clock=_clock(_mapping(tree.get('clock') or {}, where, 'clock'), where),
+            topics=tuple(topics),
+            fix=topic_name(str(navsat.get('fix', ''))),
+            heading=topic_name(str(navsat.get('imu', ''))),
+        )
+
+
+def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ParameterError(where, key, f'{value!r} is not allowed; must be a mapping')
+    return value
+
+
+def _clock(tree: Mapping[str, Any], where: str) -> Clock:
+    values: dict[str, int] = {}
+    for key, value in tree.items():
+        if key == 'hz':
+            continue
+        if key not in _CLOCK_KEYS:
+            known = ', '.join(_CLOCK_KEYS)
+            raise ParameterError(where, f'clock.{key}', f'unknown key; must be one of {known}')
+        least = 1 if key.endswith('period_ns') else 0
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ParameterError(
+                where,
+                f'clock.{key}',
+                f'{value!r} is not allowed; must be an integer >= {least} [ns]',
+            )
+        values[_CLOCK_KEYS[key]] = value
+    return Clock(**values)

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ekf_node and navsat_transform_node are told by their parameter files."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from sim2real_eval.judge.ros_parameters import NodeParameters, read_node_parameters
+from sim2real_eval.judge.state import AX, N
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FloatArray
+
+__all__ = [
+    'DEFAULT_PROCESS_NOISE',
+    'FilterConfig',
+    'NavsatConfig',
+    'SourceConfig',
+    'topic_name',
+]
+
+DEFAULT_PROCESS_NOISE = np.array(
+    [0.05, 0.05, 0.06, 0.03, 0.03, 0.06, 0.025, 0.025, 0.04, 0.01, 0.01, 0.02, 0.01, 0.01, 0.015]
+)
+"""Diagonal of robot_localization's default process noise covariance, per second."""
+
+_NO_EFFECT = (
+    'use_sim_time',
+    'publish_tf',
+    'publish_acceleration',
+    'print_diagnostics',
+    'debug',
+    'debug_out_file',
+    'transform_time_offset',
+    'transform_timeout',
+    'map_frame',
+    'odom_frame',
+    'base_link_output_frame',
+)
+_KINDS = ('odom', 'pose', 'twist', 'imu')
+
+
+def topic_name(topic: str) -> str:
+    """Return a topic without leading or trailing slashes, so that `/imu` and `imu` are one."""
+    return topic.strip('/')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SourceConfig:
+    """One input of the filter: odomN, poseN, twistN or imuN.
+
+    Attributes
+    ----------
+    name, kind, topic : str
+        `odom0`, `odom`, and the topic without slashes at its ends.
+    mask : (15,) float
+        Which states it measures.
+    differential, relative, remove_gravity : bool
+    pose_threshold, twist_threshold, acceleration_threshold : float
+        Mahalanobis thresholds, infinity for none.
+    """
+
+    name: str
+    kind: str
+    topic: str
+    mask: FloatArray
+    differential: bool
+    relative: bool
+    remove_gravity: bool
+    pose_threshold: float
+    twist_threshold: float
+    acceleration_threshold: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FilterConfig:
+    """Parameters of ekf_node.
+
+    Attributes
+    ----------
+    where : str
+        File they came from.
+    frequency, sensor_timeout : float
+        Hz; s.
+    two_d_mode, predict_to_current_time, permit_corrected_publication : bool
+    world_frame, base_link_frame : str
+    gravity : float
+        m/s^2.
+    process_noise, initial_covariance : (15, 15) float
+    initial_state : (15,) float
+    dynamic_process_noise : bool
+    control_mask : (6,) float
+        Axes that the control input accelerates; all zero without control.
+    control_limits : (4, 6) float
+        Acceleration limits, acceleration gains, deceleration limits, deceleration gains.
+    control_timeout : float
+        s.
+    stamped_control : bool
+    sources : tuple of SourceConfig
+    """
+
+    where: str
+    frequency: float
+    sensor_timeout: float
+    two_d_mode: bool
+    predict_to_current_time: bool
+    permit_corrected_publication: bool
+    world_frame: str
+    base_link_frame: str
+    gravity: float
+    process_noise: FloatArray
+    initial_covariance: FloatArray
+    initial_state: FloatArray
+    dynamic_process_noise: bool
+    control_mask: FloatArray
+    control_limits: FloatArray
+    control_timeout: float
+    stamped_control: bool
+    sources: tuple[SourceConfig, ...]
+
+    @classmethod
+    def from_file(cls, path: str | Path, node: str = 'ekf_filter_node') -> FilterConfig:
+        """Read an ekf_node parameter file.
+
+        Raises
+        ------
+        ParameterError
+            For an unreadable file, an unknown or unsupported parameter, or a wrong value.
+        """
+        return cls.from_parameters(read_node_parameters(path, node))
+
+    @classmethod
+    def from_parameters(cls, p: NodeParameters) -> FilterConfig:
+        """Take the parameters of ekf_node; refuse what is unknown, wrong or unsupported."""
+        frequency = p.number('frequency', 30.0)
+        if frequency <= 0.0:
+            raise p.refuse('frequency', frequency, 'a number > 0 [Hz]')
+        world = p.text('world_frame', p.text('odom_frame', 'odom'))
+        sources = tuple(_source(p, name) for name in _source_names(p))
+        if not sources:
+            raise ParameterError(p.where, '', 'has no input (odomN, poseN, twistN or imuN)')
+        control_mask, control_limits = _control(p, sources)
+        # TF publication is not part of the judge, so its frames need not be known.
+        p.only('smooth_lagged_data', False, 'lagged data are not smoothed yet')
+        p.ignore(('history_length', 'reset_on_time_jump', *_NO_EFFECT))
+        config = cls(
+            where=p.where,
+            frequency=frequency,
+            sensor_timeout=p.number('sensor_timeout', 1.0 / frequency, minimum=0.0),
+            two_d_mode=p.boolean('two_d_mode', False),
+            predict_to_current_time=p.boolean('predict_to_current_time', False),
+            permit_corrected_publication=p.boolean('permit_corrected_publication', False),
+            world_frame=world,
+            base_link_frame=p.text('base_link_frame', 'base_link'),
+            gravity=p.number('gravitational_acceleration', 9.80665),
+            process_noise=p.covariance('process_noise_covariance', np.diag(DEFAULT_PROCESS_NOISE)),
+            initial_covariance=p.covariance('initial_estimate_covariance', 1e-9 * np.eye(N)),
+            initial_state=p.numbers('initial_state', N, np.zeros(N)),
+            dynamic_process_noise=p.boolean('dynamic_process_noise_covariance', False),
+            control_mask=control_mask,
+            control_limits=control_limits,
+            control_timeout=p.number('control_timeout', 0.0, minimum=0.0),
+            stamped_control=p.boolean('stamped_control', False),
+            sources=sources,
+        )
+        p.only('disabled_at_startup', False, 'the judge has no enable service')
+        p.finish()
+        return config
+
+
+def _source_names(p: NodeParameters) -> list[str]:
+    found = {name for name in p.names() if re.fullmatch(r'(odom|pose|twist|imu)\d+', name)}
+    return sorted(found, key=lambda name: (_KINDS.index(name.rstrip('0123456789')), name))
+
+
+def _source(p: NodeParameters, name: str) -> SourceConfig:
+    kind = name.rstrip('0123456789')
+    topic = topic_name(p.text(name, ''))
+    if not topic:
+        raise ParameterError(p.where, name, 'must name a topic')
+    mask = p.flags(f'{name}_config', N)
+    p.ignore((f'{name}_queue_size', f'{name}_nodelay'))
+    p.only(f'{name}_pose_use_child_frame', False, 'poses are always taken as given for base_link')
+    differential = relative = remove_gravity = False
+    pose = twist = acceleration = math.inf
+    if kind != 'twist':
+        differential = p.boolean(f'{name}_differential', False)
+        relative = p.boolean(f'{name}_relative', False)
+    if kind == 'pose':
+        pose = p.number(f'{name}_rejection_threshold', math.inf, minimum=0.0)
+    elif kind == 'twist':
+        twist = p.number(f'{name}_rejection_threshold', math.inf, minimum=0.0)
+    else:
+        pose = p.number(f'{name}_pose_rejection_threshold', math.inf, minimum=0.0)
+        twist = p.number(f'{name}_twist_rejection_threshold', math.inf, minimum=0.0)
+    if kind == 'imu':
+        acceleration = p.number(
+            f'{name}_linear_acceleration_rejection_threshold', math.inf, minimum=0.0
+        )
+        remove_gravity = p.boolean(f'{name}_remove_gravitational_acceleration', False)
+    return SourceConfig(
+        name, kind, topic, mask, differential, relative and not differential, remove_gravity,
+        pose, twist, acceleration,
+    )  # fmt: skip
+
+
+def _control(
+    p: NodeParameters, sources: tuple[SourceConfig, ...]
+) -> tuple[FloatArray, FloatArray]:
+    used = p.boolean('use_control', False)
+    mask = p.flags('control_config', 6)
+    limits = p.numbers('acceleration_limits', 6, np.ones(6))
+    gains = p.numbers('acceleration_gains', 6, np.ones(6))
+    braking = p.numbers('deceleration_limits', 6, limits)
+    braking_gains = p.numbers('deceleration_gains', 6, gains)
+    for source in sources:
+        if source.kind == 'imu':
+            # A measured acceleration and a commanded one would fight for the same state.
+            mask[:3] *= 1.0 - source.mask[AX : AX + 3]
+    return mask if used else np.zeros(6), np.stack([limits, gains, braking, braking_gains])
+
+
+@dataclasses.dataclass(frozen=True)
+class NavsatConfig:
+    """Parameters of navsat_transform_node.
+
+    Attributes
+    ----------
+    frequency : float
+        Hz.
+    magnetic_declination, yaw_offset : float
+        Radians, added to the heading.
+    zero_altitude, use_odometry_yaw, publish_filtered_gps : bool
+    """
+
+    frequency: float
+    magnetic_declination: float
+    yaw_offset: float
+    zero_altitude: bool
+    use_odometry_yaw: bool
+    publish_filtered_gps: bool
+
+    @classmethod
+    def from_file(cls, path: str | Path, node: str = 'navsat_transform') -> NavsatConfig:
+        """Read a navsat_transform_node parameter file.
+
+        Raises
+        ------
+        ParameterError
+            For an unreadable file, an unknown or unsupported parameter, or a wrong value.
+        """
+        p = read_node_parameters(path, node)
+        frequency = p.number('frequency', 10.0)
+        if frequency <= 0.0:
+            raise p.refuse('frequency', frequency, 'a number > 0 [Hz]')
+        p.only('use_local_cartesian', False, 'positions go through UTM')
+        p.only('wait_for_datum', False, 'the first fix is the datum')
+        p.only('publish_tf', True, 'navsat_transform_node publishes (0, 0, 0) without it')
+        p.ignore(
+            (
+                'use_sim_time',
+                'datum',
+                'broadcast_cartesian_transform',
+                'broadcast_cartesian_transform_as_parent_frame',
+                'broadcast_utm_transform',
+                'broadcast_utm_transform_as_parent_frame',
+                'delay',
+                'transform_timeout',
+                'map_frame',
+                'odom_frame',
+                'base_link_frame',
+                'world_frame',
+            )
+        )
+        config = cls(
+            frequency=frequency,
+            magnetic_declination=p.number('magnetic_declination_radians', 0.0),
+            yaw_offset=p.number('yaw_offset', 0.0),
+            zero_altitude=p.boolean('zero_altitude', False),
+            use_odometry_yaw=p.boolean('use_odometry_yaw', False),
+            publish_filtered_gps=p.boolean('publish_filtered_gps', False),
+        )
+        p.finish()
+        return config

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded judge: ekf_node and navsat_transform_node on a recording, offline."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
+from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig, SourceConfig, topic_name
+from sim2real_eval.judge.ekf import NO_STAMP, Dynamics, new_filter
+from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.inputs import Inputs, build_inputs
+from sim2real_eval.judge.judged import JudgedRun, PartCount
+from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
+from sim2real_eval.judge.preparation import new_memory
+from sim2real_eval.judge.queue import new_queue
+from sim2real_eval.judge.replay import Output, Timing, replay
+from sim2real_eval.judge.state import ROLL, VX, N
+from sim2real_eval.recording import Recording
+from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MessageArray, TwistArray
+
+__all__ = ['judge']
+
+_NAVSAT_TOPIC = 'odometry/gps'
+_COMMAND_TOPIC = 'cmd_vel'
+_NAVSAT_PHASE_NS = 20_000_000
+_FIRST_CAPACITY = 1024
+
+
+def judge(
+    recording: Recording,
+    config: FilterConfig,
+    navsat: NavsatConfig | None = None,
+    case: Case | None = None,
+) -> JudgedRun:
+    """Estimate the motion in a recording as robot_localization would.
+
+    Parameters
+    ----------
+    recording : Recording
+        Its topics feed the inputs that the configuration names. An IMU or fix topic that the
+        recording has not is replaced by the recording's imu or gps.
+    config : FilterConfig
+        Parameters of ekf_node.
+    navsat : NavsatConfig or None
+        Parameters of navsat_transform_node, which then publishes `odometry/gps`.
+    case : Case or None
+        Clock, timers and delivery order; None for the defaults.
+
+    Returns
+    -------
+    JudgedRun
+
+    Raises
+    ------
+    JudgeError
+        When the recording lacks what the configuration needs.
+    """
+    case = case or Case()
+    topics = {topic_name(topic): array for topic, array in recording.messages.items()}
+    notes: list[str] = []
+    fixes = headings = None
+    if navsat is not None:
+        fixes = _fixes(recording, topics, case)
+        headings = None if navsat.use_odometry_yaw else _headings(recording, topics, case)
+    sources: dict[str, MessageArray | None] = {}
+    for source in _in_delivery_order(config, case):
+        if source.topic == _NAVSAT_TOPIC and navsat is not None:
+            sources[source.name] = None
+        else:
+            sources[source.name] = _messages(source, recording, topics, notes)
+    frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+    commands = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
+    inputs = build_inputs(
+        config, navsat, sources, fixes, headings,
+        commands if isinstance(commands, TwistArray) else None, frames,
+    )  # fmt: skip
+    if len(inputs.messages.part) == 0:
+        raise JudgeError(f'{recording.path}: has no message that the judge could use')
+    if frames.assumed:
+        pairs = ', '.join(f'{source} = {target}' for target, source in frames.assumed)
+        notes.append(f'no static transforms in the recording: frames assumed equal: {pairs}')
+    notes += input_advice(config, navsat, sources, headings)
+    return _run(inputs, config, navsat, case.clock, notes)
+
+
+def _in_delivery_order(config: FilterConfig, case: Case) -> list[SourceConfig]:
+    rank = {topic: number for number, topic in enumerate(case.topics)}
+    return sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank)))
+
+
+def _messages(
+    source: SourceConfig,
+    recording: Recording,
+    topics: dict[str, MessageArray],
+    notes: list[str],
+) -> MessageArray:
+    if source.topic in topics:
+        return topics[source.topic]
+    if source.topic == _NAVSAT_TOPIC:
+        raise JudgeError(
+            f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
+            'navsat_transform_node, which makes it from the fixes'
+        )
+    if source.kind == 'imu' and recording.imu is not None:
+        used = recording.roles['imu']
+        if topic_name(used) != 'imu/data':
+            notes.append(f'{source.name} subscribes to {source.topic}: {used} used instead')
+        return recording.imu
+    raise JudgeError(
+        f'{source.name}: topic {source.topic} is not in {recording.path}; it has '
+        f'{", ".join(sorted(topics)) or "nothing"}'
+    )
+
+
+def _fixes(recording: Recording, topics: dict[str, MessageArray], case: Case) -> FixArray:
+    array = topics.get(case.fix, recording.gps)
+    if not isinstance(array, FixArray):
+        raise JudgeError(f'{recording.path}: navsat_transform needs fixes, the recording has none')
+    valid = (array.status >= 0) & np.isfinite(array.latitude) & np.isfinite(array.longitude)
+    return array.take(valid & np.isfinite(array.altitude))
+
+
+def _headings(recording: Recording, topics: dict[str, MessageArray], case: Case) -> ImuArray:
+    array = topics.get(case.heading, recording.imu)
+    if not isinstance(array, ImuArray):
+        raise JudgeError(
+            f'{recording.path}: navsat_transform needs an IMU for the heading, the recording has '
+            'none; use_odometry_yaw does without'
+        )
+    return array
+
+
+def _timing(
+    config: FilterConfig, navsat: NavsatConfig | None, clock: Clock, inputs: Inputs
+) -> Timing:
+    first = int(inputs.messages.arrival_ns[0])
+    last = int(inputs.messages.arrival_ns[-1])
+    start = first if clock.start_ns is None else clock.start_ns
+    period = clock.filter_period_ns or int(1e9 / config.frequency)
+    navsat_period = 0
+    if navsat is not None:
+        navsat_period = clock.navsat_period_ns or int(1e9 / navsat.frequency)
+    origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
+    navsat_origin = clock.navsat_origin_ns
+    if navsat_origin is None:
+        navsat_origin = start + _NAVSAT_PHASE_NS
+    return Timing(
+        start=start,
+        step=clock.step_ns,
+        end=last + clock.run_on_ns,
+        filter_origin=origin,
+        filter_period=period,
+        navsat_origin=navsat_origin,
+        navsat_period=navsat_period,
+        sensor_timeout=round(config.sensor_timeout * 1e9),
+        predict_to_current_time=config.predict_to_current_time,
+        permit_corrected_publication=config.permit_corrected_publication,
+        navsat_part=inputs.navsat_part,
+    )
+
+
+def _new_output(timing: Timing, fixes: int, parts: int) -> Output:
+    ticks = (timing.end - timing.start) // timing.filter_period + 2
+    return Output(
+        n=np.zeros(2, dtype=np.int64),
+        stamp_ns=np.zeros(ticks, dtype=np.int64),
+        tick_ns=np.zeros(ticks, dtype=np.int64),
+        x=np.zeros((ticks, N)),
+        P=np.zeros((ticks, N, N)),
+        gps_fix=np.zeros(fixes, dtype=np.int64),
+        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
+        gps_position=np.zeros((fixes, 3)),
+        gps_covariance=np.zeros((fixes, 6, 6)),
+        counts=np.zeros((parts, 5), dtype=np.int64),
+    )
+
+
+def _run(
+    inputs: Inputs,
+    config: FilterConfig,
+    navsat: NavsatConfig | None,
+    clock: Clock,
+    notes: list[str],
+) -> JudgedRun:
+    dynamics = Dynamics(
+        Q=np.ascontiguousarray(config.process_noise),
+        dynamic=config.dynamic_process_noise,
+        control_mask=config.control_mask,
+        control_limits=config.control_limits,
+        control_timeout_ns=round(config.control_timeout * 1e9),
+    )
+    timing = _timing(config, navsat, clock, inputs)
+    capacity = _FIRST_CAPACITY
+    while True:
+        out = _new_output(timing, len(inputs.navsat.stamp_ns), len(inputs.names))
+        navsat_memory = new_navsat_memory()
+        full = replay(
+            inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
+            new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
+            inputs.navsat, navsat_memory, new_queue(capacity), out,
+        )  # fmt: skip
+        if not full:
+            break
+        # A queue that overflows has lost nothing yet: the run is repeated with a larger one.
+        capacity *= 8
+    parts = tuple(
+        PartCount(str(name), name.topic, *(int(count) for count in row))
+        for name, row in zip(inputs.names, out.counts, strict=True)
+    )
+    n, g = int(out.n[0]), int(out.n[1])
+    notes += part_advice(parts)
+    if navsat is not None:
+        fixes = len(inputs.navsat.stamp_ns)
+        notes += navsat_advice(fixes, g, lost_fixes(navsat_memory), navsat.frequency)
+    x, P = out.x[:n], out.P[:n]
+    fix = out.gps_fix[:g]
+    return JudgedRun(
+        stamp_ns=out.stamp_ns[:n],
+        tick_ns=out.tick_ns[:n],
+        position=x[:, :3].copy(),
+        orientation=_quaternions(x[:, ROLL:VX]),
+        linear_velocity=x[:, VX : VX + 3].copy(),
+        angular_velocity=x[:, VX + 3 : VX + 6].copy(),
+        pose_covariance=P[:, :6, :6].copy(),
+        twist_covariance=P[:, 6:12, 6:12].copy(),
+        gps_stamp_ns=inputs.navsat.stamp_ns[fix],
+        gps_position=out.gps_position[:g].copy(),
+        gps_covariance=out.gps_covariance[:g].copy(),
+        parts=parts,
+        notes=tuple(notes),
+    )
+
+
+def _quaternions(angles: FloatArray) -> FloatArray:
+    """Return quaternions x y z w, (n, 4), of roll, pitch, yaw, (n, 3)."""
+    s, c = np.sin(0.5 * angles).T, np.cos(0.5 * angles).T
+    return np.stack(
+        [
+            s[0] * c[1] * c[2] - c[0] * s[1] * s[2],
+            c[0] * s[1] * c[2] + s[0] * c[1] * s[2],
+            c[0] * c[1] * s[2] - s[0] * s[1] * c[2],
+            c[0] * c[1] * c[2] + s[0] * s[1] * s[2],
+        ],
+        axis=1,
+    )

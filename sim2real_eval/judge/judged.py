@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a judge says about one recording."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from sim2real_eval.tables import write_csv
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['JudgedRun', 'PartCount']
+
+_COLUMNS = (
+    'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',
+    'wz', *(f'Ppose_{i}_{j}' for i in range(6) for j in range(6)),
+    *(f'Ptwist_{i}_{j}' for i in range(6) for j in range(6)),
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class PartCount:
+    """What became of one part (pose, twist or acceleration) of one input.
+
+    Attributes
+    ----------
+    name, topic : str
+        Such as `imu0 twist` and `/imu/data`.
+    received, older, unusable, fused, rejected : int
+        Messages in; refused because an earlier one had a later stamp; yielding no measurement;
+        fused; refused by the Mahalanobis gate.
+    """
+
+    name: str
+    topic: str
+    received: int
+    older: int
+    unusable: int
+    fused: int
+    rejected: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgedRun:
+    """The filter's output over one run.
+
+    Attributes
+    ----------
+    stamp_ns, tick_ns : (n,) int64
+        Stamp of each estimate and the time of the tick that published it.
+    position : (n, 3) float
+        Metres, world frame.
+    orientation : (n, 4) float
+        x y z w, base_link in the world frame.
+    linear_velocity, angular_velocity : (n, 3) float
+        m/s and rad/s, base_link.
+    pose_covariance, twist_covariance : (n, 6, 6) float
+    gps_stamp_ns : (g,) int64
+        Stamps of the fixes that navsat_transform passed on.
+    gps_position : (g, 3) float
+        Their positions in the world frame.
+    gps_covariance : (g, 6, 6) float
+    parts : tuple of PartCount
+    notes : tuple of str
+        What the user should know about the run, one line each.
+    """
+
+    stamp_ns: IntArray
+    tick_ns: IntArray
+    position: FloatArray
+    orientation: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
+    gps_stamp_ns: IntArray
+    gps_position: FloatArray
+    gps_covariance: FloatArray
+    parts: tuple[PartCount, ...]
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.stamp_ns)
+
+    def __str__(self) -> str:
+        span = (self.stamp_ns[-1] - self.stamp_ns[0]) * 1e-9 if len(self) else 0.0
+        fused = ', '.join(
+            f'{part.name} {part.fused}/{part.received - part.older}' for part in self.parts
+        )
+        return f'{len(self)} estimates over {span:.1f} s; fused {fused}'
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write one row per estimate: stamp, tick, pose, body twist, both covariances.
+
+        Floats are written so that they read back exactly; the file appears complete or not at
+        all, and an existing file is refused by the caller.
+        """
+        n = len(self)
+        numbers = np.hstack([
+            self.position, self.orientation, self.linear_velocity, self.angular_velocity,
+            self.pose_covariance.reshape(n, 36), self.twist_covariance.reshape(n, 36),
+        ])  # fmt: skip
+        stamps = zip(self.stamp_ns.tolist(), self.tick_ns.tolist(), numbers.tolist(), strict=True)
+        return write_csv(path, _COLUMNS, ([stamp, tick, *row] for stamp, tick, row in stamps))
+
+    def summary(self) -> Mapping[str, object]:
+        """Return counts and notes as plain values."""
+        return {
+            'estimates': len(self),
+            'fixes_used': len(self.gps_stamp_ns),
+            'parts': [dataclasses.asdict(part) for part in self.parts],
+            'notes': list(self.notes),
+        }

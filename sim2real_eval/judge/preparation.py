@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a message to a measurement of the filter's states, compiled.
+
+A message has up to three *parts* (pose, twist, acceleration), each with its own mask, threshold
+and memory. A part is prepared when its message arrives: lever arms and gravity use the filter's
+state of that moment, `differential` and `relative` use the part's previous messages.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.judge.queue import Queue
+from sim2real_eval.judge.rotations import (
+    angles_from_matrix,
+    matrix_from_angles,
+    matrix_from_quaternion,
+    rotate_covariance,
+)
+from sim2real_eval.judge.state import ROLL, TWO_D_STATES, VROLL, VX, N
+from sim_sensors.compilation import compiled
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['ACCELERATION', 'POSE', 'TWIST', 'Memory', 'Parts', 'new_memory', 'prepare', 'select']
+
+POSE = 0
+TWIST = 1
+ACCELERATION = 2
+
+_TWO_D_VARIANCE = 1e-6
+_FLAT = np.array([state in TWO_D_STATES for state in range(N)])
+
+
+class Parts(NamedTuple):
+    """Configuration of all message parts; arrays over the part number.
+
+    Attributes
+    ----------
+    kind : (p,) int64
+        POSE, TWIST or ACCELERATION.
+    imu, differential, relative, remove_gravity : (p,) bool
+        Whether the part comes from an Imu message, and its switches.
+    threshold : (p,) float
+        Mahalanobis threshold.
+    mask : (p, 6) float
+        Which of the part's quantities are fused, turned into the target frame.
+    rotation : (p, 3, 3) float
+        From the message's frame to the target frame: world for poses, base_link else.
+    offset : (p, 3) float
+        Position of the message's frame in the target frame.
+    gravity : float
+        m/s^2.
+    two_d : bool
+        two_d_mode.
+    """
+
+    kind: IntArray
+    imu: IntArray
+    differential: IntArray
+    relative: IntArray
+    remove_gravity: IntArray
+    threshold: FloatArray
+    mask: FloatArray
+    rotation: FloatArray
+    offset: FloatArray
+    gravity: float
+    two_d: bool
+
+
+class Memory(NamedTuple):
+    """What the preparation remembers between messages; changed in place.
+
+    Attributes
+    ----------
+    seen : (p, 2) int64
+        Whether a previous and an initial pose exist.
+    stamp_ns : (p,) int64
+        Stamp of the previous message of each part.
+    previous, initial : (p, 4, 3) float
+        Rotation matrix (first three rows) and position (last row).
+    previous_covariance : (p, 6, 6) float
+    rates : (2, 3) float
+        Angular velocity at the last output tick; angular acceleration there.
+    tick_ns : (1,) int64
+        Time of the last output tick.
+    work : (4, 6, 6) float
+        Scratch space.
+    """
+
+    seen: IntArray
+    stamp_ns: IntArray
+    previous: FloatArray
+    initial: FloatArray
+    previous_covariance: FloatArray
+    rates: FloatArray
+    tick_ns: IntArray
+    work: FloatArray
+
+
+def new_memory(parts: int, no_stamp: int) -> Memory:
+    """Return the memory of a node that has seen nothing."""
+    return Memory(
+        seen=np.zeros((parts, 2), dtype=np.int64),
+        stamp_ns=np.full(parts, no_stamp, dtype=np.int64),
+        previous=np.zeros((parts, 4, 3)),
+        initial=np.zeros((parts, 4, 3)),
+        previous_covariance=np.zeros((parts, 6, 6)),
+        rates=np.zeros((2, 3)),
+        tick_ns=np.zeros(1, dtype=np.int64),
+        work=np.zeros((4, 6, 6)),
+    )
+
+
+@compiled
+def _times_inverse(base: FloatArray, pose: FloatArray) -> None:
+    """Replace `pose` by base^-1 pose; both are rotation rows and a position row."""
+    p0 = pose[3, 0] - base[3, 0]
+    p1 = pose[3, 1] - base[3, 1]
+    p2 = pose[3, 2] - base[3, 2]
+    for i in range(3):
+        pose[3, i] = base[0, i] * p0 + base[1, i] * p1 + base[2, i] * p2
+    for j in range(3):
+        r0, r1, r2 = pose[0, j], pose[1, j], pose[2, j]
+        for i in range(3):
+            pose[i, j] = base[0, i] * r0 + base[1, i] * r1 + base[2, i] * r2
+
+
+@compiled
+def _transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> None:
+    """Replace `pose` by the transform (rotation, offset) times pose."""
+    p0, p1, p2 = pose[3, 0], pose[3, 1], pose[3, 2]
+    for i in range(3):
+        pose[3, i] = rotation[i, 0] * p0 + rotation[i, 1] * p1 + rotation[i, 2] * p2 + offset[i]
+    for j in range(3):
+        r0, r1, r2 = pose[0, j], pose[1, j], pose[2, j]
+        for i in range(3):
+            pose[i, j] = rotation[i, 0] * r0 + rotation[i, 1] * r1 + rotation[i, 2] * r2
+
+
+@compiled
+def _level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> float:
+    """Take the mounting angles off an IMU attitude, angle by angle; return the mounting yaw."""
+    mounting, angles = work[4], work[5]
+    angles_from_matrix(rotation, mounting)
+    angles_from_matrix(pose, angles)
+    roll, pitch = angles[0] - mounting[0], angles[1] - mounting[1]
+    yaw = mounting[2]
+    levelled_roll = math.cos(yaw) * roll - math.sin(yaw) * pitch
+    levelled_pitch = math.sin(yaw) * roll + math.cos(yaw) * pitch
+    matrix_from_angles(levelled_roll, levelled_pitch, angles[2] - yaw, pose)
+    return float(yaw)
+
+
+@compiled
+def _prepare_pose(
+    parts: Parts, memory: Memory, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray,
+    queue: Queue, slot: int,
+) -> bool:  # fmt: skip
+    pose, scratch = memory.work[0, :4, :3], memory.work[1, :, :3]
+    turn = memory.work[2, :3, :3]
+    matrix_from_quaternion(value[3:], pose)
+    for i in range(3):
+        pose[3, i] = value[i]
+    rotation, offset = parts.rotation[p], parts.offset[p]
+    if parts.imu[p]:
+        yaw = _level_imu(rotation, pose, scratch)
+        matrix_from_angles(0.0, 0.0, yaw, turn)
+    else:
+        for i in range(3):
+            for j in range(3):
+                turn[i, j] = rotation[i, j]
+    z, R = queue.z[slot], queue.R[slot]
+    if parts.differential[p]:
+        queue.first_state[slot] = VX
+        had_previous = memory.seen[p, 0] == 1
+        previous_ns = memory.stamp_ns[p]
+        if had_previous:
+            # The increment is taken before the current pose replaces the previous one.
+            for i in range(4):
+                for j in range(3):
+                    scratch[i, j] = pose[i, j]
+            _times_inverse(memory.previous[p], scratch[:4])
+            dt = (stamp_ns - previous_ns) * 1e-9
+            angles_from_matrix(scratch, z[3:])
+            for i in range(3):
+                z[i] = scratch[3, i] / dt
+                z[3 + i] /= dt
+            for i in range(6):
+                for j in range(6):
+                    R[i, j] = (memory.previous_covariance[p, i, j] + cov[i, j]) * dt
+        memory.seen[p, 0] = 1
+        for i in range(4):
+            for j in range(3):
+                memory.previous[p, i, j] = pose[i, j]
+        for i in range(6):
+            for j in range(6):
+                memory.previous_covariance[p, i, j] = cov[i, j]
+        return bool(had_previous)
+    queue.first_state[slot] = 0
+    if parts.relative[p]:
+        if memory.seen[p, 1] == 0:
+            memory.seen[p, 1] = 1
+            for i in range(4):
+                for j in range(3):
+                    memory.initial[p, i, j] = pose[i, j]
+        _times_inverse(memory.initial[p], pose)
+    if not parts.imu[p]:
+        _transform(rotation, offset, pose)
+    for i in range(3):
+        z[i] = pose[3, i]
+    angles_from_matrix(pose, z[3:])
+    rotate_covariance(turn, cov, R)
+    return True
+
+
+@compiled
+def _prepare_twist(
+    parts: Parts, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
+    queue: Queue, slot: int,
+) -> None:  # fmt: skip
+    rotation, offset, z = parts.rotation[p], parts.offset[p], queue.z[slot]
+    queue.first_state[slot] = VX
+    w0, w1, w2 = x[VROLL], x[VROLL + 1], x[VROLL + 2]
+    for i in range(3):
+        z[i] = rotation[i, 0] * value[0] + rotation[i, 1] * value[1] + rotation[i, 2] * value[2]
+        z[3 + i] = (
+            rotation[i, 0] * value[3] + rotation[i, 1] * value[4] + rotation[i, 2] * value[5]
+        )
+    z[0] += offset[1] * w2 - offset[2] * w1
+    z[1] += offset[2] * w0 - offset[0] * w2
+    z[2] += offset[0] * w1 - offset[1] * w0
+    rotate_covariance(rotation, cov, queue.R[slot])
+
+
+@compiled
+def _prepare_acceleration(
+    parts: Parts, memory: Memory, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
+    has_attitude: bool, queue: Queue, slot: int,
+) -> None:  # fmt: skip
+    rotation, o, z = parts.rotation[p], parts.offset[p], queue.z[slot]
+    queue.first_state[slot] = VX + 6
+    for i in range(3):
+        z[i] = rotation[i, 0] * value[0] + rotation[i, 1] * value[1] + rotation[i, 2] * value[2]
+    al = memory.rates[1]
+    w0, w1, w2 = x[VROLL], x[VROLL + 1], x[VROLL + 2]
+    # p x alpha - (p x w) x w
+    c0, c1, c2 = o[1] * w2 - o[2] * w1, o[2] * w0 - o[0] * w2, o[0] * w1 - o[1] * w0
+    z[0] += o[1] * al[2] - o[2] * al[1] - (c1 * w2 - c2 * w1)
+    z[1] += o[2] * al[0] - o[0] * al[2] - (c2 * w0 - c0 * w2)
+    z[2] += o[0] * al[1] - o[1] * al[0] - (c0 * w1 - c1 * w0)
+    if parts.remove_gravity[p]:
+        # g is the third row of the sensor's attitude times gravity, which is right in base_link
+        # only for a sensor mounted without roll and pitch; robot_localization does the same.
+        attitude, product = memory.work[0, :3, :3], memory.work[1, :3, :3]
+        if has_attitude:
+            matrix_from_quaternion(value[3:], attitude)
+        else:
+            matrix_from_angles(x[ROLL], x[ROLL + 1], x[ROLL + 2], product)
+            for i in range(3):
+                for j in range(3):
+                    total = 0.0
+                    for k in range(3):
+                        total += product[i, k] * rotation[k, j]
+                    attitude[i, j] = total
+        g0, g1, g2 = attitude[2, 0], attitude[2, 1], attitude[2, 2]
+        for i in range(3):
+            if parts.relative[p] and has_attitude:
+                down = rotation[0, i] * g0 + rotation[1, i] * g1 + rotation[2, i] * g2
+            else:
+                down = attitude[2, i]
+            z[i] -= parts.gravity * down
+    # R C R' of the 3 x 3 block.
+    R = queue.R[slot]
+    for i in range(3):
+        for j in range(3):
+            total = 0.0
+            for k in range(3):
+                for m in range(3):
+                    total += rotation[i, k] * cov[k, m] * rotation[j, m]
+            R[i, j] = total
+
+
+@compiled
+def prepare(
+    parts: Parts, memory: Memory, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
+    cov: FloatArray, has_attitude: bool, queue: Queue, slot: int,
+) -> bool:  # fmt: skip
+    """Fill a queue slot from one message part; False when it yields no measurement.
+
+    Parameters
+    ----------
+    parts, memory : Parts, Memory
+        Configuration and memory of all parts.
+    x : (15,) float
+        State of the filter at the time of arrival.
+    p : int
+        Number of the part.
+    stamp_ns : int
+        Stamp of the message.
+    value : (7,) float
+        Pose: position, quaternion. Twist: linear, angular, unused. Acceleration: specific
+        force, quaternion of the message.
+    cov : (6, 6) float
+        Covariance from the message; acceleration uses the first three rows and columns.
+    has_attitude : bool
+        Whether an acceleration comes with a valid orientation.
+    queue, slot
+        Where to put the measurement.
+    """
+    queue.stamp_ns[slot] = stamp_ns
+    queue.part[slot] = p
+    usable = True
+    if parts.kind[p] == POSE:
+        usable = _prepare_pose(parts, memory, p, stamp_ns, value, cov, queue, slot)
+    elif parts.kind[p] == TWIST:
+        _prepare_twist(parts, x, p, value, cov, queue, slot)
+    else:
+        _prepare_acceleration(parts, memory, x, p, value, cov, has_attitude, queue, slot)
+    memory.stamp_ns[p] = stamp_ns
+    return usable
+
+
+@compiled
+def select(
+    parts: Parts, queue: Queue, slot: int, initialised: bool,
+    index: IntArray, z: FloatArray, R: FloatArray,
+) -> int:  # fmt: skip
+    """Gather what a queued measurement measures; return how many states that is.
+
+    Masked entries that are not finite are left out. `two_d_mode` adds z, roll, pitch, vz, vroll,
+    vpitch and az, measured as zero with variance 1e-6 and uncorrelated.
+    """
+    first, p = queue.first_state[slot], queue.part[slot]
+    width = 3 if first == VX + 6 else 6
+    m = 0
+    for state in range(N):
+        inside = first <= state < first + width
+        forced = parts.two_d and _FLAT[state]
+        if forced:
+            z[m] = 0.0
+        elif inside and parts.mask[p, state - first] != 0.0:
+            z[m] = queue.z[slot, state - first]
+            if initialised and not math.isfinite(z[m]):
+                continue
+        else:
+            continue
+        index[m] = state
+        for k in range(m):
+            other = index[k]
+            both = inside and not forced and first <= other < first + width
+            both = both and not (parts.two_d and _FLAT[other])
+            R[m, k] = queue.R[slot, state - first, other - first] if both else 0.0
+            R[k, m] = queue.R[slot, other - first, state - first] if both else 0.0
+        R[m, m] = _TWO_D_VARIANCE if forced else queue.R[slot, state - first, state - first]
+        m += 1
+    return m

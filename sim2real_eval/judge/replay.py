@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes' event loop, compiled: deliveries, filter ticks and navsat ticks in their order.
+
+Inside one clock step robot_localization does: deliver what has arrived; tick the filter when its
+timer is due; tick navsat_transform when its timer is due; deliver the odometry/gps it published.
+Only clock steps at which something happens are visited.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.judge import navsat as gps_node
+from sim2real_eval.judge.ekf import (
+    CONTROL_NS,
+    INITIALISED,
+    LAST_NS,
+    NO_STAMP,
+    Dynamics,
+    Filter,
+    advance,
+    process,
+)
+from sim2real_eval.judge.navsat import Navsat, NavsatMemory, see_fix, see_heading, see_odometry
+from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
+from sim2real_eval.judge.queue import Queue, free_slot, pop, push
+from sim2real_eval.judge.state import VROLL, N
+from sim_sensors.compilation import compiled
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['COMMAND', 'COUNTS', 'FIX', 'HEADING', 'Messages', 'Output', 'Timing', 'replay']
+
+FIX = -1
+HEADING = -2
+COMMAND = -3
+
+COUNTS = ('received', 'older', 'unusable', 'fused', 'rejected')
+"""What is counted per part: messages in, refused for an older stamp, yielding no measurement,
+fused, and refused by the gate."""
+
+_DONE = 0
+_QUEUE_FULL = 1
+
+
+class Messages(NamedTuple):
+    """All message parts of a run in order of arrival.
+
+    Attributes
+    ----------
+    arrival_ns, stamp_ns : (n,) int64
+    part : (n,) int64
+        Number of the part, or FIX, HEADING, COMMAND.
+    value : (n, 7) float
+        As `preparation.prepare` takes it. FIX: number of the fix. HEADING: quaternion.
+        COMMAND: the six velocities.
+    has_attitude : (n,) bool
+        For accelerations: the message's orientation is valid.
+    covariance : (n,) int64
+        Row of `covariances`.
+    covariances : (k, 6, 6) float
+    """
+
+    arrival_ns: IntArray
+    stamp_ns: IntArray
+    part: IntArray
+    value: FloatArray
+    has_attitude: IntArray
+    covariance: IntArray
+    covariances: FloatArray
+
+
+class Timing(NamedTuple):
+    """Clock and timers, nanoseconds.
+
+    Attributes
+    ----------
+    start, step : int
+        First clock step and distance of two; 1 ns is a continuous clock.
+    end : int
+        Last clock time.
+    filter_origin, filter_period : int
+        The filter ticks at origin + n period, n >= 1.
+    navsat_origin, navsat_period : int
+        Likewise; period 0 for no navsat_transform.
+    sensor_timeout : int
+    predict_to_current_time, permit_corrected_publication : bool
+    navsat_part : (2,) int64
+        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+    """
+
+    start: int
+    step: int
+    end: int
+    filter_origin: int
+    filter_period: int
+    navsat_origin: int
+    navsat_period: int
+    sensor_timeout: int
+    predict_to_current_time: bool
+    permit_corrected_publication: bool
+    navsat_part: IntArray
+
+
+class Output(NamedTuple):
+    """What the nodes publish; rows are filled in place.
+
+    Attributes
+    ----------
+    n : (2,) int64
+        Rows filled: filtered odometry, odometry/gps.
+    stamp_ns, tick_ns : (t,) int64
+        Stamp of each filtered odometry and the time of the tick that published it.
+    x : (t, 15) float
+    P : (t, 15, 15) float
+    gps_fix, gps_tick_ns : (g,) int64
+        Number of the fix behind each odometry/gps and the time of the tick.
+    gps_position : (g, 3) float
+    gps_covariance : (g, 6, 6) float
+    counts : (p, 5) int64
+        Per part, the columns COUNTS.
+    """
+
+    n: IntArray
+    stamp_ns: IntArray
+    tick_ns: IntArray
+    x: FloatArray
+    P: FloatArray
+    gps_fix: IntArray
+    gps_tick_ns: IntArray
+    gps_position: FloatArray
+    gps_covariance: FloatArray
+    counts: IntArray
+
+
+@compiled
+def _deliver(
+    parts: Parts, memory: Memory, flt: Filter, queue: Queue, counts: IntArray, p: int,
+    stamp_ns: int, value: FloatArray, cov: FloatArray, has_attitude: bool,
+) -> bool:  # fmt: skip
+    """Queue one message part; False when the queue is full."""
+    counts[p, 0] += 1
+    if stamp_ns < memory.stamp_ns[p]:
+        counts[p, 1] += 1
+        return True
+    slot = free_slot(queue)
+    if slot < 0:
+        return False
+    if prepare(parts, memory, flt.x, p, stamp_ns, value, cov, has_attitude, queue, slot):
+        push(queue, slot)
+    else:
+        counts[p, 2] += 1
+    return True
+
+
+@compiled
+def _filter_tick(
+    parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
+    out: Output, last_published: int, now: int, index: IntArray, z: FloatArray, R: FloatArray,
+) -> int:  # fmt: skip
+    """Process what is queued up to now and publish; return the stamp last published."""
+    to_now = timing.predict_to_current_time
+    if queue.size[0] > 0:
+        while queue.size[0] > 0 and queue.stamp_ns[queue.heap[0]] <= now:
+            slot = pop(queue)
+            p = queue.part[slot]
+            m = select(parts, queue, slot, flt.times[INITIALISED] == 1, index, z, R)
+            stamp_ns = queue.stamp_ns[slot]
+            if process(flt, dyn, stamp_ns, index, m, z, R, parts.threshold[p]):
+                out.counts[p, 3] += 1
+            else:
+                out.counts[p, 4] += 1
+    elif now - flt.times[LAST_NS] >= timing.sensor_timeout:
+        to_now = True
+    if flt.times[INITIALISED] == 0:
+        return last_published
+    if to_now:
+        advance(flt, dyn, now)
+    for i in range(3):
+        rate = flt.x[VROLL + i]
+        elapsed = (now - memory.tick_ns[0]) * 1e-9
+        memory.rates[1, i] = (rate - memory.rates[0, i]) / elapsed
+        memory.rates[0, i] = rate
+    memory.tick_ns[0] = now
+    stamp_ns = flt.times[LAST_NS]
+    if stamp_ns <= last_published and not timing.permit_corrected_publication:
+        return last_published
+    row = out.n[0]
+    out.stamp_ns[row] = stamp_ns
+    out.tick_ns[row] = now
+    for i in range(N):
+        out.x[row, i] = flt.x[i]
+        for j in range(N):
+            out.P[row, i, j] = flt.P[i, j]
+    out.n[0] += 1
+    return int(stamp_ns)
+
+
+@compiled
+def _next_due(origin: int, period: int, now: int) -> int:
+    """Return the first time of the grid after `now`."""
+    return origin + ((now - origin) // period + 1) * period
+
+
+@compiled
+def replay(
+    messages: Messages, parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing,
+    navsat: Navsat, navsat_memory: NavsatMemory, queue: Queue, out: Output,
+) -> int:  # fmt: skip
+    """Run the nodes over all messages; return 0, or 1 when the queue was too small."""
+    index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
+    position, cov, value = np.zeros(3), np.zeros((6, 6)), np.zeros(7)
+    value[6] = 1.0
+    far = 2**62
+    n, i = len(messages.part), 0
+    last_published = NO_STAMP
+    due = _next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
+    navsat_due = far
+    if timing.navsat_period > 0:
+        navsat_due = timing.navsat_origin + timing.navsat_period
+    while True:
+        event = min(due, navsat_due)
+        if i < n:
+            event = min(event, messages.arrival_ns[i])
+        steps = -((timing.start - event) // timing.step)
+        now = timing.start + max(steps, 0) * timing.step
+        if now > timing.end:
+            return _DONE
+        while i < n and messages.arrival_ns[i] <= now:
+            p = messages.part[i]
+            if p >= 0:
+                cov_row = messages.covariances[messages.covariance[i]]
+                if not _deliver(
+                    parts, memory, flt, queue, out.counts, p, messages.stamp_ns[i],
+                    messages.value[i], cov_row, messages.has_attitude[i] == 1,
+                ):  # fmt: skip
+                    return _QUEUE_FULL
+            elif p == FIX:
+                see_fix(navsat_memory, int(messages.value[i, 0]))
+            elif p == HEADING:
+                see_heading(navsat, navsat_memory, messages.value[i, :4])
+            elif p == COMMAND:
+                for k in range(6):
+                    flt.command[k] = messages.value[i, k]
+                flt.times[CONTROL_NS] = messages.stamp_ns[i]
+            i += 1
+        if due <= now:
+            due = _next_due(timing.filter_origin, timing.filter_period, now)
+            before = out.n[0]
+            last_published = _filter_tick(
+                parts, memory, flt, dyn, timing, queue, out, last_published, now, index, z, R
+            )
+            if timing.navsat_period > 0 and out.n[0] > before:
+                see_odometry(navsat, navsat_memory, flt.x[:6])
+        if navsat_due <= now:
+            navsat_due = _next_due(timing.navsat_origin, timing.navsat_period, now)
+            fix = gps_node.tick(navsat, navsat_memory, position, cov)
+            if fix >= 0:
+                row = out.n[1]
+                out.gps_fix[row] = fix
+                out.gps_tick_ns[row] = now
+                out.gps_position[row] = position
+                out.gps_covariance[row] = cov
+                out.n[1] += 1
+                for k in range(3):
+                    value[k] = position[k]
+                if timing.navsat_part[0] >= 0 and not _deliver(
+                    parts, memory, flt, queue, out.counts, timing.navsat_part[0],
+                    navsat.stamp_ns[fix], value, cov, False,
+                ):  # fmt: skip
+                    return _QUEUE_FULL
+                if timing.navsat_part[1] >= 0 and not _deliver(
+                    parts, memory, flt, queue, out.counts, timing.navsat_part[1],
+                    navsat.stamp_ns[fix], np.zeros(7), np.zeros((6, 6)), False,
+                ):  # fmt: skip
+                    return _QUEUE_FULL
