@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ['Motion', 'Trajectory', 'times_within']
 
 _TOLERANCE_S = 1e-9
+_ROUNDING = 2e-15  # of the norm of a normalised quaternion
 
 
 class Motion(Protocol):
@@ -135,7 +136,9 @@ class Trajectory:
         if (np.abs(norm - 1.0) > 1e-6).any():
             worst = norm[np.argmax(np.abs(norm - 1.0))]
             raise MotionError(f'trajectory: orientation has norm {worst:.9g}, must be 1')
-        object.__setattr__(self, 'orientation', q / norm[:, None])
+        # Normalising twice may change the last bit, so what is of unit norm is left alone.
+        off = np.abs(norm - 1.0) > _ROUNDING
+        object.__setattr__(self, 'orientation', q / np.where(off, norm, 1.0)[:, None])
 
     def __len__(self) -> int:
         return len(self.time)
@@ -277,8 +280,6 @@ class Trajectory:
         return rotations.rotate_back(self.orientation, self.acceleration - g_n)
 
     def _take(self, index: np.ndarray[tuple[int, ...], np.dtype[np.intp]]) -> Trajectory:
-        # Not through __post_init__: renormalising a unit quaternion again may change its last bit.
-        taken = object.__new__(Trajectory)
-        for field in dataclasses.fields(self):
-            object.__setattr__(taken, field.name, getattr(self, field.name)[index])
-        return taken
+        return Trajectory(
+            **{field.name: getattr(self, field.name)[index] for field in dataclasses.fields(self)}
+        )
