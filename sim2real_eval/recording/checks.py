@@ -13,6 +13,7 @@ an outage is real data.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ GAP_FACTOR = 5.0
 
 # robot_localization renormalises quaternions beyond this and complains; inside it they are used.
 _NORM_TOLERANCE = 0.01
+_ZERO_NORM = 1e-6
 # A stamp that is further from its receive time than the rest of its topic is a glitch.
 _GLITCH_NS = 60_000_000_000
 _GLITCH_SHARE = 0.01
@@ -111,16 +113,22 @@ def check_messages(
     if not len(array):
         raise RecordingError(f'{where}: {topic}: no messages; at least one is needed')
     state = _Topic(where, topic, array)
-    _check_stamps(state)
+    rules: list[Callable[[_Topic], None]] = [_check_stamps]
     if isinstance(array, FixArray):
-        _check_fix_status(state)
+        rules.append(_check_fix_status)
     if isinstance(array, ImuArray):
-        _check_imu_orientation(state)
-    _check_finite(state)
+        rules.append(_check_imu_orientation)
+    rules.append(_check_finite)
     if isinstance(array, FixArray):
-        _check_coordinates(state)
-    _check_quaternions(state, is_truth)
-    _check_order(state, is_truth)
+        rules += [_check_latitude, _check_longitude]
+    if isinstance(array, (ImuArray, OdometryArray, PoseArray)):
+        rules += [_check_truth_orientation] if is_truth else [_check_zero_orientation]
+        rules.append(_check_quaternion_norm)
+    rules += [_check_order, _check_repeats_of_truth if is_truth else _check_repeats]
+    for rule in rules:
+        # Each rule may rely on at least one message.
+        if len(state.array):
+            rule(state)
     if state.broken > MAXIMUM_BROKEN * state.total:
         raise RecordingError(
             f'{where}: {topic}: {state.broken} of {state.total} messages are broken '
@@ -184,7 +192,7 @@ def _check_imu_orientation(state: _Topic) -> None:
         covariance[zero, 0, 0] = -1.0
         state.change(orientation_covariance=covariance)
         absent = absent | zero
-    norms = np.sqrt((array.orientation**2).sum(axis=1))
+    norms = np.hypot.reduce(array.orientation, axis=1)
     unusable = absent & ~(np.abs(norms - 1.0) <= _NORM_TOLERANCE)
     if unusable.any():
         orientation = array.orientation.copy()
@@ -196,56 +204,72 @@ def _check_finite(state: _Topic) -> None:
     for field in dataclasses.fields(state.array):
         values = getattr(state.array, field.name)
         if isinstance(values, np.ndarray) and values.dtype == np.float64:
-            bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
-            state.drop(bad, f'{field.name} is not finite')
+            finite = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+            state.drop(np.asarray(~finite, np.bool_), f'{field.name} is not finite')
 
 
-def _check_coordinates(state: _Topic) -> None:
-    for name, limit in (('latitude', 90.0), ('longitude', 180.0)):
-        values: FloatArray = getattr(state.array, name)
-        bad = np.abs(values) > limit
-        if bad.any():
-            value = float(values[int(np.argmax(bad))])
-            state.drop(bad, f'{name} {value:g} deg is outside -{limit:g} .. {limit:g}')
+def _check_latitude(state: _Topic) -> None:
+    _check_range(state, 'latitude', 90.0)
 
 
-def _check_quaternions(state: _Topic, is_truth: bool) -> None:
-    if not isinstance(state.array, (ImuArray, OdometryArray, PoseArray)):
-        return
-    norms = np.sqrt((state.array.orientation**2).sum(axis=1))
-    zero = norms < 1e-6
-    if is_truth:
-        state.drop(zero, 'orientation is all zero')
-    elif zero.any():
-        orientation = state.array.orientation.copy()
+def _check_longitude(state: _Topic) -> None:
+    _check_range(state, 'longitude', 180.0)
+
+
+def _check_range(state: _Topic, name: str, limit: float) -> None:
+    values: FloatArray = getattr(state.array, name)
+    bad: BoolArray = (values > limit) | (values < -limit)
+    value = float(values[int(np.argmax(bad))])
+    state.drop(bad, f'{name} {value:g} deg is outside -{limit:g} .. {limit:g}')
+
+
+def _norms(state: _Topic) -> FloatArray:
+    orientation: FloatArray = getattr(state.array, 'orientation')  # noqa: B009
+    return np.asarray(np.hypot.reduce(orientation, axis=1), np.float64)
+
+
+def _check_truth_orientation(state: _Topic) -> None:
+    state.drop(_norms(state) < _ZERO_NORM, 'orientation is all zero')
+
+
+def _check_zero_orientation(state: _Topic) -> None:
+    zero = _norms(state) < _ZERO_NORM
+    if zero.any():
+        orientation: FloatArray = getattr(state.array, 'orientation').copy()  # noqa: B009
         orientation[zero] = (0.0, 0.0, 0.0, 1.0)
         state.note('orientation is all zero', zero.sum(), 'set to identity, as ekf_node does')
         state.change(orientation=orientation)
-    if not len(state.array):
-        return
-    orientation = state.array.orientation
-    norms = np.sqrt((orientation**2).sum(axis=1))
+
+
+def _check_quaternion_norm(state: _Topic) -> None:
+    norms = _norms(state)
     off = np.abs(norms - 1.0) > _NORM_TOLERANCE
     if off.any():
+        orientation: FloatArray = getattr(state.array, 'orientation')  # noqa: B009
         value = float(norms[int(np.argmax(off))])
         state.note(f'quaternion of norm {value:g}', off.sum(), 'normalised')
         scaled = np.where(off[:, None], orientation / norms[:, None], orientation)
         state.change(orientation=scaled)
 
 
-def _check_order(state: _Topic, is_truth: bool) -> None:
+def _check_order(state: _Topic) -> None:
     stamp = state.array.stamp_ns
-    if len(stamp) < 2:
-        return
     newest = np.concatenate([stamp[:1], np.maximum.accumulate(stamp)[:-1]])
     state.drop(stamp < newest, 'stamp runs backwards')
-    repeated = np.concatenate([[False], np.diff(state.array.stamp_ns) == 0])
-    if not repeated.any():
-        return
-    if is_truth:
-        state.drop(repeated, 'stamp is repeated')
-    else:
-        state.note('stamp is repeated', repeated.sum(), 'kept, as ekf_node does')
+
+
+def _repeats(state: _Topic) -> BoolArray:
+    return np.concatenate([[False], np.diff(state.array.stamp_ns) == 0])
+
+
+def _check_repeats(state: _Topic) -> None:
+    count = int(_repeats(state).sum())
+    if count:
+        state.note('stamp is repeated', count, 'kept, as ekf_node does')
+
+
+def _check_repeats_of_truth(state: _Topic) -> None:
+    state.drop(_repeats(state), 'stamp is repeated')
 
 
 def _remark_gaps(state: _Topic) -> None:

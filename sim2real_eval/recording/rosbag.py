@@ -75,6 +75,9 @@ def read_raw_bag(path: Path, wanted: Collection[str], *, reader: str = 'auto') -
         raise ValueError(f'reader must be auto, rosbags or rosbag2_py, got {reader!r}')
     if reader == 'auto':
         reader = 'rosbags' if importlib.util.find_spec('rosbags') else 'rosbag2_py'
+    for file in [path] if path.is_file() else sorted(path.glob('*.db3')):
+        if file.suffix == '.db3':
+            _check_sqlite_file(file)
     try:
         if reader == 'rosbags':
             return _read(path, wanted)
@@ -108,3 +111,27 @@ def _read(path: Path, wanted: Collection[str]) -> RawBag:
                 topic.data.append(bytes(data))
                 topic.received_ns.append(received_ns)
     return bag
+
+
+def _check_sqlite_file(path: Path) -> None:
+    """Refuse what SQLite itself reads without a word: a cut last page, messages left in the log.
+
+    Byte positions: https://www.sqlite.org/fileformat.html#the_database_header
+    """
+    with path.open('rb') as stream:
+        header = stream.read(100)
+    size = path.stat().st_size
+    page = int.from_bytes(header[16:18], 'big')
+    page = 65536 if page == 1 else page
+    pages = int.from_bytes(header[28:32], 'big')
+    # The page count is valid only when both change counters agree.
+    if header[24:28] == header[92:96] and size < page * pages:
+        raise RecordingError(
+            f'{path}: file is cut short: it has {size} bytes, its header says {page * pages}'
+        )
+    log = path.with_name(f'{path.name}-wal')
+    if log.is_file() and log.stat().st_size:
+        raise RecordingError(
+            f'{path}: recording was not closed: messages are left in {log.name}; '
+            "merge them with: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'"
+        )
