@@ -33,11 +33,12 @@ def slow_truth_advice(truth_rate: float, grid_rate: float) -> str | None:
     """
     if truth_rate >= _RATE_TOLERANCE * grid_rate:
         return None
+    rate = f'{round(truth_rate, 1):g}'
     return (
-        f'truth comes at {truth_rate:.2g} Hz, the grid runs at {grid_rate:g} Hz: between its '
-        'samples the truth is a straight line, so motion faster than '
-        f"{truth_rate / 2:.2g} Hz counts as error of the estimate and the truth's entropy is too "
-        f"low; --rate {truth_rate:.2g} compares at the truth's own rate"
+        f'truth comes at {rate} Hz, the grid runs at {grid_rate:g} Hz: between its samples the '
+        f'truth is a straight line, so motion faster than {round(truth_rate / 2, 1):g} Hz counts '
+        "as error of the estimate, and the upper part of the truth's spectrum, with its entropy, "
+        f"is made by the interpolation; --rate {rate} compares at the truth's own rate"
     )
 
 

@@ -121,9 +121,11 @@ def histogram_figure(
     for panel in panels.flat[len(sim) :]:
         panel.remove()
     panels.flat[0].set_xlim(edges[0], edges[-1])
+    separator = ': ' if columns == _COLUMNS else '\n'
     figure.suptitle(
-        f'{axis.title}: simulated (colour) against {len(real)} real runs (grey, outlined)',
-        fontsize=10 if columns > 1 else 8,
+        f'{axis.title}{separator}simulated (colour) '
+        f'against {len(real)} real runs (grey, outlined)',
+        fontsize=10,
     )
     width = f'{edges[1]:.5g}'
     figure.supxlabel(f'{axis.label}, bins of {width}', fontsize=9)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Truths about speed, and what a user is told about a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim2real_eval.metrics.caveats import advice, slow_truth_advice
+from sim2real_eval.metrics.options import MetricError, MetricOptions
+from sim2real_eval.metrics.scores import score_run
+from sim2real_eval.metrics.speeds import SPEED_COMPONENTS, speed
+from sim2real_eval.series import VelocitySeries
+from sim_sensors.seeding import stream
+
+numbers = st.floats(-20, 20)
+angles = st.floats(-3.1, 3.1)
+
+
+def yaw(angle: float) -> list[float]:
+    """Quaternion x y z w of a turn about z, by definition."""
+    return [0.0, 0.0, np.sin(angle / 2), np.cos(angle / 2)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(numbers, numbers, numbers, angles)
+def test_on_level_ground_horizontal_speed_is_blind_to_heading(
+    vx: float, vy: float, vz: float, angle: float
+) -> None:
+    found = speed([[vx, vy, vz]], [yaw(angle)])
+    assert found[0] == pytest.approx(np.hypot(vx, vy), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(numbers, numbers, angles)
+def test_world_axes_follow_the_rotation_of_the_body(vx: float, vy: float, angle: float) -> None:
+    velocity, orientation = [[vx, vy, 0.0]], [yaw(angle)]
+    east, north = speed(velocity, orientation, 'x')[0], speed(velocity, orientation, 'y')[0]
+    assert east == pytest.approx(vx * np.cos(angle) - vy * np.sin(angle), abs=1e-12)
+    assert north == pytest.approx(vx * np.sin(angle) + vy * np.cos(angle), abs=1e-12)
+    assert speed(velocity, orientation, 'forward')[0] == vx
+
+
+def test_on_a_slope_horizontal_speed_is_in_the_world_not_in_the_body() -> None:
+    """Nose down (pitch +30 deg about y) at 2 m/s: 2 cos 30 deg over ground."""
+    half = np.deg2rad(15)
+    found = speed([[2.0, 0.0, 0.0]], [[0.0, np.sin(half), 0.0, np.cos(half)]])
+    assert found[0] == pytest.approx(2 * np.cos(np.deg2rad(30)), abs=1e-12)
+
+
+def test_quaternions_need_not_be_normalised() -> None:
+    quaternion = 3 * np.array([yaw(0.7)])
+    assert speed([[1.0, 0.0, 0.0]], quaternion, 'x')[0] == pytest.approx(np.cos(0.7))
+
+
+def test_forward_speed_needs_no_orientation_and_returns_a_copy() -> None:
+    velocity = np.array([[-1.0, 2.0, 3.0]])
+    found = speed(velocity, [], 'forward')
+    found[0] = 9.0
+    assert velocity[0, 0] == -1.0
+
+
+@pytest.mark.parametrize(
+    ('velocity', 'orientation', 'component', 'said'),
+    [
+        ([[1.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 1.0]], 'up', ', '.join(SPEED_COMPONENTS)),
+        ([1.0, 0.0, 0.0], [[0.0, 0.0, 0.0, 1.0]], 'x', r'must be \(n, 3\)'),
+        ([[1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0]], 'x', r'must be \(n, 4\)'),
+        ([[1.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 1.0]] * 2, 'x', 'must be as many'),
+        ([[1.0, 0.0, 0.0]], [[0.0] * 4], 'horizontal', r'orientation\[0\] has norm zero'),
+        ([[np.nan, 0.0, 0.0]], [[0.0, 0.0, 0.0, 1.0]], 'forward', 'must be finite'),
+    ],
+)
+def test_wrong_arguments_are_refused(
+    velocity: list[float], orientation: list[float], component: str, said: str
+) -> None:
+    with pytest.raises(MetricError, match=said):
+        speed(velocity, orientation, component)
+
+
+def run(
+    *, gt_rate: float = 20.0, end: float = 20.0, se_end: float = 20.0, start: float = 0.0
+) -> VelocitySeries:
+    gt, se = np.arange(0, end + 1e-9, 1 / gt_rate), np.arange(0, se_end + 1e-9, 1 / 35)
+    return VelocitySeries(se, np.ones(len(se)), gt, start + 0.1 * gt)
+
+
+def test_a_sound_run_gets_no_advice() -> None:
+    assert advice(run()) == []
+    assert advice(run(gt_rate=14.8)) == []
+
+
+@pytest.mark.parametrize(
+    ('series', 'said'),
+    [
+        (run(gt_rate=4.0), 'truth comes at 4 Hz, the grid runs at 15 Hz'),
+        (run(start=3.0), 'truth starts at 3.0 m/s'),
+        (run(end=5.0, se_end=5.0), 'run lasts 5.0 s'),
+        (run(se_end=12.0), 'estimate ends 8.0 s before the truth'),
+        (run(end=12.0), 'truth ends 8.0 s before the estimate'),
+        (
+            VelocitySeries(run().se_time + 2.0, run().se_vel, run().gt_time, run().gt_vel),
+            'estimate starts 2.0 s after time zero',
+        ),
+        (
+            VelocitySeries(
+                np.delete(run().se_time, slice(100, 200)),
+                np.delete(run().se_vel, slice(100, 200)),
+                run().gt_time,
+                run().gt_vel,
+            ),
+            'estimate has a gap of 2.9 s',
+        ),
+    ],
+)
+def test_each_weakness_of_a_run_is_told(series: VelocitySeries, said: str) -> None:
+    lines = advice(series)
+    assert any(line.startswith(said) for line in lines), lines
+    assert all('\n' not in line for line in lines)
+
+
+def test_advice_follows_the_options() -> None:
+    assert advice(run(gt_rate=4.0), MetricOptions(rate=4.0)) == []
+    moving = VelocitySeries([0.0, 20.0], [1.0, 1.0], [0.0, 2.0, 20.0], [5.0, 0.0, 0.0])
+    assert any('starts at 5.0' in line for line in advice(moving))
+    assert not any('starts at' in line for line in advice(moving, MetricOptions(warmup=3.0)))
+
+
+def test_slow_truth_is_told_with_both_rates_and_the_remedy() -> None:
+    text = slow_truth_advice(4.0, 15.0)
+    assert text is not None
+    assert all(part in text for part in ('4 Hz', '15 Hz', '2 Hz', '--rate 4', 'straight line'))
+    assert slow_truth_advice(15.0, 15.0) is None
+
+
+def test_a_truth_at_4_hz_does_what_the_advice_says() -> None:
+    """Motion above 2 Hz becomes error of a perfect estimate; the truth's entropy changes."""
+    fast = np.arange(0, 20, 1 / 60)
+    shake = 5 + np.sin(2 * np.pi * 3 * fast)
+    whole = score_run(VelocitySeries(fast, shake, fast, shake))
+    slow = score_run(VelocitySeries(fast, shake, fast[::15], shake[::15]))
+    assert whole.rmse < 0.05
+    assert slow.rmse > 0.5
+    white = 5 + stream(1, 'run', 'test', 'motion').normal(size=len(fast))
+    whole = score_run(VelocitySeries(fast, white, fast, white))
+    slow = score_run(VelocitySeries(fast, white, fast[::15], white[::15]))
+    assert slow.entropy_gt < 0.8 * whole.entropy_gt

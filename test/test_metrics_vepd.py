@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Truths about VEPD over sets of runs, its table, and the numbers printed in the paper."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import wasserstein_distance
+
+from sim2real_eval.metrics.distances import (
+    VEPD_COLUMNS,
+    coverage_notes,
+    vepd,
+    vepd_table,
+    write_vepd,
+)
+from sim2real_eval.metrics.options import MetricError, MetricOptions
+from sim2real_eval.metrics.published import (
+    MODEL_LABELS,
+    ROBUSTNESS,
+    TABLE_1,
+    TABLE_2,
+    published_vepd,
+)
+from sim2real_eval.metrics.recomputation import vepd_from_series
+from sim2real_eval.metrics.scores import RunScore, prepare
+from sim2real_eval.series import SeriesError, VelocitySeries
+from sim2real_eval.series_folder import SeriesKey, write_series_folder
+from sim_sensors.seeding import stream
+
+
+def score(rmse: float, entropy: float) -> RunScore:
+    return RunScore(rmse, 0.0, entropy, entropy, 300, 20.0)
+
+
+values = st.tuples(st.floats(0, 10), st.floats(0, 1))
+sets = st.lists(values, min_size=1, max_size=12)
+
+
+def scores(pairs: list[tuple[float, float]]) -> list[RunScore]:
+    return [score(*pair) for pair in pairs]
+
+
+@settings(deadline=None, max_examples=50)
+@given(sets, sets)
+def test_vepd_is_a_distance(
+    one: list[tuple[float, float]], two: list[tuple[float, float]]
+) -> None:
+    """Zero to itself in any order, symmetric, the mean of its parts, and never negative."""
+    assert vepd(scores(one), scores(one[::-1])).vepd == 0.0
+    there, back = vepd(scores(one), scores(two)), vepd(scores(two), scores(one))
+    assert there.vepd == pytest.approx(back.vepd, abs=1e-12)
+    assert there.vepd == (there.w_rmse + there.w_entropy) / 2 >= 0
+    assert (there.n_real, there.n_sim) == (len(one), len(two)) == (back.n_sim, back.n_real)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(values, values), min_size=1, max_size=12))
+def test_sets_of_equal_size_are_compared_rank_by_rank(
+    pairs: list[tuple[tuple[float, float], tuple[float, float]]],
+) -> None:
+    real, sim = zip(*pairs, strict=True)
+    result = vepd(scores(list(real)), scores(list(sim)))
+    for index, found in ((0, result.w_rmse), (1, result.w_entropy)):
+        a, b = (np.sort([pair[index] for pair in side]) for side in (real, sim))
+        assert found == pytest.approx(np.mean(np.abs(a - b)), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(sets, st.floats(-5, 5))
+def test_a_shift_of_all_runs_is_its_own_distance(
+    pairs: list[tuple[float, float]], shift: float
+) -> None:
+    moved = [(rmse + shift, entropy) for rmse, entropy in pairs]
+    result = vepd(scores(pairs), scores(moved))
+    assert result.w_rmse == pytest.approx(abs(shift), abs=1e-12)
+    assert result.w_entropy == 0.0
+
+
+def test_empty_sets_are_refused_by_name() -> None:
+    with pytest.raises(MetricError, match='no real run'):
+        vepd([], [score(1, 1)])
+    with pytest.raises(MetricError, match='no simulated run'):
+        vepd([score(1, 1)], [])
+
+
+def test_table_ranks_per_scenario_and_pooled_with_averaged_ties() -> None:
+    real = {'line': [score(0.0, 0.0)], 'sine': [score(1.0, 0.0)]}
+    sim = {
+        'far': {'line': [score(0.5, 0.0)], 'sine': [score(3.0, 0.0)]},
+        'near': {'line': [score(0.1, 0.0)], 'sine': [score(1.0, 0.0)]},
+        'twin': {'line': [score(0.1, 0.0)], 'sine': [score(0.5, 0.0)]},
+    }
+    rows = vepd_table(real, sim)
+    assert [(row.scenario, row.model, row.rank) for row in rows] == [
+        ('line', 'far', 3.0),
+        ('line', 'near', 1.5),
+        ('line', 'twin', 1.5),
+        ('sine', 'far', 3.0),
+        ('sine', 'near', 1.0),
+        ('sine', 'twin', 2.0),
+        ('all', 'far', 3.0),
+        ('all', 'near', 1.0),
+        ('all', 'twin', 2.0),
+    ]
+    pooled = rows[-3]
+    assert (pooled.n_real, pooled.n_sim) == (2, 2)
+    assert pooled.w_rmse == pytest.approx((0.5 + 2.0) / 2)
+
+
+def test_ranks_come_from_unrounded_values() -> None:
+    real = {'line': [score(0.0, 0.0)]}
+    sim = {'b': {'line': [score(0.10002, 0)]}, 'a': {'line': [score(0.10001, 0)]}}
+    assert [row.rank for row in vepd_table(real, sim)][:2] == [2.0, 1.0]
+
+
+def test_pooling_is_not_averaging() -> None:
+    """Two scenarios that swap their errors are far apart each, yet equal when pooled."""
+    real = {'line': [score(0.0, 0.0)], 'sine': [score(1.0, 0.0)]}
+    sim = {'m': {'line': [score(1.0, 0.0)], 'sine': [score(0.0, 0.0)]}}
+    assert [row.w_rmse for row in vepd_table(real, sim)] == [1.0, 1.0, 0.0]
+    assert coverage_notes(real, sim) == []
+
+
+def test_uneven_coverage_is_told_and_missing_scenarios_have_no_row() -> None:
+    real = {'line': [score(0, 0)] * 2, 'sine': [score(0, 0)] * 2}
+    sim = {
+        'whole': {'line': [score(0, 0)], 'sine': [score(0, 0)]},
+        'part': {'line': [score(0, 0)], 'loop': [score(0, 0)]},
+    }
+    rows = vepd_table(real, sim)
+    assert [(row.scenario, row.model) for row in rows] == [
+        ('line', 'whole'),
+        ('line', 'part'),
+        ('sine', 'whole'),
+        ('all', 'whole'),
+        ('all', 'part'),
+    ]
+    (note,) = coverage_notes(real, sim)
+    assert note.startswith('part: sine 2 real, 0 simulated; loop 0 real, 1 simulated')
+
+
+def test_tables_of_nothing_and_a_scenario_called_all_are_refused() -> None:
+    with pytest.raises(MetricError, match='no runs'):
+        vepd_table({}, {'m': {'line': [score(0, 0)]}})
+    with pytest.raises(MetricError, match='no runs'):
+        vepd_table({'line': [score(0, 0)]}, {})
+    with pytest.raises(MetricError, match="'all'"):
+        vepd_table({'all': [score(0, 0)]}, {'m': {'all': [score(0, 0)]}})
+
+
+def test_vepd_csv_is_exact_and_always_the_same(tmp_path: Path) -> None:
+    real = {'line': [score(0.1, 0.2)] * 3}
+    sim = {'a': {'line': [score(0.3, 0.1)]}, 'b': {'line': [score(0.3, 0.1)]}}
+    rows = vepd_table(real, sim)
+    path = write_vepd(tmp_path / 'vepd.csv', rows)
+    first = path.read_bytes()
+    with path.open(newline='') as file:
+        read = list(csv.DictReader(file))
+    assert tuple(read[0]) == VEPD_COLUMNS
+    assert [float(line['vepd']) for line in read] == [row.vepd for row in rows]
+    assert [line['rank'] for line in read] == ['1.5'] * 4
+    assert write_vepd(tmp_path / 'vepd.csv', rows).read_bytes() == first
+    (row,) = vepd_table(real, {'a': sim['a']})[:1]
+    assert row.fields()[-1] == 1
+    assert isinstance(row.fields()[-1], int)
+
+
+def plain_vepd(folder: Path, model: str, names: list[str]) -> tuple[float, float, float]:
+    """VEPD from files with nothing but csv, numpy and scipy, written from models.md section 19."""
+    sets: list[tuple[list[float], list[float]]] = []
+    for side in (folder / 'Sim' / model, folder / 'Real'):
+        rmse, entropy = [], []
+        for name in names:
+            with (side / name).open(newline='') as file:
+                lines = list(csv.DictReader(file))
+            se = np.array([[line['se_time'], line['se_vel']] for line in lines if line['se_time']])
+            gt = np.array([[line['gt_time'], line['gt_vel']] for line in lines if line['gt_time']])
+            se, gt = se.astype(float), gt.astype(float)
+            grid = np.arange(0, min(se[-1, 0], gt[-1, 0]), 1 / 15)
+            smooth = (se[1:] + se[:-1]) / 2
+            a = np.interp(grid, gt[:, 0], gt[:, 1])
+            b = np.interp(grid, smooth[:, 0], smooth[:, 1])
+            rmse.append(np.sqrt(((a - b) ** 2).mean()))
+            flat = []
+            for signal in (a, b):
+                amplitude = np.abs(np.fft.fft(signal))
+                flat.append(np.exp(np.log(amplitude + 1e-10).mean()) / amplitude.mean())
+            entropy.append(abs(flat[0] - flat[1]))
+        sets.append((rmse, entropy))
+    (sim_rmse, sim_entropy), (real_rmse, real_entropy) = sets
+    w1 = wasserstein_distance(sim_rmse, real_rmse)
+    w2 = wasserstein_distance(sim_entropy, real_entropy)
+    return w1, w2, (w1 + w2) / 2
+
+
+def study(seed: int, noises: dict[str, float]) -> dict[SeriesKey, VelocitySeries]:
+    runs: dict[SeriesKey, VelocitySeries] = {}
+    for source, std in noises.items():
+        for scenario, rate in (('line', 0.0), ('circle', 0.4), ('sine', 1.3)):
+            for run in range(1, 11):
+                rng = stream(seed, f'{scenario}_{run}', source, 'speed')
+                n = int(rng.integers(650, 700))
+                se = np.cumsum(rng.uniform(0.02, 0.037, n))
+                gt = np.arange(n // 2 - 40) * 0.05
+                truth = [2 - 1.8 * np.exp(-t) + 0.2 * np.sin(rate * t) for t in (se, gt)]
+                spread = std * np.exp(0.2 * rng.normal())
+                runs[SeriesKey(source, scenario, run)] = VelocitySeries(
+                    se, truth[0] + spread * rng.normal(size=n), gt, truth[1]
+                )
+    return runs
+
+
+@pytest.mark.parametrize('published_names', [False, True])
+def test_vepd_of_exported_series_agrees_with_plain_numpy_and_scipy(
+    tmp_path: Path, published_names: bool
+) -> None:
+    runs = study(5, {'real': 0.1, 'ch_gauss': 0.4, 'ch_rw': 0.03})
+    folder = write_series_folder(tmp_path / 'series', runs, published_names=published_names)
+    rows = {(row.model, row.scenario): row for row in vepd_from_series(folder).rows}
+    assert len(rows) == 2 * 4
+    names = ('chNormal_results', 'chWalk_results') if published_names else ('ch_gauss', 'ch_rw')
+    files = {'line': 'path' if published_names else 'line', 'circle': 'circle', 'sine': 'sine'}
+    for model, model_folder in zip(('ch_gauss', 'ch_rw'), names, strict=True):
+        for scenario in ('line', 'circle', 'sine', 'all'):
+            parts = files.values() if scenario == 'all' else [files[scenario]]
+            wanted = [f'{part}_{run}.csv' for part in parts for run in range(1, 11)]
+            row = rows[model, scenario]
+            expected = plain_vepd(folder, model_folder, wanted)
+            assert (row.w_rmse, row.w_entropy, row.vepd) == pytest.approx(expected, abs=1e-12)
+            assert row.n_real == row.n_sim == len(wanted)
+    assert rows['ch_rw', 'all'].rank == 1.0
+
+
+def test_a_warm_up_exported_with_the_series_is_recomputed_by_default_options(
+    tmp_path: Path,
+) -> None:
+    runs = study(6, {'real': 0.1, 'm': 0.2})
+    options = MetricOptions(warmup=2.0)
+    whole = write_series_folder(tmp_path / 'whole', runs)
+    cut = write_series_folder(
+        tmp_path / 'cut', {key: prepare(run, options) for key, run in runs.items()}
+    )
+    assert vepd_from_series(whole, options).rows == vepd_from_series(cut).rows
+    assert vepd_from_series(whole, options).rows != vepd_from_series(whole).rows
+
+
+def test_published_zero_padding_gives_the_table_of_the_unpadded_series(tmp_path: Path) -> None:
+    """Truth that never is exactly zero survives the paper's zero dropping unharmed."""
+    runs = {
+        key: VelocitySeries(run.se_time, run.se_vel, run.gt_time[1:], run.gt_vel[1:])
+        for key, run in study(8, {'real': 0.1, 'airsim': 0.2}).items()
+    }
+    folder = write_series_folder(tmp_path / 'series', runs, published_names=True)
+    plain = vepd_from_series(folder)
+    for path in folder.rglob('*.csv'):
+        path.write_text(path.read_text().replace(',,\n', ',0.0,0.0\n'))
+    assert vepd_from_series(folder, MetricOptions(drop_zeros=True)).rows == plain.rows
+    with pytest.raises(SeriesError, match='drop_zeros'):
+        vepd_from_series(folder)
+
+
+def test_table_1_of_the_paper_is_the_mean_of_its_columns() -> None:
+    """Printed to four decimals (trailing zeros dropped): half a unit of each number, 1e-4."""
+    for row in TABLE_1.values():
+        assert row.vepd == pytest.approx((row.w_rmse + row.w_entropy) / 2, abs=1e-4)
+
+
+def test_table_2_of_the_paper_is_ranked_by_its_values() -> None:
+    """Two values of sine are printed alike (0.0796); their ranks were taken before rounding."""
+    for entries in TABLE_2.values():
+        assert set(entries) == set(TABLE_1) == set(MODEL_LABELS)
+        by_rank = sorted(entries.values(), key=lambda entry: entry.rank)
+        assert [entry.rank for entry in by_rank] == [1, 2, 3, 4, 5]
+        assert [entry.vepd for entry in by_rank] == sorted(entry.vepd for entry in by_rank)
+
+
+def test_published_values_are_found_by_label() -> None:
+    assert published_vepd('ch_rw', 'all') == 0.043
+    assert published_vepd('ch_rw', 'sine') == ROBUSTNESS['grass'] == 0.0796
+    assert published_vepd('ch_rw', 'up_hill') is None
+    assert published_vepd('mine', 'all') is None

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plots show every run, are written as the same bytes every time, and tables fit a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib import image
+from rich.console import Console
+
+from sim2real_eval.metrics.distances import VepdRow
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.report.console import vepd_console_table
+from sim2real_eval.report.figures import model_colours
+from sim2real_eval.report.histograms import ENTROPY, RMSE, histogram_figure, save_histograms
+from sim2real_eval.report.overlays import Overlay, overlay_figure, save_overlays
+from sim2real_eval.series import VelocitySeries
+from sim_sensors.seeding import stream
+
+FIVE = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
+
+
+def scores(n: int, mean: float) -> list[RunScore]:
+    rng = stream(1, f'{n}_{mean}', 'test', 'scores')
+    return [RunScore(r, 0.1, 0.2, r / 5, 300, 20.0) for r in mean * rng.uniform(0.5, 1.5, n)]
+
+
+def series(offset: float) -> VelocitySeries:
+    time = np.arange(0, 5, 0.1)
+    return VelocitySeries(time, np.sin(time) + offset, time, np.sin(time))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.floats(0, 500), min_size=1, max_size=30), st.sampled_from([RMSE, ENTROPY]))
+def test_bins_hold_every_value_and_are_the_papers_where_they_can_be(
+    values: list[float], axis: object
+) -> None:
+    assert axis is RMSE or axis is ENTROPY
+    edges = axis.edges(values)
+    assert np.histogram(values, edges)[0].sum() == len(values)
+    assert len(edges) <= 65
+    assert edges[-1] >= axis.upper - 1e-12
+    if max(values) <= axis.upper:
+        assert edges[1] == axis.bin_width
+        assert len(edges) - 1 == {0.025: 32, 0.00675: 30}[axis.bin_width]
+
+
+def test_every_run_is_drawn_in_its_panel() -> None:
+    real, sim = scores(12, 0.2), {'ch_rw': scores(9, 0.1), 'mine': scores(7, 3.0)}
+    figure = histogram_figure(real, sim, RMSE)
+    panels = figure.axes
+    assert [panel.get_title() for panel in panels] == ['ch_rw (9 runs)', 'mine (7 runs)']
+    for panel, n in zip(panels, (9, 7), strict=True):
+        simulated, behind = (
+            sum(bar.get_height() for bar in container) for container in panel.containers[:2]
+        )
+        assert (simulated, behind) == (n, 12)
+    assert '[m/s]' in figure.get_supxlabel()
+    assert '12 real runs' in figure.get_suptitle()
+
+
+def test_png_files_are_the_same_bytes_and_free_of_metadata(tmp_path: Path) -> None:
+    real, sim = scores(10, 0.2), {model: scores(10, 0.2) for model in FIVE}
+    overlays = {'line': Overlay(series(0.1), {model: series(0.2) for model in FIVE})}
+    files: list[list[bytes]] = []
+    for folder in (tmp_path / 'one', tmp_path / 'two'):
+        paths = [*save_histograms(folder, real, sim), save_overlays(folder / 'o.png', overlays)]
+        files.append([path.read_bytes() for path in paths])
+        assert sorted(path.name for path in folder.iterdir()) == [
+            'histogram_entropy.png',
+            'histogram_rmse.png',
+            'o.png',
+        ]
+    assert files[0] == files[1]
+    assert all(b'Software' not in data and b'matplotlib' not in data for data in files[0])
+    pixels = image.imread(tmp_path / 'one' / 'o.png')
+    assert pixels.shape[1] > 1000
+    assert pixels[..., :3].std() > 0.05  # not an empty page
+
+
+def test_plots_leave_no_global_state() -> None:
+    import sys
+
+    before = dict(mpl.rcParams)
+    overlay_figure({'line': Overlay(series(0.1), {'m': series(0.2)})})
+    assert dict(mpl.rcParams) == before
+    if 'matplotlib.pyplot' in sys.modules:
+        assert sys.modules['matplotlib.pyplot'].get_fignums() == []
+
+
+def test_overlays_show_truth_real_and_simulated_estimates() -> None:
+    real, sim, other = series(0.1), series(0.2), series(0.3)
+    other = VelocitySeries(other.se_time, other.se_vel, other.gt_time, other.gt_vel + 1.0)
+    figure = overlay_figure(
+        {'line': Overlay(real, {'a': sim, 'b': other}), 'sine': Overlay(real, {'a': sim})},
+        speed_label='forward speed',
+    )
+    assert len(figure.axes) == 4
+    first = [np.asarray(line.get_ydata()) for line in figure.axes[0].lines]
+    for wanted in (real.se_vel, real.gt_vel, sim.se_vel):
+        assert any(np.array_equal(wanted, drawn) for drawn in first)
+    assert len(first) == 3  # a replayed truth is drawn once
+    assert len(figure.axes[1].lines) == 4  # a truth of its own is drawn too
+    assert figure.axes[3].texts[0].get_text() == 'no run'
+    assert [panel.get_ylabel() for panel in figure.axes] == ['line', '', 'sine', '']
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert 'truth' in labels
+    assert 'truth, simulated' in labels
+    assert figure.get_supylabel() == 'forward speed [m/s]'
+
+
+def test_nothing_to_plot_is_refused() -> None:
+    with pytest.raises(MetricError):
+        overlay_figure({})
+    with pytest.raises(MetricError):
+        histogram_figure([], {'m': scores(2, 0.1)}, RMSE)
+
+
+def test_models_keep_their_colour_whatever_runs_beside() -> None:
+    alone = model_colours(['ch_rw'])
+    beside = model_colours(['mine', *FIVE])
+    assert alone['ch_rw'] == beside['ch_rw']
+    assert len(set(beside.values())) == 6
+    assert set(model_colours([f'm{i}' for i in range(20)])) == {f'm{i}' for i in range(20)}
+
+
+def row(model: str, scenario: str, rank: float) -> VepdRow:
+    return VepdRow(10, 10, 0.2242, 0.0859, 0.1551, model, scenario, rank)
+
+
+def test_console_table_is_sorted_and_fits_80_columns() -> None:
+    rows = [row(model, s, 5 - i) for s in ('sine', 'all') for i, model in enumerate(FIVE)]
+    console = Console(width=80, record=True, file=None, quiet=False, no_color=True)
+    with console.capture() as capture:
+        console.print(
+            vepd_console_table(rows, forward_rmse={('airsim', 'sine'): 1.25}, published=True)
+        )
+    text = capture.get()
+    lines = [line.split() for line in text.splitlines()]
+    models = [word for line in lines for word in line if word in FIVE]
+    assert models == [*FIVE[::-1], *FIVE[::-1]]
+    assert all(len(line) <= 80 for line in text.splitlines())
+    (airsim,) = (line for line in lines if 'airsim' in line and '1.2500' in line)
+    assert airsim == ['3', 'airsim', '10/10', '0.2242', '0.0859', '0.1551', '1.2500', '0.0660']
+    assert 'm/s' in text
+    assert '…' not in text
+
+
+def test_labels_that_look_like_markup_are_shown_as_they_are() -> None:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(vepd_console_table([row('[red]x[/red]', '[b]', 1.5)]))
+    assert '[red]x[/red]' in capture.get()
+    assert '1.5' in capture.get()
+    assert 'forward' not in capture.get()
