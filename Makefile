@@ -27,7 +27,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 .DEFAULT_GOAL := help
 # One step at a time, whatever -j says: each is built to fill two cores by itself.
 .NOTPARALLEL:
-.PHONY: help demo test lint format unit colcon bench clean
+.PHONY: help demo test lint format unit oldest colcon bench clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -50,6 +50,14 @@ format: $(VENV)/.installed-test ## let ruff format the sources and fix what it c
 unit: $(VENV)/.installed-test ## the test suite; narrow it with ARGS='test/test_x.py -k name'
 	$(BIN)/python -m pytest --durations=10 $(ARGS)
 
+# The last Python that the oldest numpy and numba support.
+oldest: ## the test suite with the oldest libraries that setup.py allows; Python <= 3.11
+	$(PYTHON) -m venv $(VENV)-oldest
+	sed -n "/install_requires/,/\]/s/^ *'\(.*\)>=\(.*\)',/\1==\2/p" setup.py > $(VENV)-oldest/constraints.txt
+	$(VENV)-oldest/bin/python -m pip --disable-pip-version-check -qq install \
+	  --constraint $(VENV)-oldest/constraints.txt --editable '.[test]'
+	$(VENV)-oldest/bin/python -m pytest $(ARGS)
+
 colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch workspace
 	PATH="$(abspath $(BIN)):$$PATH" bash .ci/colcon
 
@@ -57,7 +65,7 @@ bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean: ## remove the environment, caches and build results, not your outputs
-	rm -rf $(VENV) build install log dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build install log dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find sim_sensors sim2real_eval test launch benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so an interrupted set-up is done again.

@@ -43,10 +43,11 @@ setup(
     ],
     zip_safe=False,
     python_requires='>=3.10',
-    # Lower bounds are the versions of Ubuntu 24.04 (ROS 2 Jazzy), where it has the package.
+    # Lower bounds: Ubuntu 24.04 (ROS 2 Jazzy) where its versions suffice; `make oldest` tests
+    # them. matplotlib: legends outside the axes came with 3.7, Figure.get_supxlabel with 3.8.
     install_requires=[
         'PyYAML>=6.0.1',
-        'matplotlib>=3.6.3',
+        'matplotlib>=3.8.0',
         'numba>=0.58.1',
         'numpy>=1.26.4',
         'pyproj>=3.6.1',

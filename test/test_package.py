@@ -194,3 +194,15 @@ def test_the_installed_package_is_the_one_under_test(repository: Path) -> None:
         folder = Path(str(package.__file__)).resolve()
         assert repository not in folder.parents
         assert any(prefix in folder.parents for prefix in prefixes)
+
+
+def test_links_between_the_documents_lead_somewhere(repository: Path) -> None:
+    documents = [*repository.glob('*.md'), *repository.glob('docs/**/*.md')]
+    documents += repository.glob('gazebo_ws_plugins/**/*.md')
+    checked = 0
+    for document in documents:
+        for target in re.findall(r'\]\(([^)#\s]+)[^)]*\)', document.read_text('utf-8')):
+            if '://' not in target:
+                assert (document.parent / target).exists(), f'{document.name}: {target}'
+                checked += 1
+    assert checked > 3
