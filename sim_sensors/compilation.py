@@ -3,14 +3,53 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
-from typing import TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
 
 __all__ = ['compiled']
 
 F = TypeVar('F', bound=Callable[..., object])
+
+_PACKAGES = ('sim_sensors', 'sim2real_eval')
+
+
+@functools.cache
+def _cache_directory() -> str:
+    """Return the folder for machine code compiled from exactly the present sources.
+
+    numba notices a change of the file that a function stands in, but not of the functions that it
+    calls and inlines, so after an edit or `git pull` it may run old machine code. A folder named
+    after the contents of all sources that have to do with compiled loops, which are those that
+    contain the word, rules that out.
+    """
+    here = Path(__file__).resolve().parent
+    digest = hashlib.sha256()
+    for package in _PACKAGES:
+        for source in sorted((here.parent / package).rglob('*.py')):
+            content = source.read_bytes()
+            if b'compiled' in content:
+                digest.update(content)
+    name = f'numba-{digest.hexdigest()[:16]}'
+    base = here / '__pycache__'
+    if not os.access(base if base.exists() else here, os.W_OK):
+        home = Path(os.environ.get('XDG_CACHE_HOME', Path.home() / '.cache'))
+        base = home / 'sim2real_sensors'
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        for old in base.glob('numba-*'):
+            if old.name != name:
+                shutil.rmtree(old, ignore_errors=True)
+    except OSError:
+        base = Path(tempfile.gettempdir()) / f'sim2real_sensors-{os.getuid()}'
+    return str(base / name)
 
 
 def compiled(function: F) -> F:
@@ -20,4 +59,11 @@ def compiled(function: F) -> F:
     written, so that stepping and array runs agree bit for bit. Division by zero follows IEEE
     instead of raising. The GIL is released, so recordings can be judged in threads.
     """
-    return cast(F, numba.njit(cache=True, nogil=True, error_model='numpy')(function))
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    if not before:
+        config.CACHE_DIR = _cache_directory()
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True, error_model='numpy')(function))
+    finally:
+        config.CACHE_DIR = before

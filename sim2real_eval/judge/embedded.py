@@ -8,8 +8,8 @@ import numpy as np
 from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
 from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig, SourceConfig, topic_name
-from sim2real_eval.judge.ekf import NO_STAMP, Dynamics, new_filter
 from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.judge.filter import NO_STAMP, Dynamics, new_filter
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import JudgedRun, PartCount

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.judge.blocks import Block, covariance_rows, merge, padded, plain
 from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig, SourceConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.frames import FrameTree
@@ -121,7 +122,7 @@ def build_inputs(
     """
     by_name = {source.name: source for source in config.sources}
     rows: list[_Row] = []
-    blocks: list[_Block] = []
+    blocks: list[Block] = []
     covariances: list[FloatArray] = [np.zeros((1, 6, 6))]
     navsat_part = np.array([-1, -1], dtype=np.int64)
     for name, array in sources.items():
@@ -143,17 +144,17 @@ def build_inputs(
         blocks.extend(_source_blocks(source, array, config, frames, rows, covariances))
     if fixes is not None:
         number = np.arange(len(fixes), dtype=np.float64)
-        blocks.append(_Block.plain(fixes, FIX, number[:, None]))
+        blocks.append(plain(fixes, FIX, number[:, None]))
     if headings is not None and navsat is not None and not navsat.use_odometry_yaw:
-        blocks.append(_Block.plain(headings, HEADING, headings.orientation))
+        blocks.append(plain(headings, HEADING, headings.orientation))
     if commands is not None:
         twist = np.hstack([commands.linear_velocity, commands.angular_velocity])
-        blocks.append(_Block.plain(commands, COMMAND, twist))
+        blocks.append(plain(commands, COMMAND, twist))
     if not blocks:
         raise JudgeError(f'{config.where}: measures nothing that the recording has')
     return Inputs(
         parts=_parts(rows, config),
-        messages=_merge(blocks, covariances),
+        messages=merge(blocks, covariances),
         navsat=_navsat(navsat, fixes, headings, config, frames),
         names=tuple(
             PartName(
@@ -165,50 +166,6 @@ def build_inputs(
     )
 
 
-@dataclasses.dataclass
-class _Block:
-    """Parts of one topic, message by message, before they are merged with the other topics'."""
-
-    arrival_ns: IntArray
-    stamp_ns: IntArray
-    part: IntArray
-    value: FloatArray
-    has_attitude: IntArray
-    covariance: IntArray
-
-    @classmethod
-    def plain(cls, array: MessageArray, part: int, value: FloatArray) -> _Block:
-        n = len(array)
-        return cls(
-            array.arrival_ns,
-            array.stamp_ns,
-            np.full(n, part, dtype=np.int64),
-            np.hstack([value, np.zeros((n, 7 - value.shape[1]))]),
-            np.zeros(n, dtype=np.int64),
-            np.zeros(n, dtype=np.int64),
-        )
-
-
-def _covariance_rows(matrices: FloatArray, covariances: list[FloatArray]) -> IntArray:
-    """Store covariances, (n, 6, 6), each run of equal ones once; return their row numbers."""
-    n = len(matrices)
-    if n == 0:
-        return np.zeros(0, dtype=np.int64)
-    flat = matrices.reshape(n, 36)
-    new = np.ones(n, dtype=bool)
-    new[1:] = (flat[1:] != flat[:-1]).any(axis=1)
-    base = sum(len(block) for block in covariances)
-    covariances.append(matrices[new])
-    return base + np.cumsum(new) - 1
-
-
-def _padded(covariance: FloatArray, corner: int) -> FloatArray:
-    """Put (n, 3, 3) covariances into the corner of (n, 6, 6) ones."""
-    padded = np.zeros((len(covariance), 6, 6))
-    padded[:, corner : corner + 3, corner : corner + 3] = covariance
-    return padded
-
-
 def _source_blocks(
     source: SourceConfig,
     array: MessageArray,
@@ -216,7 +173,7 @@ def _source_blocks(
     frames: FrameTree,
     rows: list[_Row],
     covariances: list[FloatArray],
-) -> list[_Block]:
+) -> list[Block]:
     """Interleave the parts of one topic: pose, twist, acceleration of each message in turn."""
     parts: list[tuple[int, FloatArray, FloatArray, np.ndarray]] = []
     n = len(array)
@@ -244,7 +201,7 @@ def _source_blocks(
         valid = np.abs(array.orientation_covariance[:, 0, 0] + 1.0) > 1e-9
         add(POSE, source.pose_threshold, pose_mask, array.frame, base)
         value = np.hstack([np.zeros((n, 3)), array.orientation])
-        parts.append((len(rows) - 1, value, _padded(array.orientation_covariance, 3), valid))
+        parts.append((len(rows) - 1, value, padded(array.orientation_covariance, 3), valid))
     if isinstance(array, (OdometryArray, TwistArray)) and twist_mask.any():
         frame = array.child_frame if isinstance(array, OdometryArray) else array.frame
         add(TWIST, source.twist_threshold, twist_mask, frame or base, base)
@@ -256,7 +213,7 @@ def _source_blocks(
             mask = np.concatenate([np.zeros(3), twist_mask[3:]])
             add(TWIST, source.twist_threshold, mask, array.frame, base)
             value = np.hstack([np.zeros((n, 3)), array.angular_velocity, np.zeros((n, 1))])
-            covariance = _padded(array.angular_velocity_covariance, 3)
+            covariance = padded(array.angular_velocity_covariance, 3)
             parts.append((len(rows) - 1, value, covariance, valid))
         if acceleration_mask.any():
             valid = np.abs(array.linear_acceleration_covariance[:, 0, 0] + 1.0) > 1e-9
@@ -266,7 +223,7 @@ def _source_blocks(
             mask = np.concatenate([acceleration_mask, np.zeros(3)])
             add(ACCELERATION, source.acceleration_threshold, mask, array.frame, base)
             value = np.hstack([array.linear_acceleration, array.orientation])
-            covariance = _padded(array.linear_acceleration_covariance, 0)
+            covariance = padded(array.linear_acceleration_covariance, 0)
             parts.append((len(rows) - 1, value, covariance, valid))
     if not parts:
         return []
@@ -274,12 +231,12 @@ def _source_blocks(
     order = np.argsort(message, kind='stable')
     part = np.concatenate([np.full(valid.sum(), number) for number, _, _, valid in parts])
     rows_of = [
-        _covariance_rows(covariance, covariances)[valid] for _, _, covariance, valid in parts
+        covariance_rows(covariance, covariances)[valid] for _, _, covariance, valid in parts
     ]
     value = np.concatenate([value[valid] for _, value, _, valid in parts])
     picked = message[order]
     return [
-        _Block(
+        Block(
             array.arrival_ns[picked],
             array.stamp_ns[picked],
             part[order].astype(np.int64),
@@ -307,20 +264,6 @@ def _parts(rows: Sequence[_Row], config: FilterConfig) -> Parts:
         gravity=config.gravity,
         two_d=config.two_d_mode,
     )
-
-
-def _merge(blocks: Sequence[_Block], covariances: Sequence[FloatArray]) -> Messages:
-    """Order the topics' parts by arrival; what arrives together keeps the topics' order."""
-    columns = [
-        np.concatenate([getattr(block, field.name) for block in blocks])
-        for field in dataclasses.fields(_Block)
-    ]
-    order = np.argsort(columns[0], kind='stable')
-    arrival, stamp, part, value, attitude, covariance = (column[order] for column in columns)
-    return Messages(
-        arrival, stamp, part, np.ascontiguousarray(value), attitude, covariance,
-        np.concatenate(covariances),
-    )  # fmt: skip
 
 
 def _navsat(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.ekf import wrap_angle
+from sim2real_eval.judge.prediction import wrap_angle
 from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray, IntArray

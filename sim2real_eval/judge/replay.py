@@ -13,16 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.judge import navsat as gps_node
-from sim2real_eval.judge.ekf import (
-    CONTROL_NS,
-    INITIALISED,
-    LAST_NS,
-    NO_STAMP,
-    Dynamics,
-    Filter,
-    advance,
-    process,
-)
+from sim2real_eval.judge.correction import advance, process
+from sim2real_eval.judge.filter import CONTROL_NS, INITIALISED, LAST_NS, NO_STAMP, Dynamics, Filter
 from sim2real_eval.judge.navsat import Navsat, NavsatMemory, see_fix, see_heading, see_odometry
 from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 15 states of robot_localization, their order and their names."""
+"""The 15 states of robot_localization, their order and names; constants of the compiled loops."""
 
 from __future__ import annotations
 

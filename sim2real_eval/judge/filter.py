@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State and settings of one filter, as the compiled loops see them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.judge.state import N
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'Dynamics', 'Filter', 'new_filter']
+
+INITIALISED = 0
+LAST_NS = 1
+CONTROL_NS = 2
+NO_STAMP = -(2**62)
+"""Stamp of what never happened; far enough back for every timeout, near enough not to overflow."""
+
+
+class Filter(NamedTuple):
+    """State of one filter; every field is an array that the kernels change in place.
+
+    Attributes
+    ----------
+    x : (15,) float
+        State, in the order of `sim2real_eval.judge.state`.
+    P : (15, 15) float
+        Covariance.
+    times : (3,) int64
+        Initialised (0 or 1), last measurement time, time of the last command; nanoseconds.
+    command : (6,) float
+        Latest velocity command: vx vy vz vroll vpitch vyaw.
+    work : (4, 15, 15) float
+        Scratch space.
+    """
+
+    x: FloatArray
+    P: FloatArray
+    times: IntArray
+    command: FloatArray
+    work: FloatArray
+
+
+class Dynamics(NamedTuple):
+    """What the prediction needs beside the state; constant during a run.
+
+    Attributes
+    ----------
+    Q : (15, 15) float
+        Process noise covariance per second.
+    dynamic : bool
+        Scale the pose block of Q by the square of the speed.
+    control_mask : (6,) float
+        1 where the control input accelerates vx vy vz vroll vpitch vyaw.
+    control_limits : (4, 6) float
+        Acceleration limits and gains, deceleration limits and gains.
+    control_timeout_ns : int
+        Age at which a command counts as zero.
+    """
+
+    Q: FloatArray
+    dynamic: bool
+    control_mask: FloatArray
+    control_limits: FloatArray
+    control_timeout_ns: int
+
+
+def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:
+    """Return a filter that waits for its first measurement."""
+    return Filter(
+        x=initial_state.copy(),
+        P=initial_covariance.copy(),
+        times=np.array([0, 0, NO_STAMP], dtype=np.int64),
+        command=np.zeros(6),
+        work=np.zeros((4, N, N)),
+    )
