@@ -135,7 +135,9 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
         half = 0.5 * math.radians(geodetic[k, 0] - origin[0])
-        dl = math.radians(geodetic[k, 1] - origin[1])
+        # Whole turns are taken off in degrees, where they are exact.
+        turn = geodetic[k, 1] - origin[1]
+        dl = math.radians(turn - 360.0 * math.floor(turn / 360.0 + 0.5))
         h = geodetic[k, 2]
         dh = h - origin[2]
         w = math.sqrt(1.0 - _E2 * math.sin(f) ** 2)

@@ -277,6 +277,14 @@ def test_walk_speed_becomes_uniform_in_the_ball(model_rate, dt, low, high):
         assert paths[:, 299].std() == pytest.approx(0.08, rel=0.1)
 
 
+def test_walk_at_ten_hertz_wanders_nine_centimetres():
+    """models.md's 0.093 m per axis when stationary; 400 walks give 1200 values, whose std errs by
+    2 %; the bound is 4.9 times that.
+    """
+    paths, _ = walks(400, 600.0, 1, model_rate=10.0)
+    assert paths.std() == pytest.approx(0.093, rel=0.1)
+
+
 def test_walk_depends_on_its_own_rate_and_not_on_that_of_the_fixes():
     """Same draws, fixes at 10, 20 and 50 Hz: the same walk where they coincide."""
     coarse = paper_walk(rng()).advance(np.full(100, 0.1))

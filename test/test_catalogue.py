@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The presets and the files of the same form that users write."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim_sensors.attitude import Orientation
+from sim_sensors.catalogue import load_gps, load_imu, names
+from sim_sensors.errors import ParameterError, Sim2RealError
+from sim_sensors.gps import GpsModel
+from sim_sensors.gps_covariance import POSITION_COVARIANCES
+from sim_sensors.gps_noise import POSITION_NOISES
+from sim_sensors.imu import ImuModel
+from sim_sensors.imu_models import IMU_MODELS, ChronoImu
+from sim_sensors.parameters import Parameters
+from sim_sensors.resources import config_path
+from sim_sensors.variants import to_variant
+
+LOADERS = {'imu': load_imu, 'gps': load_gps}
+PRESETS = [(kind, name) for kind in LOADERS for name in names(kind)]
+
+
+def write(folder, text, name='mine.yaml'):
+    path = folder / name
+    path.write_text(text, encoding='utf-8')
+    return path
+
+
+def refusal(load, path):
+    with pytest.raises(ParameterError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert '\n' not in message
+    assert str(path) in message
+    return message
+
+
+def test_the_named_models_are_there():
+    assert names('imu') == ['airsim', 'chrono', 'chrono_ahrs', 'chrono_default', 'ideal']
+    assert names('gps') == [
+        'airsim',
+        'airsim_default',
+        'baseline',
+        'ch_gauss',
+        'ch_gauss_airsim',
+        'ch_gauss_airsim_default',
+        'ch_rw',
+        'ch_rw_airsim',
+        'ch_rw_airsim_default',
+    ]
+
+
+@pytest.mark.parametrize(('kind', 'name'), PRESETS)
+def test_a_preset_survives_being_written_and_read_again(kind, name, tmp_path):
+    model = LOADERS[kind](name)
+    copy = write(tmp_path, yaml.safe_dump(to_variant(model)))
+    assert LOADERS[kind](copy) == model
+    assert LOADERS[kind](str(copy)) == model
+    assert hash(LOADERS[kind](copy)) == hash(model)
+
+
+@pytest.mark.parametrize(('kind', 'name'), PRESETS)
+def test_a_preset_spells_every_number_of_its_error_model(kind, name):
+    """A reader of the file sees what is simulated; only mounting, frame, latency, the choice of
+    covariance and what an absent orientation does not use come from the defaults.
+    """
+    content = yaml.safe_load(config_path(kind, f'{name}.yaml').read_text(encoding='utf-8'))
+    full = to_variant(LOADERS[kind](name))
+    for part in ('gyroscope', 'accelerometer', 'noise', 'covariance'):
+        if isinstance(full.get(part), dict):
+            assert set(content[part]) == set(full[part])
+
+
+def test_the_papers_numbers_are_those_read_from_its_demo():
+    """models.md sections 2 to 6, columns `paper`."""
+    imu = load_imu('chrono')
+    assert imu == ChronoImu()
+    assert imu.gyroscope.std == (0.05, 0.05, 0.05)
+    assert imu.accelerometer.std == (0.3, 0.3, 0.01)
+    assert (imu.gyroscope.drift, imu.accelerometer.drift) == (1e-4, 0.1)
+    assert load_gps('ch_gauss').noise.std == (0.03, 0.03, 0.03)
+    walk = load_gps('ch_rw').noise
+    assert (walk.acceleration_std, walk.model_rate) == (0.047, 100.0)
+    assert (walk.speed_limit, walk.acceleration_limit) == (0.016, 0.152)
+    hdop = load_gps('airsim').covariance
+    assert (hdop.hdop_initial, hdop.hdop_limit) == (100.0, 0.85)
+    assert (hdop.time_constant, hdop.k) == (12.4, 0.02)
+    assert {load_gps(name).rate for name in names('gps')} == {10.0}
+    assert {load_imu(name).rate for name in names('imu')} == {100.0}
+
+
+def test_presets_of_airsim_are_the_defaults_of_the_model():
+    preset = load_imu('airsim')
+    fresh = dataclasses.replace(IMU_MODELS['airsim'](), orientation=Orientation(mode='truth'))
+    for part in ('gyroscope', 'accelerometer'):
+        for name in getattr(preset, part).declared():
+            expected = getattr(getattr(fresh, part), name)
+            assert getattr(getattr(preset, part), name) == pytest.approx(expected, rel=1e-12)
+    assert preset.orientation == fresh.orientation
+
+
+@pytest.mark.parametrize('kind', LOADERS)
+def test_an_unknown_name_is_refused_with_the_names_that_exist(kind):
+    with pytest.raises(Sim2RealError) as caught:
+        LOADERS[kind]('airsin')
+    message = str(caught.value)
+    assert message.startswith(f"{kind} model: 'airsin' is unknown (did you mean airsim?)")
+    for name in names(kind):
+        assert name in message
+
+
+def test_what_is_not_given_takes_its_default(tmp_path):
+    path = write(tmp_path, 'model: chrono_normal_drift\naccelerometer: {std: 0.02}\nrate: 50\n')
+    model = load_imu(path)
+    assert model.accelerometer.std == (0.02, 0.02, 0.02)
+    assert model.rate == 50.0
+    assert model.gyroscope == ChronoImu().gyroscope
+
+
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        ('', 'holds nothing; must be a mapping'),
+        ('- 1\n', 'holds a list; must be a mapping'),
+        ('rate: 3\n', 'model: is missing; must be one of chrono_normal_drift, airsim, ideal'),
+        ('model: chrono\n', "model: 'chrono' is not allowed; must be one of chrono_normal_drift"),
+        ('model: [1]\n', r'model: \[1\] is not allowed; must be one of'),
+        (
+            'model: airsim\nrate: fast\n',
+            r"rate: 'fast' is not allowed; must be a number > 0 \[Hz\]",
+        ),
+        ('model: airsim\nrate: .nan\n', 'rate: nan is not allowed'),
+        ('model: airsim\nraet: 3\n', 'raet: unknown parameter; must be one of rate'),
+        (
+            'model: airsim\ngyroscope:\n  bias_time: 0\n',
+            r'gyroscope.bias_time: 0 is not allowed; must be a number > 0 \[s\]',
+        ),
+        (
+            'model: ideal\norientation: {mode: magic}\n',
+            "orientation.mode: 'magic' is not allowed; must be one of absent, truth, ahrs",
+        ),
+        ('model: ideal\norientation: ahrs\n', "orientation: 'ahrs' is not allowed; must be a map"),
+        (
+            'model: ideal\nrate: 1\nrate: 2\n',
+            "line 3, column 1: .*'rate' was already given on line 2",
+        ),
+        ('model: ideal\nrate: [1\n', r'line 3, column 1: not valid YAML'),
+        ('model: ideal\n\trate: 1\n', r'line 2, column 1: not valid YAML'),
+        ('model: !!python/object:os.system {}\n', r'line 1, column 8: not valid YAML'),
+    ],
+)
+def test_a_wrong_file_is_refused_with_file_place_value_and_what_is_allowed(
+    text, problem, tmp_path
+):
+    message = refusal(load_imu, write(tmp_path, text))
+    assert re.search(problem, message), message
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path):
+    assert 'No such file' in refusal(load_gps, tmp_path / 'absent.yaml')
+    folder = tmp_path / 'folder.yaml'
+    folder.mkdir()
+    assert 'cannot be read' in refusal(load_gps, folder)
+    binary = tmp_path / 'binary.yaml'
+    binary.write_bytes(b'model: \xff\xfe')
+    assert 'is not UTF-8 text at byte 7' in refusal(load_gps, binary)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ['model', 'rate', 'noise', 'covariance', 'std', 'lever_arm', 'x', 1]
+                ),
+                inner | st.sampled_from(['gps', 'gaussian', 'airsim']),
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_any_yaml_is_either_a_model_or_refused_in_one_line(tmp_path_factory, content):
+    path = write(tmp_path_factory.getbasetemp(), yaml.safe_dump(content), 'any.yaml')
+    refused = ''
+    try:
+        model = load_gps(path)
+    except Sim2RealError as error:
+        refused = str(error)
+    if refused:
+        assert str(path) in refused
+        assert '\n' not in refused
+    else:
+        assert isinstance(model, GpsModel)
+
+
+# Documentation.
+
+
+def parameter_sets():
+    """Every parameter set of a sensor, with the page that documents it."""
+    pages = {
+        'chrono_normal_drift': 'imu_chrono',
+        'airsim': 'imu_airsim',
+        'ideal': 'imu_ideal',
+    }
+    yield ImuModel, 'imu'
+    for kind, model in IMU_MODELS.items():
+        hints = typing.get_type_hints(model)
+        for name in ('gyroscope', 'accelerometer'):
+            if name in hints and issubclass(hints[name], Parameters):
+                yield hints[name], pages[kind]
+    yield Orientation, 'imu_orientation'
+    yield GpsModel, 'gps'
+    pages = {'none': 'gps', 'gaussian': 'gps_gaussian', 'chrono_random_walk': 'gps_random_walk'}
+    for kind, noise in POSITION_NOISES.items():
+        yield noise, pages[kind]
+    pages = {'zero': 'gps', 'constant': 'gps', 'airsim': 'gps_airsim'}
+    for kind, covariance in POSITION_COVARIANCES.items():
+        yield covariance, pages[kind]
+
+
+def shown(value):
+    if isinstance(value, tuple):
+        return ', '.join(shown(entry) for entry in value)
+    return f'{value:.4g}' if isinstance(value, float) else str(value)
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'page'), [pytest.param(*case, id=case[0].__name__) for case in parameter_sets()]
+)
+def test_documentation_states_every_parameter_with_its_unit_and_default(
+    parameters, page, repository
+):
+    text = (repository / 'docs' / 'sensors' / f'{page}.md').read_text(encoding='utf-8')
+    rows = {
+        tuple(cell.strip().strip('`') for cell in line.strip().strip('|').split('|')[:3])
+        for line in text.splitlines()
+        if line.startswith('|')
+    }
+    for name, declaration in parameters.declared().items():
+        assert (name, declaration.unit or '-', shown(declaration.default)) in rows
+
+
+def test_documentation_names_only_tests_that_exist(repository):
+    defined = ''.join(
+        path.read_text(encoding='utf-8') for path in (repository / 'test').glob('test_*.py')
+    )
+    for page in sorted((repository / 'docs' / 'sensors').glob('*.md')):
+        for name in re.findall(r'`(test_\w+)`', page.read_text(encoding='utf-8')):
+            assert f'def {name}(' in defined, f'{page.name} names {name}'

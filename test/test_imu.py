@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The IMU models: physics of a perfect one, statistics of the others, and stepping.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import allantools
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+from scipy.stats import chi2
+
+from sim_sensors.attitude import Orientation
+from sim_sensors.errors import MotionError
+from sim_sensors.imu import simulate
+from sim_sensors.imu_models import (
+    AirSimAccelerometer,
+    AirSimGyroscope,
+    AirSimImu,
+    ChronoAccelerometer,
+    ChronoGyroscope,
+    ChronoImu,
+    IdealImu,
+)
+from sim_sensors.scenarios import Circle, FigureEight, Standstill
+from sim_sensors.trajectory import Trajectory
+
+SIGMAS = 4.5
+G = 9.80665
+AHRS = Orientation(mode='ahrs')
+MODELS = {
+    'chrono': ChronoImu(
+        orientation=AHRS, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, -0.2, 3.0)
+    ),
+    'airsim': AirSimImu(orientation=Orientation(mode='truth'), mounting_rpy=(0.0, 0.0, 1.5)),
+    'ideal': IdealImu(lever_arm=(1.0, 0.0, 0.0)),
+}
+
+
+def turntable(rate, times, tilt=(0.0, 0.0, 0.0)):
+    """A body that turns about the vertical through its own origin, tilted."""
+    n = len(times)
+    spin = Rotation.from_rotvec(np.outer(times, [0.0, 0.0, rate])) * Rotation.from_rotvec(tilt)
+    zero = np.zeros((n, 3))
+    body = Rotation.from_rotvec(tilt).inv().apply(np.tile([0.0, 0.0, rate], (n, 1)))
+    return Trajectory(times, zero, spin.as_quat(), zero, body, zero, zero)
+
+
+def slices(truth, cuts):
+    edges = [0, *sorted(cuts), len(truth)]
+    for first, last in itertools.pairwise(edges):
+        yield Trajectory(
+            **{f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
+        )
+
+
+def bytes_of(measurements):
+    return {
+        field.name: np.concatenate([getattr(m, field.name) for m in measurements]).tobytes()
+        for field in dataclasses.fields(measurements[0])
+    }
+
+
+# Physics of the perfect IMU.
+
+
+def test_at_rest_and_level_it_reads_gravity_upward_and_no_rate():
+    imu = simulate(IdealImu(), Standstill(duration=1.0), seed=1, run='a')
+    np.testing.assert_allclose(imu.linear_acceleration, np.tile([0.0, 0.0, G], (101, 1)))
+    assert not imu.angular_velocity.any()
+
+
+def test_gravity_is_that_of_the_simulated_world():
+    imu = simulate(IdealImu(), Standstill(duration=0.1), seed=1, run='a', gravity=1.62)
+    np.testing.assert_allclose(imu.linear_acceleration[:, 2], 1.62)
+
+
+def test_circle_gives_centripetal_force_to_the_left_and_its_yaw_rate():
+    """v^2/r and v/r, counter-clockwise, once the speed is constant; also at every heading, where
+    Chrono's accelerometer in world axes would turn with it.
+    """
+    circle = Circle(duration=20.0)
+    truth = circle.at(np.arange(0.0, 20.0, 0.01))
+    speed = np.linalg.norm(truth.velocity, axis=1)
+    steady = np.abs(speed - speed.max()) < 1e-12
+    assert steady.sum() > 500
+    v = speed.max()
+    r = v / truth.angular_velocity[steady][0, 2]
+    result = IdealImu().start(1, 'a').measure(truth)
+    expected = np.tile([0.0, v * v / r, G], (steady.sum(), 1))
+    np.testing.assert_allclose(result.linear_acceleration[steady], expected, atol=1e-9)
+    np.testing.assert_allclose(result.angular_velocity[steady][:, 2], v / r)
+
+
+def test_lever_arm_forward_on_a_turntable_adds_centripetal_force():
+    model = IdealImu(lever_arm=(0.5, 0.0, 0.0))
+    result = model.start(1, 'a').measure(turntable(2.0, np.arange(100) * 0.01))
+    np.testing.assert_allclose(result.linear_acceleration[:, 0], -(2.0**2) * 0.5)
+    np.testing.assert_allclose(result.linear_acceleration[:, 2], G)
+
+
+def test_mounting_turns_what_the_imu_feels():
+    """Yawed by 90 degrees its x axis is the body's left; pitched by 90 degrees its x axis is down,
+    so the ground pushes along -x.
+    """
+    truth = turntable(0.5, np.arange(10) * 0.01)
+    yawed = IdealImu(lever_arm=(0.0, 1.0, 0.0), mounting_rpy=(0.0, 0.0, math.pi / 2))
+    result = yawed.start(1, 'a').measure(truth)
+    # The arm points left, so the pull is to the right: the sensor's -x.
+    expected = np.tile([-0.25, 0.0, G], (10, 1))
+    np.testing.assert_allclose(result.linear_acceleration, expected, atol=1e-14)
+    pitched = IdealImu(mounting_rpy=(0.0, math.pi / 2, 0.0)).start(1, 'a').measure(truth)
+    expected = np.tile([-G, 0.0, 0.0], (10, 1))
+    np.testing.assert_allclose(pitched.linear_acceleration, expected, atol=1e-14)
+    np.testing.assert_allclose(pitched.angular_velocity[:, 0], -0.5)
+
+
+@given(st.tuples(*[st.floats(-3.0, 3.0)] * 3), st.tuples(*[st.floats(-1.0, 1.0)] * 3))
+@settings(max_examples=50, deadline=None)
+def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, translation):
+    rotation = Rotation.from_rotvec(rotvec)
+    model = IdealImu(orientation=Orientation(mode='truth')).mounted(
+        translation, rotation.as_quat()
+    )
+    assert model.lever_arm == translation
+    truth = turntable(1.0, np.array([0.0, 0.4]), tilt=(0.3, 0.0, 0.0))
+    result = model.start(1, 'a').measure(truth)
+    force = truth.at_lever_arm(translation).specific_force(G)
+    np.testing.assert_allclose(
+        rotation.apply(result.linear_acceleration), force, atol=1e-8, rtol=0
+    )
+    attitude = Rotation.from_quat(truth.orientation) * rotation
+    assert (Rotation.from_quat(result.orientation) * attitude.inv()).magnitude().max() < 1e-8
+
+
+# Stepping.
+
+
+@pytest.mark.parametrize('name', MODELS)
+@given(st.lists(st.integers(0, 120), max_size=12))
+@settings(max_examples=15, deadline=None)
+def test_array_run_and_any_chunking_give_the_same_bits(name, cuts):
+    truth = FigureEight(duration=20.0).at(5.0 + np.arange(120) * 0.0103)
+    whole = MODELS[name].start(3, 'run').measure(truth)
+    sensor = MODELS[name].start(3, 'run')
+    parts = [sensor.measure(part) for part in slices(truth, cuts)]
+    assert bytes_of(parts) == bytes_of([whole])
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_sample_by_sample_from_the_motion_gives_the_bits_of_simulate(name):
+    motion = FigureEight(duration=2.0)
+    whole = simulate(MODELS[name], motion, seed=3, run='run', origin_ns=1_700_000_000_000_000_000)
+    times = (whole.stamp_ns - 1_700_000_000_000_000_000) * 1e-9
+    sensor = MODELS[name].start(3, 'run')
+    for k, time in enumerate(times):
+        step = sensor.measure(motion.at([time]))
+        for field in ('orientation', 'angular_velocity', 'linear_acceleration'):
+            assert getattr(step, field)[0].tobytes() == getattr(whole, field)[k].tobytes()
+
+
+def test_seed_run_and_sensor_each_change_the_noise_and_nothing_else_does():
+    motion = Standstill(duration=0.2)
+
+    def rates(**changes):
+        labels = {'seed': 1, 'run': 'a', 'sensor': 'imu', **changes}
+        return simulate(ChronoImu(), motion, **labels).angular_velocity
+
+    assert rates().tobytes() == rates().tobytes()
+    for change in ({'seed': 2}, {'run': 'b'}, {'sensor': 'imu2'}):
+        assert (rates(**change) != rates()).all()
+
+
+def test_gyroscope_and_accelerometer_do_not_share_draws():
+    """Correlation of 20000 pairs per axis errs by 0.7 %."""
+    imu = simulate(ChronoImu(), Standstill(duration=200.0), seed=1, run='a')
+    rate, force = imu.angular_velocity, np.diff(imu.linear_acceleration, axis=0)
+    for axis in range(3):
+        correlation = np.corrcoef(rate[1:, axis], force[:, axis])[0, 1]
+        assert abs(correlation) < SIGMAS / math.sqrt(20_000)
+
+
+def test_stamps_lie_on_the_grid_of_the_sensor():
+    model = dataclasses.replace(ChronoImu(), rate=30.0, latency=0.05)
+    imu = simulate(model, Standstill(duration=1.0), seed=1, run='a', origin_ns=7, start_ns=100)
+    expected = [100 + round(k * 1e9 / 30.0) for k in range(30)]
+    assert imu.stamp_ns.tolist() == expected
+    assert (imu.arrival_ns - imu.stamp_ns == 50_000_000).all()
+    assert imu.frame == 'imu_link'
+
+
+def test_the_last_stamp_may_be_the_end_of_the_motion():
+    origin = 1_699_999_999_123_456_789
+    imu = simulate(IdealImu(), Standstill(duration=20.0), seed=1, run='a', origin_ns=origin)
+    assert imu.stamp_ns[0] == origin
+    assert imu.stamp_ns[-1] == origin + 20_000_000_000
+    assert len(imu) == 2001
+
+
+def test_a_start_outside_the_motion_is_refused():
+    with pytest.raises(MotionError, match=r'start stamp -1 ns is outside'):
+        simulate(IdealImu(), Standstill(duration=1.0), seed=1, run='a', start_ns=-1)
+
+
+def test_truth_that_does_not_move_on_is_refused():
+    sensor = IdealImu().start(1, 'a')
+    sensor.measure(turntable(0.0, np.array([0.0, 0.01])))
+    with pytest.raises(MotionError, match='must increase'):
+        sensor.measure(turntable(0.0, np.array([0.01])))
+
+
+# Chrono normal drift.
+
+
+def still(n, rate=100.0):
+    return turntable(0.0, np.arange(n) / rate)
+
+
+def test_chrono_first_sample_already_has_a_moved_bias():
+    sensor = ChronoImu().start(1, 'a')
+    assert not sensor.accelerometer_bias.any()
+    result = sensor.measure(still(3))
+    assert (result.accelerometer_bias[0] != 0.0).all()
+    np.testing.assert_array_equal(sensor.accelerometer_bias, result.accelerometer_bias[-1])
+    np.testing.assert_array_equal(sensor.gyroscope_bias, result.gyroscope_bias[-1])
+
+
+def test_chrono_bias_variance_grows_linearly_with_the_samples():
+    """Var b[k] = k drift^2 dt/tau over 1000 runs of 3 axes; the error of a variance is
+    sqrt(2/3000)."""
+    biases = np.array(
+        [
+            ChronoImu().start(1, f'{run}').measure(still(40)).accelerometer_bias
+            for run in range(1000)
+        ]
+    )
+    for k in (1, 10, 40):
+        expected = k * 0.1**2 * 0.01 / 0.1
+        measured = np.mean(biases[:, k - 1] ** 2)
+        assert measured == pytest.approx(expected, rel=SIGMAS * math.sqrt(2.0 / 3000))
+
+
+def test_chrono_bias_reaches_the_stated_size_after_a_run():
+    """K = drift/sqrt(tau) = 0.316, so 1.41 m/s^2 after 20 s (models.md): by the formula above."""
+    part = ChronoAccelerometer()
+    K = part.drift / math.sqrt(part.drift_time)
+    assert pytest.approx(0.316, abs=1e-3) == K
+    assert K * math.sqrt(20.0) == pytest.approx(1.41, abs=0.01)
+
+
+def test_chrono_white_noise_is_per_sample_at_every_rate():
+    for rate in (50.0, 200.0):
+        model = ChronoImu(
+            rate=rate,
+            gyroscope=ChronoGyroscope(drift=0.0),
+            accelerometer=ChronoAccelerometer(drift_time=0.0, mean=(0.0, 0.0, 1.0)),
+        )
+        result = model.start(1, 'a').measure(still(50_000, rate))
+        bound = SIGMAS * math.sqrt(0.5 / 50_000)
+        np.testing.assert_allclose(result.angular_velocity.std(0), 0.05, rtol=bound)
+        np.testing.assert_allclose(result.linear_acceleration.std(0), [0.3, 0.3, 0.01], rtol=bound)
+        assert result.linear_acceleration[:, 2].mean() == pytest.approx(G + 1.0, abs=3e-4)
+
+
+def test_chrono_allan_deviation_has_both_slopes_where_the_parameters_put_them():
+    """sigma sqrt(dt) at 1 s on the -1/2 slope and K/sqrt(3) at 1 s on the +1/2 slope, by
+    allantools; bounds are 4.5 times 1/sqrt(2 T/tau) with T = 4000 s.
+    """
+    model = ChronoImu(gyroscope=ChronoGyroscope(std=0.05, drift=0.002, drift_time=0.1))
+    rate = model.start(1, 'a').measure(still(400_000)).angular_velocity[:, 0]
+    taus, deviation, _, _ = allantools.oadev(
+        rate, rate=100.0, data_type='freq', taus=[0.05, 0.2, 1.0, 10.0, 40.0]
+    )
+    N, K = 0.05 * math.sqrt(0.01), 0.002 / math.sqrt(0.1)
+    expected = np.sqrt(N**2 / taus + K**2 * taus / 3.0)
+    error = SIGMAS / np.sqrt(2.0 * 4000.0 / taus)
+    assert (np.abs(deviation / expected - 1.0) < error).all()
+    # Each end is ruled by one of the two terms.
+    assert N / math.sqrt(0.05) / expected[0] > 0.97
+    assert K * math.sqrt(40.0 / 3.0) / expected[-1] > 0.97
+
+
+def test_chrono_drift_follows_the_nominal_rate_and_not_the_real_interval():
+    model = ChronoImu()
+    regular = model.start(1, 'a').measure(still(50)).gyroscope_bias
+    stretched = model.start(1, 'a').measure(still(50, rate=20.0)).gyroscope_bias
+    assert regular.tobytes() == stretched.tobytes()
+
+
+# AirSim.
+
+
+def test_airsim_first_sample_has_the_turn_on_bias_and_the_next_a_moved_one():
+    turn_on = (0.1, -0.2, 0.3)
+    model = AirSimImu(gyroscope=AirSimGyroscope(turn_on_bias=turn_on))
+    sensor = model.start(1, 'a')
+    result = sensor.measure(still(3))
+    np.testing.assert_array_equal(result.gyroscope_bias[0], turn_on)
+    assert (result.gyroscope_bias[1] != turn_on).all()
+    # The state is that of the next sample.
+    following = sensor.measure(turntable(0.0, np.array([0.03])))
+    sensor_state = model.start(1, 'a')
+    sensor_state.measure(still(3))
+    np.testing.assert_array_equal(sensor_state.gyroscope_bias, following.gyroscope_bias[0])
+
+
+@pytest.mark.parametrize('rate', [50.0, 200.0])
+def test_airsim_white_noise_is_a_density(rate):
+    model = AirSimImu(rate=rate)
+    result = model.start(1, 'a').measure(still(50_000, rate))
+    bound = SIGMAS * math.sqrt(0.5 / 50_000)
+    arw = math.radians(0.30) / 60.0
+    vrw = 0.24e-3 * G
+    np.testing.assert_allclose(result.angular_velocity.std(0), arw * math.sqrt(rate), rtol=bound)
+    np.testing.assert_allclose(
+        result.linear_acceleration.std(0), vrw * math.sqrt(rate), rtol=bound + 1e-3
+    )
+    np.testing.assert_allclose(
+        result.angular_velocity_covariance[:, [0, 1, 2], [0, 1, 2]], arw**2 * rate, rtol=1e-9
+    )
+
+
+def test_airsim_defaults_are_those_of_an_mpu_6000():
+    """The figures of models.md section 5, to their printed digits."""
+    assert AirSimGyroscope().angle_random_walk == pytest.approx(8.727e-5, rel=1e-4)
+    assert AirSimGyroscope().bias_stability == pytest.approx(2.230e-5, rel=1e-4)
+    assert AirSimAccelerometer().velocity_random_walk == pytest.approx(2.354e-3, rel=2e-4)
+    assert AirSimAccelerometer().bias_stability == pytest.approx(3.530e-4, rel=2e-4)
+
+
+def test_airsim_bias_variance_grows_with_real_time_at_every_rate():
+    """Var b(t) = bs^2 t/tau; 1000 runs of 3 axes."""
+    for dt in (0.02, 0.1):
+        # The bias of sample k is k steps old: the first one is used before it is moved.
+        n = round(2.0 / dt) + 1
+        last = np.array(
+            [
+                AirSimImu().start(1, f'{run}').measure(still(n, 1.0 / dt)).gyroscope_bias[-1]
+                for run in range(1000)
+            ]
+        )
+        # The first interval is 1/rate of the model, 0.01 s, and not dt.
+        expected = (math.radians(4.6) / 3600.0) ** 2 * (2.0 - dt + 0.01) / 500.0
+        measured = np.mean(last**2)
+        assert measured == pytest.approx(expected, rel=SIGMAS * math.sqrt(2.0 / 3000))
+
+
+def test_airsim_interval_is_never_below_a_millisecond():
+    model = AirSimImu(rate=1e4)
+    result = model.start(1, 'a').measure(still(20_000, 1e4))
+    expected = math.radians(0.30) / 60.0 / math.sqrt(1e-3)
+    np.testing.assert_allclose(result.angular_velocity.std(0), expected, rtol=0.03)
+
+
+def test_airsim_and_chrono_are_one_model_when_their_numbers_are():
+    """sigma = density/sqrt(dt), drift = bias stability: equal white noise, and the same bias one
+    sample later (models.md section 5).
+    """
+    dt, arw, bs, tau = 0.01, 0.002, 0.003, 5.0
+    airsim = AirSimImu(
+        gyroscope=AirSimGyroscope(angle_random_walk=arw, bias_stability=bs, bias_time=tau)
+    )
+    chrono = ChronoImu(
+        gyroscope=ChronoGyroscope(std=arw / math.sqrt(dt), drift=bs, drift_time=tau)
+    )
+    a, c = (model.start(1, 'a').measure(still(200)) for model in (airsim, chrono))
+    np.testing.assert_allclose(a.gyroscope_bias[1:], c.gyroscope_bias[:-1], rtol=1e-9)
+    np.testing.assert_allclose(
+        a.angular_velocity - a.gyroscope_bias,
+        c.angular_velocity - c.gyroscope_bias,
+        atol=1e-12,
+    )
+
+
+# Covariances and orientation.
+
+
+def test_covariance_is_the_variance_of_the_white_noise_or_unknown():
+    imu = simulate(ChronoImu(), Standstill(duration=0.1), seed=1, run='a')
+    for k in range(len(imu)):
+        np.testing.assert_allclose(imu.angular_velocity_covariance[k], np.eye(3) * 0.0025)
+        np.testing.assert_allclose(
+            imu.linear_acceleration_covariance[k], np.diag([0.09, 0.09, 0.0001])
+        )
+    unknown = dataclasses.replace(ChronoImu(), covariance='unknown')
+    imu = simulate(unknown, Standstill(duration=0.1), seed=1, run='a')
+    assert not imu.angular_velocity_covariance.any()
+    assert not imu.linear_acceleration_covariance.any()
+
+
+def test_orientation_is_absent_unless_asked_for():
+    imu = simulate(ChronoImu(), Circle(duration=2.0), seed=1, run='a')
+    np.testing.assert_array_equal(imu.orientation, np.tile([0.0, 0.0, 0.0, 1.0], (201, 1)))
+    expected = np.zeros((201, 3, 3))
+    expected[:, 0, 0] = -1.0
+    np.testing.assert_array_equal(imu.orientation_covariance, expected)
+
+
+def test_true_orientation_is_that_of_the_sensor():
+    motion = Circle(duration=2.0)
+    model = IdealImu(orientation=Orientation(mode='truth'), mounting_rpy=(0.0, 0.0, 0.5))
+    imu = simulate(model, motion, seed=1, run='a')
+    expected = Rotation.from_quat(motion.at(np.arange(201) * 0.01).orientation)
+    expected = expected * Rotation.from_euler('z', 0.5)
+    difference = (Rotation.from_quat(imu.orientation) * expected.inv()).magnitude()
+    assert difference.max() < 1e-7
+    assert not imu.orientation_covariance.any()
+
+
+def attitude_errors(imu, truth):
+    """Rotation vectors from true to published attitude, world axes."""
+    published = Rotation.from_quat(imu.orientation)
+    return (published * Rotation.from_quat(truth.orientation).inv()).as_rotvec()
+
+
+def test_ahrs_states_the_covariance_that_its_error_has():
+    """NEES of 20000 practically independent errors (time constant 1/20 of the interval): its mean
+    has expectation 3 and standard error sqrt(6/n), and its law is chi-squared with 3 degrees.
+    """
+    n = 20_000
+    orientation = Orientation(
+        mode='ahrs',
+        roll_pitch_std=0.02,
+        yaw_std=0.06,
+        roll_pitch_time_constant=0.05,
+        yaw_time_constant=0.05,
+    )
+    truth = turntable(0.7, np.arange(n, dtype=float), tilt=(0.4, 0.2, 0.0))
+    result = IdealImu(rate=1.0, orientation=orientation).start(1, 'a').measure(truth)
+    errors = attitude_errors(result, truth)
+    covariance = result.orientation_covariance
+    np.testing.assert_allclose(covariance[7], np.diag([4e-4, 4e-4, 36e-4]))
+    nees = np.einsum('ni,nij,nj->n', errors, np.linalg.inv(covariance), errors)
+    assert nees.mean() == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / n))
+    inside = np.mean(nees < chi2.ppf(0.95, 3))
+    assert inside == pytest.approx(0.95, abs=SIGMAS * math.sqrt(0.0475 / n))
+    # Axis by axis in the world, although the body is tilted and turns.
+    np.testing.assert_allclose(
+        errors.var(0), [4e-4, 4e-4, 36e-4], rtol=SIGMAS * math.sqrt(2.0 / n)
+    )
+
+
+def test_ahrs_error_is_correlated_for_its_time_constants():
+    """Autocorrelation at lag T is exp(-1), over 8000 s with T = 2 s: n_eff = 4000, error < 3 %."""
+    orientation = Orientation(mode='ahrs', roll_pitch_time_constant=2.0, yaw_time_constant=2.0)
+    truth = turntable(0.0, np.arange(160_000) * 0.05)
+    result = IdealImu(rate=20.0, orientation=orientation).start(1, 'a').measure(truth)
+    errors = attitude_errors(result, truth)
+    lagged = np.mean(errors[40:] * errors[:-40], axis=0) / np.mean(errors**2, axis=0)
+    np.testing.assert_allclose(lagged, math.exp(-1.0), atol=SIGMAS * 0.02)
+
+
+def test_ahrs_leaves_rates_and_forces_as_they_are():
+    motion = Circle(duration=2.0)
+    plain = simulate(ChronoImu(), motion, seed=1, run='a')
+    ahrs = simulate(ChronoImu(orientation=AHRS), motion, seed=1, run='a')
+    assert plain.angular_velocity.tobytes() == ahrs.angular_velocity.tobytes()
+    assert plain.linear_acceleration.tobytes() == ahrs.linear_acceleration.tobytes()
