@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IMU models: physics of a perfect one, statistics of the others, and stepping.
+"""IMUs: physics of a perfect one, stepping, covariances and the published orientation.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -11,7 +11,6 @@ import dataclasses
 import itertools
 import math
 
-import allantools
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,15 +21,7 @@ from scipy.stats import chi2
 from sim_sensors.attitude import Orientation
 from sim_sensors.errors import MotionError
 from sim_sensors.imu import simulate
-from sim_sensors.imu_models import (
-    AirSimAccelerometer,
-    AirSimGyroscope,
-    AirSimImu,
-    ChronoAccelerometer,
-    ChronoGyroscope,
-    ChronoImu,
-    IdealImu,
-)
+from sim_sensors.imu_models import AirSimImu, ChronoImu, IdealImu
 from sim_sensors.scenarios import Circle, FigureEight, Standstill
 from sim_sensors.trajectory import Trajectory
 
@@ -216,169 +207,6 @@ def test_truth_that_does_not_move_on_is_refused():
     sensor.measure(turntable(0.0, np.array([0.0, 0.01])))
     with pytest.raises(MotionError, match='must increase'):
         sensor.measure(turntable(0.0, np.array([0.01])))
-
-
-# Chrono normal drift.
-
-
-def still(n, rate=100.0):
-    return turntable(0.0, np.arange(n) / rate)
-
-
-def test_chrono_first_sample_already_has_a_moved_bias():
-    sensor = ChronoImu().start(1, 'a')
-    assert not sensor.accelerometer_bias.any()
-    result = sensor.measure(still(3))
-    assert (result.accelerometer_bias[0] != 0.0).all()
-    np.testing.assert_array_equal(sensor.accelerometer_bias, result.accelerometer_bias[-1])
-    np.testing.assert_array_equal(sensor.gyroscope_bias, result.gyroscope_bias[-1])
-
-
-def test_chrono_bias_variance_grows_linearly_with_the_samples():
-    """Var b[k] = k drift^2 dt/tau over 1000 runs of 3 axes; the error of a variance is
-    sqrt(2/3000)."""
-    biases = np.array(
-        [
-            ChronoImu().start(1, f'{run}').measure(still(40)).accelerometer_bias
-            for run in range(1000)
-        ]
-    )
-    for k in (1, 10, 40):
-        expected = k * 0.1**2 * 0.01 / 0.1
-        measured = np.mean(biases[:, k - 1] ** 2)
-        assert measured == pytest.approx(expected, rel=SIGMAS * math.sqrt(2.0 / 3000))
-
-
-def test_chrono_bias_reaches_the_stated_size_after_a_run():
-    """K = drift/sqrt(tau) = 0.316, so 1.41 m/s^2 after 20 s (models.md): by the formula above."""
-    part = ChronoAccelerometer()
-    K = part.drift / math.sqrt(part.drift_time)
-    assert pytest.approx(0.316, abs=1e-3) == K
-    assert K * math.sqrt(20.0) == pytest.approx(1.41, abs=0.01)
-
-
-def test_chrono_white_noise_is_per_sample_at_every_rate():
-    for rate in (50.0, 200.0):
-        model = ChronoImu(
-            rate=rate,
-            gyroscope=ChronoGyroscope(drift=0.0),
-            accelerometer=ChronoAccelerometer(drift_time=0.0, mean=(0.0, 0.0, 1.0)),
-        )
-        result = model.start(1, 'a').measure(still(50_000, rate))
-        bound = SIGMAS * math.sqrt(0.5 / 50_000)
-        np.testing.assert_allclose(result.angular_velocity.std(0), 0.05, rtol=bound)
-        np.testing.assert_allclose(result.linear_acceleration.std(0), [0.3, 0.3, 0.01], rtol=bound)
-        assert result.linear_acceleration[:, 2].mean() == pytest.approx(G + 1.0, abs=3e-4)
-
-
-def test_chrono_allan_deviation_has_both_slopes_where_the_parameters_put_them():
-    """sigma sqrt(dt) at 1 s on the -1/2 slope and K/sqrt(3) at 1 s on the +1/2 slope, by
-    allantools; bounds are 4.5 times 1/sqrt(2 T/tau) with T = 4000 s.
-    """
-    model = ChronoImu(gyroscope=ChronoGyroscope(std=0.05, drift=0.002, drift_time=0.1))
-    rate = model.start(1, 'a').measure(still(400_000)).angular_velocity[:, 0]
-    taus, deviation, _, _ = allantools.oadev(
-        rate, rate=100.0, data_type='freq', taus=[0.05, 0.2, 1.0, 10.0, 40.0]
-    )
-    N, K = 0.05 * math.sqrt(0.01), 0.002 / math.sqrt(0.1)
-    expected = np.sqrt(N**2 / taus + K**2 * taus / 3.0)
-    error = SIGMAS / np.sqrt(2.0 * 4000.0 / taus)
-    assert (np.abs(deviation / expected - 1.0) < error).all()
-    # Each end is ruled by one of the two terms.
-    assert N / math.sqrt(0.05) / expected[0] > 0.97
-    assert K * math.sqrt(40.0 / 3.0) / expected[-1] > 0.97
-
-
-def test_chrono_drift_follows_the_nominal_rate_and_not_the_real_interval():
-    model = ChronoImu()
-    regular = model.start(1, 'a').measure(still(50)).gyroscope_bias
-    stretched = model.start(1, 'a').measure(still(50, rate=20.0)).gyroscope_bias
-    assert regular.tobytes() == stretched.tobytes()
-
-
-# AirSim.
-
-
-def test_airsim_first_sample_has_the_turn_on_bias_and_the_next_a_moved_one():
-    turn_on = (0.1, -0.2, 0.3)
-    model = AirSimImu(gyroscope=AirSimGyroscope(turn_on_bias=turn_on))
-    sensor = model.start(1, 'a')
-    result = sensor.measure(still(3))
-    np.testing.assert_array_equal(result.gyroscope_bias[0], turn_on)
-    assert (result.gyroscope_bias[1] != turn_on).all()
-    # The state is that of the next sample.
-    following = sensor.measure(turntable(0.0, np.array([0.03])))
-    sensor_state = model.start(1, 'a')
-    sensor_state.measure(still(3))
-    np.testing.assert_array_equal(sensor_state.gyroscope_bias, following.gyroscope_bias[0])
-
-
-@pytest.mark.parametrize('rate', [50.0, 200.0])
-def test_airsim_white_noise_is_a_density(rate):
-    model = AirSimImu(rate=rate)
-    result = model.start(1, 'a').measure(still(50_000, rate))
-    bound = SIGMAS * math.sqrt(0.5 / 50_000)
-    arw = math.radians(0.30) / 60.0
-    vrw = 0.24e-3 * G
-    np.testing.assert_allclose(result.angular_velocity.std(0), arw * math.sqrt(rate), rtol=bound)
-    np.testing.assert_allclose(
-        result.linear_acceleration.std(0), vrw * math.sqrt(rate), rtol=bound + 1e-3
-    )
-    np.testing.assert_allclose(
-        result.angular_velocity_covariance[:, [0, 1, 2], [0, 1, 2]], arw**2 * rate, rtol=1e-9
-    )
-
-
-def test_airsim_defaults_are_those_of_an_mpu_6000():
-    """The figures of models.md section 5, to their printed digits."""
-    assert AirSimGyroscope().angle_random_walk == pytest.approx(8.727e-5, rel=1e-4)
-    assert AirSimGyroscope().bias_stability == pytest.approx(2.230e-5, rel=1e-4)
-    assert AirSimAccelerometer().velocity_random_walk == pytest.approx(2.354e-3, rel=2e-4)
-    assert AirSimAccelerometer().bias_stability == pytest.approx(3.530e-4, rel=2e-4)
-
-
-def test_airsim_bias_variance_grows_with_real_time_at_every_rate():
-    """Var b(t) = bs^2 t/tau; 1000 runs of 3 axes."""
-    for dt in (0.02, 0.1):
-        # The bias of sample k is k steps old: the first one is used before it is moved.
-        n = round(2.0 / dt) + 1
-        last = np.array(
-            [
-                AirSimImu().start(1, f'{run}').measure(still(n, 1.0 / dt)).gyroscope_bias[-1]
-                for run in range(1000)
-            ]
-        )
-        # The first interval is 1/rate of the model, 0.01 s, and not dt.
-        expected = (math.radians(4.6) / 3600.0) ** 2 * (2.0 - dt + 0.01) / 500.0
-        measured = np.mean(last**2)
-        assert measured == pytest.approx(expected, rel=SIGMAS * math.sqrt(2.0 / 3000))
-
-
-def test_airsim_interval_is_never_below_a_millisecond():
-    model = AirSimImu(rate=1e4)
-    result = model.start(1, 'a').measure(still(20_000, 1e4))
-    expected = math.radians(0.30) / 60.0 / math.sqrt(1e-3)
-    np.testing.assert_allclose(result.angular_velocity.std(0), expected, rtol=0.03)
-
-
-def test_airsim_and_chrono_are_one_model_when_their_numbers_are():
-    """sigma = density/sqrt(dt), drift = bias stability: equal white noise, and the same bias one
-    sample later (models.md section 5).
-    """
-    dt, arw, bs, tau = 0.01, 0.002, 0.003, 5.0
-    airsim = AirSimImu(
-        gyroscope=AirSimGyroscope(angle_random_walk=arw, bias_stability=bs, bias_time=tau)
-    )
-    chrono = ChronoImu(
-        gyroscope=ChronoGyroscope(std=arw / math.sqrt(dt), drift=bs, drift_time=tau)
-    )
-    a, c = (model.start(1, 'a').measure(still(200)) for model in (airsim, chrono))
-    np.testing.assert_allclose(a.gyroscope_bias[1:], c.gyroscope_bias[:-1], rtol=1e-9)
-    np.testing.assert_allclose(
-        a.angular_velocity - a.gyroscope_bias,
-        c.angular_velocity - c.gyroscope_bias,
-        atol=1e-12,
-    )
 
 
 # Covariances and orientation.
