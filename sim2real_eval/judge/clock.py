@@ -92,7 +92,8 @@ class Case:
         where = str(path)
         try:
             tree = yaml.safe_load(Path(path).read_text(encoding='utf-8'))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+            # ValueError: no UTF-8, a date that does not exist, a number too long for Python.
             raise ParameterError(
                 where, '', f'cannot be read: {" ".join(str(error).split())}'
             ) from None
@@ -112,12 +113,22 @@ class Case:
                 raise ParameterError(where, f'inputs.{file}.topic', f'{topic!r} must be a topic')
             topics.append(topic_name(topic))
         navsat = _mapping(tree.get('navsat') or {}, where, 'navsat')
+        for key in navsat:
+            if key not in ('fix', 'imu'):
+                raise ParameterError(where, f'navsat.{key}', 'unknown key; must be fix or imu')
         return cls(
             clock=_clock(_mapping(tree.get('clock') or {}, where, 'clock'), where),
             topics=tuple(topics),
-            fix=topic_name(str(navsat.get('fix', ''))),
-            heading=topic_name(str(navsat.get('imu', ''))),
+            fix=_topic(navsat, 'fix', where),
+            heading=_topic(navsat, 'imu', where),
         )
+
+
+def _topic(navsat: Mapping[str, Any], key: str, where: str) -> str:
+    topic = navsat.get(key) or ''
+    if not isinstance(topic, str):
+        raise ParameterError(where, f'navsat.{key}', f'{topic!r} must be a topic or null')
+    return topic_name(topic)
 
 
 def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
@@ -135,11 +146,11 @@ def _clock(tree: Mapping[str, Any], where: str) -> Clock:
             known = ', '.join(_CLOCK_KEYS)
             raise ParameterError(where, f'clock.{key}', f'unknown key; must be one of {known}')
         least = 1 if key.endswith('period_ns') else 0
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**62:
             raise ParameterError(
                 where,
                 f'clock.{key}',
-                f'{value!r} is not allowed; must be an integer >= {least} [ns]',
+                f'{value!r} is not allowed; must be an integer from {least} to 2^62 [ns]',
             )
         values[_CLOCK_KEYS[key]] = value
     return Clock(**values)

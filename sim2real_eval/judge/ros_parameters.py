@@ -41,10 +41,16 @@ def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ParameterError(where, '', f'cannot be read: {reason}') from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
+        # ValueError: a date that does not exist, a number too long for Python, no UTF-8.
         reason = ' '.join(str(error).split())
         raise ParameterError(where, '', f'is not valid YAML: {reason}') from None
-    nodes = dict(_nodes(tree, '')) if isinstance(tree, Mapping) else {}
+    except RecursionError:
+        raise ParameterError(where, '', 'is nested too deeply') from None
+    try:
+        nodes = _flat_nodes(tree)
+    except RecursionError:
+        raise ParameterError(where, '', 'refers to itself') from None
     if not nodes:
         raise ParameterError(where, '', 'has no `<node>: ros__parameters:` section')
     everyone = {name: entries for name, entries in nodes.items() if '*' in name}
@@ -62,8 +68,13 @@ def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
         )
     merged: dict[str, Any] = {}
     for entries in (*everyone.values(), *own.values()):
-        merged.update(_flat(entries, ''))
+        merged.update(entries)
     return NodeParameters(where, merged)
+
+
+def _flat_nodes(tree: object) -> dict[str, dict[str, Any]]:
+    nodes = _nodes(tree, '') if isinstance(tree, Mapping) else ()
+    return {name: _flat(entries, '') for name, entries in nodes}
 
 
 def _nodes(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -112,7 +123,9 @@ class NodeParameters:
 
     def refuse(self, name: str, value: object, allowed: str) -> ParameterError:
         """Return the error for a value that is not allowed."""
-        return ParameterError(self.where, name, f'{value!r} is not allowed; must be {allowed}')
+        return ParameterError(
+            self.where, name, f'{_shown(value)} is not allowed; must be {allowed}'
+        )
 
     def _pop(self, name: str, default: Any) -> Any:
         self._asked.add(name)
@@ -133,16 +146,25 @@ class NodeParameters:
             raise self.refuse(name, value, 'a text')
         return value
 
-    def number(self, name: str, default: float, *, minimum: float = -math.inf) -> float:
-        """Take a number that is finite and not below `minimum`; an absent one is `default`."""
+    def number(
+        self,
+        name: str,
+        default: float,
+        *,
+        minimum: float = -math.inf,
+        maximum: float = math.inf,
+    ) -> float:
+        """Take a finite number from `minimum` to `maximum`; an absent one is `default`."""
         if self._values.get(name) is None:
             self.ignore((name,))
             return default
         value = self._pop(name, default)
         number = _as_float(value)
-        if number is None or not number >= minimum:
-            bound = '' if minimum == -math.inf else f' >= {minimum:g}'
-            raise self.refuse(name, value, f'a number{bound}')
+        if number is None or not minimum <= number <= maximum:
+            low = '' if minimum == -math.inf else f' >= {minimum:g}'
+            high = '' if maximum == math.inf else f' <= {maximum:g}'
+            both = ' and' if low and high else ''
+            raise self.refuse(name, value, f'a number{low}{both}{high}')
         return number
 
     def numbers(self, name: str, size: int, default: FloatArray) -> FloatArray:
@@ -152,7 +174,7 @@ class NodeParameters:
             return np.array(default, dtype=np.float64)
         entries = [_as_float(entry) for entry in value] if isinstance(value, list) else []
         if len(entries) != size or None in entries:
-            raise self.refuse(name, _shortened(value), f'a list of {size} numbers')
+            raise self.refuse(name, value, f'a list of {size} numbers')
         return np.array(entries, dtype=np.float64)
 
     def flags(self, name: str, size: int) -> FloatArray:
@@ -163,7 +185,7 @@ class NodeParameters:
             or len(value) != size
             or not all(isinstance(entry, bool) for entry in value)
         ):
-            raise self.refuse(name, _shortened(value), f'a list of {size} true/false')
+            raise self.refuse(name, value, f'a list of {size} true/false')
         return np.array(value, dtype=np.float64)
 
     def covariance(self, name: str, default: FloatArray) -> FloatArray:
@@ -175,7 +197,7 @@ class NodeParameters:
         if isinstance(value, list) and len(value) == 15:
             return np.diag(self.numbers(name, 15, np.zeros(15)))
         if not isinstance(value, list) or len(value) != 225:
-            raise self.refuse(name, _shortened(value), 'a list of 225 or 15 numbers')
+            raise self.refuse(name, value, 'a list of 225 or 15 numbers')
         return self.numbers(name, 225, np.zeros(225)).reshape(15, 15)
 
     def ignore(self, names: Iterable[str]) -> None:
@@ -212,11 +234,14 @@ def _as_float(value: object) -> float | None:
         return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 
 
-def _shortened(value: object) -> str:
-    text = str(value)
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:
+        return 'an integer of thousands of digits'
     return text if len(text) <= 60 else f'{text[:50]}... ({len(text)} characters)'
