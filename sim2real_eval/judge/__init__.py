@@ -1,2 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: robot_localization behaviour, offline and exactly repeatable."""
+
+from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.embedded import judge
+from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.judge.judged import JudgedRun, PartCount
+
+__all__ = [
+    'Case',
+    'Clock',
+    'FilterConfig',
+    'JudgeError',
+    'JudgedRun',
+    'NavsatConfig',
+    'PartCount',
+    'judge',
+]

@@ -73,7 +73,8 @@ def navsat_advice(fixes: int, used: int, lost: int, frequency: float) -> list[st
     """Say how many fixes the navsat timer dropped, one line."""
     if fixes and used == 0:
         return [f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry']
-    if lost:
+    # One is normal: the tick that fixes the transform publishes nothing.
+    if lost > 1:
         return [
             f'navsat_transform ({frequency:g} Hz timer) dropped {lost} of {fixes} fixes that a '
             'newer one overtook before its tick'

@@ -17,6 +17,7 @@ from sim_sensors.measurements import FloatArray
 
 __all__ = [
     'DEFAULT_PROCESS_NOISE',
+    'NAVSAT_TOPIC',
     'FilterConfig',
     'NavsatConfig',
     'SourceConfig',
@@ -27,6 +28,9 @@ DEFAULT_PROCESS_NOISE = np.array(
     [0.05, 0.05, 0.06, 0.03, 0.03, 0.06, 0.025, 0.025, 0.04, 0.01, 0.01, 0.02, 0.01, 0.01, 0.015]
 )
 """Diagonal of robot_localization's default process noise covariance, per second."""
+
+NAVSAT_TOPIC = 'odometry/gps'
+"""Topic that navsat_transform_node publishes."""
 
 _NO_EFFECT = (
     'use_sim_time',
@@ -41,6 +45,8 @@ _NO_EFFECT = (
     'odom_frame',
     'base_link_output_frame',
 )
+# Times are int64 nanoseconds in the loop.
+_LONGEST_S = 1e9
 _KINDS = ('odom', 'pose', 'twist', 'imu')
 
 
@@ -136,9 +142,7 @@ class FilterConfig:
     @classmethod
     def from_parameters(cls, p: NodeParameters) -> FilterConfig:
         """Take the parameters of ekf_node; refuse what is unknown, wrong or unsupported."""
-        frequency = p.number('frequency', 30.0)
-        if frequency <= 0.0:
-            raise p.refuse('frequency', frequency, 'a number > 0 [Hz]')
+        frequency = p.number('frequency', 30.0, minimum=1e-3, maximum=1e6)
         world = p.text('world_frame', p.text('odom_frame', 'odom'))
         sources = tuple(_source(p, name) for name in _source_names(p))
         if not sources:
@@ -150,7 +154,9 @@ class FilterConfig:
         config = cls(
             where=p.where,
             frequency=frequency,
-            sensor_timeout=p.number('sensor_timeout', 1.0 / frequency, minimum=0.0),
+            sensor_timeout=p.number(
+                'sensor_timeout', 1.0 / frequency, minimum=0.0, maximum=_LONGEST_S
+            ),
             two_d_mode=p.boolean('two_d_mode', False),
             predict_to_current_time=p.boolean('predict_to_current_time', False),
             permit_corrected_publication=p.boolean('permit_corrected_publication', False),
@@ -163,7 +169,7 @@ class FilterConfig:
             dynamic_process_noise=p.boolean('dynamic_process_noise_covariance', False),
             control_mask=control_mask,
             control_limits=control_limits,
-            control_timeout=p.number('control_timeout', 0.0, minimum=0.0),
+            control_timeout=p.number('control_timeout', 0.0, minimum=0.0, maximum=_LONGEST_S),
             stamped_control=p.boolean('stamped_control', False),
             sources=sources,
         )
@@ -254,9 +260,7 @@ class NavsatConfig:
             For an unreadable file, an unknown or unsupported parameter, or a wrong value.
         """
         p = read_node_parameters(path, node)
-        frequency = p.number('frequency', 10.0)
-        if frequency <= 0.0:
-            raise p.refuse('frequency', frequency, 'a number > 0 [Hz]')
+        frequency = p.number('frequency', 10.0, minimum=1e-3, maximum=1e6)
         p.only('use_local_cartesian', False, 'positions go through UTM')
         p.only('wait_for_datum', False, 'the first fix is the datum')
         p.only('publish_tf', True, 'navsat_transform_node publishes (0, 0, 0) without it')

@@ -7,7 +7,13 @@ import numpy as np
 
 from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
 from sim2real_eval.judge.clock import Case, Clock
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig, SourceConfig, topic_name
+from sim2real_eval.judge.configuration import (
+    NAVSAT_TOPIC,
+    FilterConfig,
+    NavsatConfig,
+    SourceConfig,
+    topic_name,
+)
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, Dynamics, new_filter
 from sim2real_eval.judge.frames import FrameTree
@@ -23,7 +29,6 @@ from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MessageArra
 
 __all__ = ['judge']
 
-_NAVSAT_TOPIC = 'odometry/gps'
 _COMMAND_TOPIC = 'cmd_vel'
 _NAVSAT_PHASE_NS = 20_000_000
 _FIRST_CAPACITY = 1024
@@ -67,7 +72,7 @@ def judge(
         headings = None if navsat.use_odometry_yaw else _headings(recording, topics, case)
     sources: dict[str, MessageArray | None] = {}
     for source in _in_delivery_order(config, case):
-        if source.topic == _NAVSAT_TOPIC and navsat is not None:
+        if source.topic == NAVSAT_TOPIC and navsat is not None:
             sources[source.name] = None
         else:
             sources[source.name] = _messages(source, recording, topics, notes)
@@ -99,7 +104,7 @@ def _messages(
 ) -> MessageArray:
     if source.topic in topics:
         return topics[source.topic]
-    if source.topic == _NAVSAT_TOPIC:
+    if source.topic == NAVSAT_TOPIC:
         raise JudgeError(
             f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
             'navsat_transform_node, which makes it from the fixes'

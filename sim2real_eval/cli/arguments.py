@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that several verbs share, and how their texts become values."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.comparison import Source
+    from sim2real_eval.twin import Twin
+
+__all__ = [
+    'add_jobs',
+    'add_json',
+    'add_judge',
+    'add_seed',
+    'add_topics',
+    'at_least',
+    'sources',
+    'topic_roles',
+    'twins',
+]
+
+PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add --seed."""
+    parser.add_argument(
+        '--seed',
+        type=at_least(0, int),
+        default=0,
+        metavar='N',
+        help='seed of all random draws (default 0); equal seeds give equal bytes',
+    )
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add --jobs."""
+    parser.add_argument(
+        '--jobs',
+        type=at_least(1, int),
+        default=os.cpu_count() or 1,
+        metavar='N',
+        help='processes (default: one per core); the result does not depend on it',
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument('--json', action='store_true', help='print the result as JSON')
+
+
+def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -> None:
+    """Add the judge's parameter files."""
+    shown = f' (default {default})' if default else ''
+    parser.add_argument(
+        name,
+        dest='config',
+        default=default,
+        required=default is None,
+        metavar='NAME|FILE',
+        help='profile (paper_released, clean) or parameter file of ekf_node' + shown,
+    )
+    parser.add_argument(
+        '--navsat-config',
+        metavar='FILE',
+        help='parameter file of navsat_transform_node (default: that of the profile, or '
+        'NAME_navsat.yaml beside the file)',
+    )
+    parser.add_argument(
+        '--case', metavar='FILE', help='case.yaml that sets clock, timers and delivery order'
+    )
+
+
+def add_topics(parser: argparse.ArgumentParser) -> None:
+    """Add --topic."""
+    parser.add_argument(
+        '--topic',
+        action='append',
+        default=[],
+        metavar='ROLE=TOPIC',
+        help='topic of the imu, gps or truth, such as truth=/odom; repeatable',
+    )
+
+
+def at_least(minimum: float, kind: type[int] | type[float], *, above: bool = False):  # type: ignore[no-untyped-def]
+    """Return an argparse type: a finite number not below (or above) a bound."""
+
+    def parse(text: str) -> int | float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = kind(minimum) - 1
+        if not math.isfinite(value) or value < minimum or (above and value == minimum):
+            name = 'an integer' if kind is int else 'a number'
+            bound = '>' if above else '>='
+            raise argparse.ArgumentTypeError(f'{text!r} must be {name} {bound} {minimum:g}')
+        return value
+
+    return parse
+
+
+def topic_roles(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the (role, topic) pairs of --topic.
+
+    Raises
+    ------
+    ParameterError
+        For a text that is no pair, or an unknown role.
+    """
+    pairs = []
+    for text in given:
+        role, equals, topic = text.partition('=')
+        if not equals or not topic or role not in ('imu', 'gps', 'truth'):
+            raise ParameterError(
+                '--topic', '', f'{text!r} is not allowed; must be imu=, gps= or truth= and a topic'
+            )
+        pairs.append((role, topic))
+    return tuple(pairs)
+
+
+def sources(paths: Sequence[str], topics: Sequence[str], scenario: str | None) -> list[Source]:
+    """Return one source per path; paths whose last folders are alike get numbered names."""
+    from pathlib import Path
+
+    from sim2real_eval.comparison import Source
+    from sim2real_eval.recording.roles import run_name
+
+    pairs = topic_roles(topics)
+    counts: dict[str, int] = {}
+    found = []
+    for path in paths:
+        name = run_name(Path(path))
+        counts[name] = counts.get(name, 0) + 1
+        unique = None if counts[name] == 1 else f'{name}-{counts[name]}'
+        found.append(Source(path, unique, pairs, scenario))
+    return found
+
+
+def twins(gps: str, imu: str) -> tuple[Twin, ...]:
+    """Return the variants that lists of GPS and IMU models stand for.
+
+    Parameters
+    ----------
+    gps, imu : str
+        Model names or files, separated by commas; `real` keeps the recording's own sensor;
+        `paper` and `all` stand for the paper's five GPS models and for all presets.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown model, or when both sensors would stay real.
+    """
+    from pathlib import Path
+
+    from sim2real_eval.twin import REAL_SENSOR, Twin
+    from sim_sensors.catalogue import load_gps, load_imu, names
+
+    def listed(text: str, kind: str) -> list[str]:
+        found: list[str] = []
+        for entry in filter(None, (part.strip() for part in text.split(','))):
+            if entry == 'all':
+                found += names(kind)
+            elif entry == 'paper' and kind == 'gps':
+                found += PAPER_MODELS
+            else:
+                found.append(entry)
+        return list(dict.fromkeys(found))
+
+    gps_names, imu_names = listed(gps, 'gps'), listed(imu, 'imu')
+    if not gps_names or not imu_names:
+        raise ParameterError('models', '', 'no model is named; must be one or more')
+    if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
+        raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
+    result = []
+    for gps_name in gps_names:
+        for imu_name in imu_names:
+            labels = [Path(name).stem for name in (gps_name, imu_name) if name != REAL_SENSOR]
+            if len(imu_names) == 1 and gps_name != REAL_SENSOR:
+                labels = labels[:1]
+            result.append(
+                Twin(
+                    label='+'.join(labels),
+                    gps=None if gps_name == REAL_SENSOR else load_gps(gps_name),
+                    imu=None if imu_name == REAL_SENSOR else load_imu(imu_name),
+                )
+            )
+    labels = [twin.label for twin in result]
+    for label in labels:
+        if labels.count(label) > 1 or label == REAL_SENSOR:
+            raise ParameterError(
+                'models', label, 'is the name of several variants; give the files other names'
+            )
+    return tuple(result)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real judge`: velocity estimates from recordings."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from sim2real_eval.cli.arguments import add_json, add_judge, add_topics, sources
+from sim2real_eval.cli.output import print_json, print_notes, progress_bar
+from sim_sensors.errors import ParameterError, Sim2RealError
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimate.csv
+  sim2real judge my_bag --config clean --out estimate.csv
+  sim2real judge bags/* --config paper_released --out estimates
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'judge',
+        help='recordings -> velocity estimates, as robot_localization makes them',
+        description='Run ekf_node (and navsat_transform_node) on recordings, offline and '
+        'repeatable to the bit. One CSV row per published estimate: stamp_ns, recv_ns, position, '
+        'quaternion x y z w, body twist, covariances of both.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='bag or CSV folder')
+    add_judge(parser, '--config', None)
+    add_topics(parser)
+    parser.add_argument(
+        '--out',
+        required=True,
+        metavar='FILE.csv',
+        help='file to write; with several recordings a folder, one file for each',
+    )
+    parser.add_argument('--overwrite', action='store_true', help='replace existing files')
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    import dataclasses
+    from pathlib import Path
+
+    from sim2real_eval.judge import Case
+    from sim2real_eval.judge_setup import JudgeSetup
+
+    found = sources(options.recordings, options.topic, None)
+    out = Path(options.out)
+    if len(found) > 1 and out.suffix == '.csv':
+        problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
+        raise ParameterError('--out', '', problem)
+    setup = JudgeSetup.load(options.config, options.navsat_config, options.case)
+    summaries: list[dict[str, object]] = []
+    with progress_bar(len(found), 'recordings') as advance:
+        for source in found:
+            recording = source.read()
+            target = out if len(found) == 1 else out / f'{recording.name}.csv'
+            if target.exists() and not options.overwrite:
+                raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
+            beside = Path(source.path) / 'case.yaml'
+            if options.case is None:
+                case = Case.from_file(beside) if beside.is_file() else Case()
+                setup = dataclasses.replace(setup, case=case)
+            judged = setup.judge(recording)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            judged.write_csv(target)
+            notes = [str(note) for note in recording.notes] + list(judged.notes)
+            summary = {'recording': source.path, 'out': str(target), **judged.summary()}
+            summaries.append({**summary, 'notes': notes})
+            advance()
+            if not options.json:
+                print(f'{source.path}: {judged}; written to {target}')
+                print_notes(notes)
+    if options.json:
+        print_json(summaries)
+    return 0

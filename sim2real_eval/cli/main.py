@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parser of the `sim2real` command and its exit statuses.
+
+Nothing heavy is imported here: `--help` and a mistyped option answer at once. Each verb imports
+what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from sim2real_eval.cli import demo, judge, models, simulate, vepd
+from sim2real_eval.cli.output import complain
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['build_parser', 'main']
+
+_EPILOG = """\
+exit status: 0 done; 1 done, but not for every recording; 2 bad input or options, nothing written
+
+examples:
+  sim2real demo
+  sim2real vepd --real bags/* --models ch_gauss,ch_rw --out result
+  sim2real VERB --help
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser with all verbs."""
+    parser = argparse.ArgumentParser(
+        prog='sim2real',
+        description='Find out how far simulated GPS and IMU are from the real ones, for the '
+        'estimator that uses them.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('--version', action='store_true', help='print the versions and exit')
+    verbs = parser.add_subparsers(title='verbs', metavar='VERB')
+    for verb in (demo, simulate, judge, vepd, models):
+        verb.add_parser(verbs)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; default: those of the process.
+    """
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.version:
+        from sim2real_eval.provenance import versions
+
+        for package, version in versions().items():
+            print(f'{package} {version}')
+        return 0
+    if not hasattr(options, 'run'):
+        parser.print_help()
+        return 2
+    try:
+        return int(options.run(options))
+    except Sim2RealError as error:
+        complain(str(error))
+        return 2
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader of our output went away; keep Python from complaining at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+        where = error.filename or 'input or output'
+        complain(f'{where}: {error.strerror or type(error).__name__}')
+        return 2
+    except KeyboardInterrupt:
+        complain('interrupted; nothing was written under its final name')
+        return 130

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real simulate`: recordings with simulated sensors."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import (
+    add_json,
+    add_seed,
+    add_topics,
+    at_least,
+    sources,
+    twins,
+)
+from sim2real_eval.cli.output import print_json, print_notes, progress_bar
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sim2real_eval.recording import Recording
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, each run a little different);
+         standstill, line, circle, half_sine, figure_eight (analytic, with --set KEY=VALUE)
+
+examples:
+  sim2real simulate --motion drive_circle --runs 10 --gps ch_rw --imu chrono --out circles
+  sim2real simulate --motion circle --set radius=5 --set speed=2 --duration 30 --out circle
+  sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'simulate',
+        help='a motion or a recorded truth -> recordings with simulated sensors',
+        description='Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument('--motion', metavar='NAME', help='motion to simulate, see below')
+    where.add_argument(
+        '--truth', nargs='+', metavar='PATH', help='recordings whose true motion is measured anew'
+    )
+    parser.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        metavar='KEY=VALUE',
+        help='parameter of an analytic motion; repeatable',
+    )
+    parser.add_argument(
+        '--duration',
+        type=at_least(0, float, above=True),
+        default=20.0,
+        metavar='S',
+        help='of a motion (default 20)',
+    )
+    parser.add_argument(
+        '--runs', type=at_least(1, int), default=1, metavar='N', help='recordings (default 1)'
+    )
+    parser.add_argument(
+        '--gps', default='ch_rw', metavar='MODEL', help='GPS model, file or real (default ch_rw)'
+    )
+    parser.add_argument(
+        '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
+    )
+    add_topics(parser)
+    parser.add_argument(
+        '--storage',
+        choices=('mcap', 'sqlite3', 'csv'),
+        default='mcap',
+        help='form of the recordings (default mcap)',
+    )
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
+    add_json(parser)
+    add_seed(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from pathlib import Path
+
+    from sim2real_eval.recording import write_recording
+    from sim2real_eval.twin import REAL_SENSOR
+
+    variants = twins(options.gps, options.imu)
+    if len(variants) > 1:
+        raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
+    if options.motion and REAL_SENSOR in (options.gps, options.imu):
+        raise ParameterError('--gps, --imu', '', 'real goes with --truth only')
+    out = Path(options.out)
+    total = options.runs * (len(options.truth) if options.truth else 1)
+    written = []
+    with progress_bar(total, 'recordings') as advance:
+        for recording in _recordings(options):
+            target = out / recording.name
+            write_recording(recording, target, storage=options.storage)
+            notes = [str(note) for note in recording.notes]
+            written.append({'path': str(target), 'scenario': recording.scenario, 'notes': notes})
+            advance()
+    if options.json:
+        print_json(written)
+        return 0
+    for one in written:
+        print(one['path'])
+        print_notes(one['notes'])
+    return 0
+
+
+def _recordings(options: argparse.Namespace) -> Iterator[Recording]:
+    import dataclasses
+
+    from sim2real_eval.synthetic import motion_of, synthetic_recording
+    from sim2real_eval.twin import TwinMaker
+
+    (twin,) = twins(options.gps, options.imu)
+    if options.truth:
+        if options.set:
+            raise ParameterError('--set', '', 'goes with --motion only')
+        for source in sources(options.truth, options.topic, None):
+            maker = TwinMaker(source.read(), seed=options.seed)
+            for number in range(1, options.runs + 1):
+                recording = maker.make(twin, number)
+                if options.runs > 1:
+                    name = f'{recording.name}_{number}'
+                    recording = dataclasses.replace(recording, name=name)
+                yield recording
+        return
+    parameters = dict(_pair(text) for text in options.set)
+    scenario = options.motion.removeprefix('drive_')
+    for number in range(1, options.runs + 1):
+        name = f'{scenario}_{number}'
+        motion = motion_of(
+            options.motion,
+            seed=options.seed,
+            run=name,
+            duration=options.duration,
+            parameters=parameters,
+        )
+        yield synthetic_recording(motion, twin, seed=options.seed, run=name, scenario=scenario)
+
+
+def _pair(text: str) -> tuple[str, object]:
+    import yaml
+
+    key, equals, value = text.partition('=')
+    if not equals:
+        raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        return key, value

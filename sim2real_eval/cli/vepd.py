@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real vepd`: real recordings against simulated sensors."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import (
+    add_jobs,
+    add_json,
+    add_judge,
+    add_seed,
+    add_topics,
+    at_least,
+    sources,
+    twins,
+)
+from sim2real_eval.cli.output import complain, print_json, print_notes, print_table, progress_bar
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.metrics import MetricOptions
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real vepd --real bags/* --models paper --out result
+  sim2real vepd --real bags/* --models all --judge-config clean --warmup 5 --out result
+  sim2real vepd --real bags/* --gps real --imu chrono,airsim --out result_imu
+  sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
+  sim2real vepd --series published_data --drop-zeros
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'vepd',
+        help='real recordings against sensors simulated on their true motion',
+        description='For each real recording, simulate the sensors on its true motion, judge '
+        'both, and compare the two sets of velocity errors: VEPD, smaller is closer.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs = parser.add_argument_group('input')
+    where = inputs.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        '--real', nargs='+', metavar='PATH', help='real recordings with ground truth'
+    )
+    where.add_argument(
+        '--series',
+        metavar='DIR',
+        help='recompute from a folder of speeds in the layout of the published data '
+        '(Real/, Sim/<model>/)',
+    )
+    add_topics(parser)
+    parser.add_argument('--scenario', metavar='LABEL', help='scenario label of all recordings')
+    sensors = parser.add_argument_group('sensors')
+    sensors.add_argument(
+        '--models',
+        '--gps',
+        dest='gps',
+        default='paper',
+        metavar='LIST',
+        help='GPS models, by comma: presets (see `sim2real models`), YAML files, paper, all, or '
+        'real to keep the recorded GPS (default paper)',
+    )
+    sensors.add_argument(
+        '--imu',
+        default='chrono',
+        metavar='LIST',
+        help='IMU models likewise, or real (default chrono, as in the paper)',
+    )
+    sensors.add_argument(
+        '--match-rates', action='store_true', help='simulate at the rates of the real sensors'
+    )
+    sensors.add_argument(
+        '--repetitions',
+        type=at_least(1, int),
+        default=1,
+        metavar='N',
+        help='simulated runs per recording and model (default 1)',
+    )
+    add_judge(parser.add_argument_group('judge'), '--judge-config', 'paper_released')
+    metric = parser.add_argument_group('metric (defaults: the paper)')
+    metric.add_argument(
+        '--component',
+        choices=('horizontal', 'forward', 'x', 'y'),
+        default='horizontal',
+        help='speed that is compared (default horizontal)',
+    )
+    metric.add_argument(
+        '--rate',
+        type=at_least(0, float, above=True),
+        default=15.0,
+        metavar='HZ',
+        help='rate of the common time grid (default 15)',
+    )
+    metric.add_argument(
+        '--warmup',
+        type=at_least(0, float),
+        default=0.0,
+        metavar='S',
+        help='start of every run that does not count (default 0)',
+    )
+    metric.add_argument(
+        '--window',
+        type=at_least(1, int),
+        default=2,
+        metavar='N',
+        help='moving average over the estimate, samples (default 2)',
+    )
+    metric.add_argument('--spectrum', choices=('magnitude', 'power'), default='magnitude')
+    metric.add_argument('--detrend', choices=('none', 'mean'), default='none')
+    metric.add_argument(
+        '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
+    )
+    output = parser.add_argument_group('output')
+    output.add_argument('--out', metavar='DIR', help='folder for tables, series and plots')
+    output.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    output.add_argument(
+        '--published', action='store_true', help="show the paper's numbers beside ours"
+    )
+    add_json(output)
+    add_seed(parser)
+    add_jobs(parser)
+    parser.set_defaults(run=run)
+
+
+def _metric(options: argparse.Namespace) -> MetricOptions:
+    from sim2real_eval.metrics import MetricOptions
+
+    return MetricOptions(
+        rate=options.rate,
+        moving_average=options.window,
+        warmup=options.warmup,
+        spectrum=options.spectrum,
+        detrend=options.detrend,
+        drop_zeros=options.drop_zeros,
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    if options.series:
+        return _recompute(options)
+    if not options.out:
+        raise ParameterError('--out', '', 'is missing; must be the folder to write')
+    if options.drop_zeros:
+        raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    from sim2real_eval.comparison import ComparisonOptions, compare
+    from sim2real_eval.comparison_folder import check_target, comparison_record, write_comparison
+    from sim2real_eval.judge_setup import JudgeSetup
+    from sim2real_eval.report.console import vepd_console_table
+
+    check_target(options.out, overwrite=options.overwrite)
+    recordings = sources(options.real, options.topic, options.scenario)
+    study = ComparisonOptions(
+        twins=twins(options.gps, options.imu),
+        setup=JudgeSetup.load(options.config, options.navsat_config, options.case),
+        metric=_metric(options),
+        component=options.component,
+        seed=options.seed,
+        repetitions=options.repetitions,
+        match_rates=options.match_rates,
+    )
+    with progress_bar(len(recordings), 'recordings') as progress:
+        comparison = compare(recordings, study, jobs=options.jobs, progress=progress)
+    record = comparison_record(comparison, recordings, study)
+    folder = write_comparison(
+        options.out,
+        comparison,
+        record,
+        speed_label=f'{options.component} speed',
+        overwrite=options.overwrite,
+    )
+    for failure in comparison.failures:
+        complain(f'left out: {failure.reason}')
+    if options.json:
+        print_json(record)
+    else:
+        one_scenario = len({run.scenario for run in comparison.runs}) == 1
+        table = vepd_console_table(
+            # Pooling a single scenario says the same again.
+            [row for row in comparison.rows if not (one_scenario and row.scenario == 'all')],
+            forward_rmse=comparison.forward_rmse(),
+            title=f'VEPD of {options.component} speed, judge {options.config}: smaller is closer',
+            published=options.published,
+        )
+        print_table(table)
+        print_notes(comparison.notes())
+        print(f'Tables, series and plots: {folder}')
+    return 1 if comparison.failures else 0
+
+
+def _recompute(options: argparse.Namespace) -> int:
+    from sim2real_eval.metrics import vepd_from_series
+    from sim2real_eval.metrics.distances import write_vepd
+    from sim2real_eval.report.console import vepd_console_table
+    from sim_sensors.errors import Sim2RealError
+
+    result = vepd_from_series(options.series, _metric(options))
+    if options.out:
+        from pathlib import Path
+
+        target = Path(options.out)
+        if (target / 'vepd.csv').exists() and not options.overwrite:
+            raise Sim2RealError(f'{target / "vepd.csv"}: exists; give --overwrite')
+        target.mkdir(parents=True, exist_ok=True)
+        write_vepd(target / 'vepd.csv', result.rows)
+    if options.json:
+        import dataclasses
+
+        print_json(
+            {
+                'vepd': [dataclasses.asdict(row) for row in result.rows],
+                'notes': list(result.notes),
+            }
+        )
+    else:
+        print_table(vepd_console_table(result.rows, published=True))
+        print_notes(result.notes)
+    return 0

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real recordings against their simulated twins: judge both, score both, compare the scores."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import multiprocessing
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from sim2real_eval.judge_setup import JudgeSetup, velocity_series
+from sim2real_eval.metrics import MetricOptions, RunScore, VepdRow, advice, score_run, vepd_table
+from sim2real_eval.metrics.scores import prepare
+from sim2real_eval.recording import Recording, read_recording
+from sim2real_eval.run_notes import merge_notes
+from sim2real_eval.series import VelocitySeries
+from sim2real_eval.series_folder import REAL, SeriesKey
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.measurements import OdometryArray
+
+__all__ = ['Comparison', 'ComparisonOptions', 'Failure', 'JudgedScore', 'Source', 'compare']
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a recording is and what it is called.
+
+    Attributes
+    ----------
+    path : str
+    name : str or None
+        Label of rows and random streams that overrides the recording's own.
+    topics : tuple of (role, topic)
+        Topics that override the recording's own roles.
+    scenario : str or None
+        Label that overrides the recording's own.
+    """
+
+    path: str
+    name: str | None = None
+    topics: tuple[tuple[str, str], ...] = ()
+    scenario: str | None = None
+
+    def read(self) -> Recording:
+        """Read the recording."""
+        return read_recording(
+            self.path, name=self.name, topics=dict(self.topics) or None, scenario=self.scenario
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ComparisonOptions:
+    """What is compared and how.
+
+    Attributes
+    ----------
+    twins : tuple of Twin
+        Simulated variants, with distinct labels.
+    setup : JudgeSetup
+    metric : MetricOptions
+    component : str
+        Speed that is compared; see `sim2real_eval.metrics.speed`.
+    seed : int
+    repetitions : int
+        Simulated runs per recording and variant.
+    match_rates : bool
+        Give simulated sensors the rates of the real ones instead of their models' own.
+    """
+
+    twins: tuple[Twin, ...]
+    setup: JudgeSetup
+    metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
+    component: str = 'horizontal'
+    seed: int = 0
+    repetitions: int = 1
+    match_rates: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgedScore:
+    """One judged run.
+
+    Attributes
+    ----------
+    model : str
+        `real` or the label of a twin.
+    recording, scenario : str
+    repetition : int
+        1 for real runs.
+    series : VelocitySeries
+        What was scored: re-zeroed, warm-up left out.
+    score : RunScore
+    forward : RunScore
+        The same with body-forward speed, which unlike horizontal speed sees the heading.
+    estimates, fixes_used : int
+    notes : tuple of str
+    """
+
+    model: str
+    recording: str
+    scenario: str
+    repetition: int
+    series: VelocitySeries
+    score: RunScore
+    forward: RunScore
+    estimates: int
+    fixes_used: int
+    notes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A recording that could not be compared, and why."""
+
+    recording: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Comparison:
+    """Result of a comparison.
+
+    Attributes
+    ----------
+    runs : tuple of JudgedScore
+        Real and simulated runs, in the order of the recordings.
+    rows : tuple of VepdRow
+    failures : tuple of Failure
+    """
+
+    runs: tuple[JudgedScore, ...]
+    rows: tuple[VepdRow, ...]
+    failures: tuple[Failure, ...]
+
+    def scores(self, model: str, scenario: str | None = None) -> list[RunScore]:
+        """Return the scores of a model (or `real`), of one scenario or of all."""
+        return [
+            run.score
+            for run in self.runs
+            if run.model == model and scenario in (None, run.scenario)
+        ]
+
+    def keys(self) -> list[SeriesKey]:
+        """Return the key of each run in the paper's layout: runs count per source and scenario."""
+        counts: dict[tuple[str, str], int] = {}
+        keys = []
+        for run in self.runs:
+            group = (REAL if run.model == REAL else run.model, run.scenario)
+            counts[group] = counts.get(group, 0) + 1
+            keys.append(SeriesKey(*group, counts[group]))
+        return keys
+
+    def forward_rmse(self) -> dict[tuple[str, str], float]:
+        """Return the mean body-forward RMSE in m/s by (model, scenario), `all` for pooled."""
+        groups: dict[tuple[str, str], list[float]] = {}
+        for run in self.runs:
+            for scenario in (run.scenario, 'all'):
+                groups.setdefault((run.model, scenario), []).append(run.forward.rmse)
+        return {group: float(np.mean(values)) for group, values in groups.items()}
+
+    def notes(self) -> list[str]:
+        """Return what the user should know, alike notes of many runs merged into one line."""
+        return merge_notes(
+            ('real' if run.model == REAL else 'simulated', run.notes) for run in self.runs
+        )
+
+
+def compare(
+    sources: Sequence[Source],
+    options: ComparisonOptions,
+    *,
+    jobs: int = 1,
+    progress: Callable[[], None] | None = None,
+) -> Comparison:
+    """Judge and score every recording and its twins, and compare the sets.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Real recordings with truth.
+    options : ComparisonOptions
+    jobs : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Called whenever a recording is done.
+
+    Raises
+    ------
+    Sim2RealError
+        When no recording could be compared. A recording that cannot be while others can becomes
+        a `Failure`.
+    """
+    runs: list[JudgedScore] = []
+    failures: list[Failure] = []
+    for source, outcome in zip(sources, _outcomes(sources, options, jobs, progress), strict=True):
+        if isinstance(outcome, str):
+            failures.append(Failure(source.path, outcome))
+        else:
+            runs.extend(outcome)
+    if not runs:
+        more = f' (and {len(failures) - 1} more)' if len(failures) > 1 else ''
+        raise Sim2RealError(
+            f'{failures[0].reason}{more}'
+            if failures
+            else 'no recording given; must be one or more'
+        )
+    names = [run.recording for run in runs if run.model == REAL]
+    for name in names:
+        if names.count(name) > 1:
+            raise Sim2RealError(f'{name}: is the name of several recordings; must be of one')
+    real = _by_scenario(run for run in runs if run.model == REAL)
+    sim = {
+        twin.label: _by_scenario(run for run in runs if run.model == twin.label)
+        for twin in options.twins
+    }
+    return Comparison(tuple(runs), tuple(vepd_table(real, sim)), tuple(failures))
+
+
+def _by_scenario(runs: Iterable[JudgedScore]) -> dict[str, list[RunScore]]:
+    scores: dict[str, list[RunScore]] = {}
+    for run in runs:
+        scores.setdefault(run.scenario, []).append(run.score)
+    return scores
+
+
+def _outcomes(
+    sources: Sequence[Source],
+    options: ComparisonOptions,
+    jobs: int,
+    progress: Callable[[], None] | None,
+) -> list[list[JudgedScore] | str]:
+    """Return the runs of each source, or why there are none, in the order of the sources."""
+    outcomes: list[list[JudgedScore] | str] = []
+    if jobs == 1 or len(sources) == 1:
+        for source in sources:
+            outcomes.append(_outcome(source, options))
+            if progress is not None:
+                progress()
+        return outcomes
+    # Workers start afresh: forking a process that has run threads may deadlock.
+    context = multiprocessing.get_context('spawn')
+    workers = min(jobs, len(sources))
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+        futures = [pool.submit(_outcome, source, options) for source in sources]
+        try:
+            for done in concurrent.futures.as_completed(futures):
+                done.result()
+                if progress is not None:
+                    progress()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+        return [future.result() for future in futures]
+
+
+def _outcome(source: Source, options: ComparisonOptions) -> list[JudgedScore] | str:
+    try:
+        return compare_one(source.read(), options)
+    except Sim2RealError as error:
+        return str(error)
+
+
+def compare_one(recording: Recording, options: ComparisonOptions) -> list[JudgedScore]:
+    """Judge and score one recording and its twins.
+
+    Raises
+    ------
+    Sim2RealError
+        When the recording lacks truth or what the judge needs.
+    """
+    maker = TwinMaker(recording, seed=options.seed)
+    about = tuple(str(note) for note in recording.notes) + maker.remarks
+    runs = [_judged_score(maker, maker.real, REAL, 1, options, about)]
+    for twin in options.twins:
+        fitted = maker.at_real_rates(twin) if options.match_rates else twin
+        for repetition in range(1, options.repetitions + 1):
+            simulated = maker.make(fitted, repetition)
+            notes = maker.rate_notes(fitted)
+            runs.append(_judged_score(maker, simulated, twin.label, repetition, options, notes))
+    return runs
+
+
+def _judged_score(
+    maker: TwinMaker,
+    recording: Recording,
+    model: str,
+    repetition: int,
+    options: ComparisonOptions,
+    notes: tuple[str, ...],
+) -> JudgedScore:
+    judged = options.setup.judge(recording, start_ns=maker.start_ns)
+    truth = recording.require('truth')
+    assert isinstance(truth, OdometryArray)
+
+    def series_of(component: str) -> VelocitySeries:
+        series = velocity_series(
+            judged,
+            truth,
+            origin_ns=maker.start_ns,
+            component=component,
+            name=f'{recording.name} ({model})',
+        )
+        return prepare(series, options.metric)
+
+    # What `prepare` did must not be done twice.
+    rest = dataclasses.replace(options.metric, warmup=0.0, rezero='none')
+    series = series_of(options.component)
+    return JudgedScore(
+        model=model,
+        recording=recording.name,
+        scenario=recording.scenario,
+        repetition=repetition,
+        series=series,
+        score=score_run(series, rest),
+        forward=score_run(series_of('forward'), rest),
+        estimates=len(judged),
+        fixes_used=len(judged.gps_stamp_ns),
+        notes=notes + judged.notes + tuple(advice(series, rest)),
+    )

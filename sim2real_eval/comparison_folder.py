@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that a comparison leaves behind: tables, series, provenance and plots."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim2real_eval.comparison import Comparison, ComparisonOptions, JudgedScore, Source
+from sim2real_eval.metrics.distances import write_vepd
+from sim2real_eval.provenance import file_digest, versions
+from sim2real_eval.recording import recording_digest
+from sim2real_eval.report.histograms import save_histograms
+from sim2real_eval.report.overlays import Overlay, save_overlays
+from sim2real_eval.series_folder import REAL, write_series_folder
+from sim2real_eval.tables import write_bytes, write_csv
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['RUN_COLUMNS', 'check_target', 'comparison_record', 'write_comparison']
+
+RUN_COLUMNS = (
+    'model',
+    'scenario',
+    'run',
+    'recording',
+    'repetition',
+    'rmse',
+    'entropy_gt',
+    'entropy_se',
+    'entropy_difference',
+    'forward_rmse',
+    'n_samples',
+    'duration',
+    'estimates',
+    'fixes_used',
+)
+
+_MARK = 'vepd.json'
+
+
+def check_target(folder: str | Path, *, overwrite: bool) -> None:
+    """Refuse a folder that would be overwritten; with `overwrite`, one that is not ours.
+
+    Raises
+    ------
+    Sim2RealError
+    """
+    target = Path(folder)
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not overwrite:
+        raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
+    if not (target / _MARK).is_file():
+        raise Sim2RealError(f'{target}: holds no {_MARK}, so it is not a result to overwrite')
+
+
+def comparison_record(
+    comparison: Comparison, sources: Sequence[Source], options: ComparisonOptions
+) -> dict[str, Any]:
+    """Return everything needed to repeat and to read a comparison, as plain values.
+
+    It depends on inputs and options alone: not on the number of workers, the time or the place
+    of the output, so that equal studies give equal bytes.
+    """
+    setup = options.setup
+    return {
+        'format': 1,
+        'versions': versions(),
+        'seed': options.seed,
+        'component': options.component,
+        'repetitions': options.repetitions,
+        'match_rates': options.match_rates,
+        'metric': options.metric.to_mapping(),
+        'judge': {
+            'name': setup.name,
+            'files': {path.name: file_digest(path) for path in setup.files},
+            'clock': dataclasses.asdict(setup.case.clock),
+        },
+        'models': {
+            twin.label: {
+                'gps': REAL if twin.gps is None else twin.gps.to_mapping(),
+                'imu': REAL if twin.imu is None else twin.imu.to_mapping(),
+            }
+            for twin in options.twins
+        },
+        'recordings': [
+            {
+                'path': source.path,
+                'topics': dict(source.topics),
+                'sha256': recording_digest(source.path),
+            }
+            for source in sources
+        ],
+        'failures': [dataclasses.asdict(failure) for failure in comparison.failures],
+        'vepd': [dataclasses.asdict(row) for row in comparison.rows],
+        'forward_rmse': [
+            {'model': model, 'scenario': scenario, 'mean': value}
+            for (model, scenario), value in comparison.forward_rmse().items()
+        ],
+        'notes': comparison.notes(),
+        'runs': [
+            {
+                'model': run.model,
+                'recording': run.recording,
+                'repetition': run.repetition,
+                'notes': list(run.notes),
+            }
+            for run in comparison.runs
+        ],
+    }
+
+
+def write_comparison(
+    folder: str | Path,
+    comparison: Comparison,
+    record: Mapping[str, Any],
+    *,
+    speed_label: str,
+    overwrite: bool = False,
+) -> Path:
+    """Write vepd.csv, runs.csv, vepd.json, series/ and the plots, all or nothing.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Written under a temporary name beside it and then moved.
+    comparison : Comparison
+    record : mapping
+        From `comparison_record`.
+    speed_label : str
+        What the speed is, for the plots.
+    overwrite : bool
+        Replace an older result of this kind.
+
+    Raises
+    ------
+    Sim2RealError
+        When the folder exists and may not be replaced.
+    """
+    check_target(folder, overwrite=overwrite)
+    target = Path(folder)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
+    try:
+        fresh = scratch / 'new'
+        fresh.mkdir()
+        _fill(fresh, comparison, record, speed_label)
+        if target.exists():
+            target.rename(scratch / 'old')
+        fresh.rename(target)
+    finally:
+        shutil.rmtree(scratch)
+    return target
+
+
+def _fill(
+    fresh: Path, comparison: Comparison, record: Mapping[str, Any], speed_label: str
+) -> None:
+    keys = comparison.keys()
+    write_vepd(fresh / 'vepd.csv', comparison.rows)
+    write_csv(
+        fresh / 'runs.csv',
+        RUN_COLUMNS,
+        (_fields(run, key.run) for run, key in zip(comparison.runs, keys, strict=True)),
+    )
+    text = json.dumps(record, indent=2, ensure_ascii=False) + '\n'
+    write_bytes(fresh / _MARK, text.encode())
+    write_series_folder(
+        fresh / 'series',
+        {key: run.series for run, key in zip(comparison.runs, keys, strict=True)},
+    )
+    models = list(dict.fromkeys(row.model for row in comparison.rows))
+    scores = {model: comparison.scores(model) for model in models}
+    save_histograms(fresh, comparison.scores(REAL), scores)
+    save_overlays(fresh / 'velocity.png', _overlays(comparison, models), speed_label=speed_label)
+
+
+def _fields(run: JudgedScore, number: int) -> tuple[str | int | float, ...]:
+    score = run.score
+    return (
+        run.model,
+        run.scenario,
+        number,
+        run.recording,
+        run.repetition,
+        score.rmse,
+        score.entropy_gt,
+        score.entropy_se,
+        score.entropy_difference,
+        run.forward.rmse,
+        score.n_samples,
+        score.duration,
+        run.estimates,
+        run.fixes_used,
+    )
+
+
+def _overlays(comparison: Comparison, models: Sequence[str]) -> dict[str, Overlay]:
+    """Pick per scenario the recording whose real RMSE is the (lower) median: neither showcase."""
+    overlays = {}
+    for scenario in dict.fromkeys(run.scenario for run in comparison.runs):
+        real = [run for run in comparison.runs if run.model == REAL and run.scenario == scenario]
+        order = np.argsort([run.score.rmse for run in real], kind='stable')
+        chosen = real[int(order[(len(real) - 1) // 2])]
+        sim = {
+            run.model: run.series
+            for run in comparison.runs
+            if run.recording == chosen.recording and run.model in models and run.repetition == 1
+        }
+        overlays[chosen.recording] = Overlay(chosen.series, sim)
+    return overlays

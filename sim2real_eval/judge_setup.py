@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A judge ready to use: parameters of the nodes, clock, and how its estimate becomes a series."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from sim2real_eval.judge import Case, FilterConfig, JudgedRun, NavsatConfig, judge
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.metrics import MetricError, speed
+from sim2real_eval.recording import Recording
+from sim2real_eval.series import VelocitySeries
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.resources import config_names, config_path
+
+__all__ = ['JudgeSetup', 'profiles', 'velocity_series']
+
+_NAVSAT_SUFFIX = '_navsat'
+
+
+def profiles() -> list[str]:
+    """Return the names of the judge profiles that are shipped."""
+    return [name for name in config_names('judge') if not name.endswith(_NAVSAT_SUFFIX)]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgeSetup:
+    """Parameters of ekf_node and navsat_transform_node, and the clock they run on.
+
+    Attributes
+    ----------
+    name : str
+        Profile or file.
+    files : tuple of Path
+        Files that the parameters came from.
+    filter : FilterConfig
+    navsat : NavsatConfig or None
+    case : Case
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    filter: FilterConfig
+    navsat: NavsatConfig | None
+    case: Case
+
+    @classmethod
+    def load(
+        cls,
+        config: str | Path,
+        navsat_config: str | Path | None = None,
+        case: str | Path | None = None,
+    ) -> JudgeSetup:
+        """Read a set-up.
+
+        Parameters
+        ----------
+        config : str or Path
+            Name of a shipped profile or path of an ekf_node parameter file.
+        navsat_config : str, Path or None
+            Path of a navsat_transform_node parameter file. None: that of the profile; or, for a
+            file that subscribes to odometry/gps, the same file when it has parameters for that
+            node, or `<file>_navsat.yaml` beside it.
+        case : str, Path or None
+            `case.yaml` with clock and timers.
+
+        Raises
+        ------
+        ParameterError
+            For an unknown profile or a wrong file.
+        """
+        path = Path(config)
+        if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
+            if str(config) not in profiles():
+                raise ParameterError(
+                    'judge configuration',
+                    '',
+                    f'{str(config)!r} is unknown; must be one of {", ".join(profiles())}, '
+                    'or a path of a YAML file',
+                )
+            path = config_path('judge', f'{config}.yaml')
+        files = [path]
+        filter_config = FilterConfig.from_file(path)
+        navsat = None
+        if navsat_config is not None:
+            files.append(Path(navsat_config))
+        elif any(source.topic == NAVSAT_TOPIC for source in filter_config.sources):
+            beside = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
+            if beside.exists():
+                files.append(beside)
+        if len(files) > 1:
+            navsat = NavsatConfig.from_file(files[1])
+        return cls(
+            name=str(config),
+            files=tuple(files),
+            filter=filter_config,
+            navsat=navsat,
+            case=Case() if case is None else Case.from_file(case),
+        )
+
+    def judge(self, recording: Recording, *, start_ns: int | None = None) -> JudgedRun:
+        """Judge a recording; `start_ns` is when the nodes start unless the case says so."""
+        clock = self.case.clock
+        if clock.start_ns is None and start_ns is not None:
+            clock = dataclasses.replace(clock, start_ns=start_ns)
+        return judge(
+            recording, self.filter, self.navsat, dataclasses.replace(self.case, clock=clock)
+        )
+
+
+def velocity_series(
+    judged: JudgedRun,
+    truth: OdometryArray,
+    *,
+    origin_ns: int,
+    component: str = 'horizontal',
+    name: str = '',
+) -> VelocitySeries:
+    """Return estimated and true speed of one run, times in seconds since `origin_ns`.
+
+    Raises
+    ------
+    MetricError
+        When the judge published nothing.
+    """
+    if not len(judged):
+        raise MetricError(f'{name or "run"}: the judge published no estimate')
+    return VelocitySeries(
+        se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
+        se_vel=speed(judged.linear_velocity, judged.orientation, component),
+        gt_time=np.asarray((truth.stamp_ns - origin_ns) * 1e-9),
+        gt_vel=speed(truth.linear_velocity, truth.orientation, component),
+        name=name,
+    )

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notes of many runs as few lines: those that differ in numbers only become one with ranges."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+
+__all__ = ['merge_notes']
+
+# Numbers that stand alone, or before an x (3x): not the 0 of imu0, nor parts of names.
+_NUMBER = re.compile(r'(?<![\w.-])-?\d+(?:\.\d+)?(?=x?(?![\w.]*\w))')
+
+
+@dataclasses.dataclass
+class _Group:
+    counts: dict[str, int]
+    numbers: list[list[str]]
+
+
+def merge_notes(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Merge the notes of runs.
+
+    Parameters
+    ----------
+    runs : iterable of (kind, notes)
+        Kind of each run, such as `real` or `simulated`, and its notes.
+
+    Returns
+    -------
+    list of str
+        Each kind of note once, in order of first appearance: how many runs of which kind it
+        concerns, and its text, with the range of every number that varies.
+
+    Examples
+    --------
+    >>> merge_notes([('real', ['lost 3 of 10']), ('real', ['lost 5 of 10'])])
+    ['2 of 2 real runs: lost 3 to 5 of 10']
+    """
+    totals: dict[str, int] = {}
+    groups: dict[str, _Group] = {}
+    for kind, notes in runs:
+        totals[kind] = totals.get(kind, 0) + 1
+        for note in dict.fromkeys(notes):
+            found = _NUMBER.findall(note)
+            group = groups.setdefault(_NUMBER.sub('\0', note), _Group({}, [[] for _ in found]))
+            group.counts[kind] = group.counts.get(kind, 0) + 1
+            for slot, number in zip(group.numbers, found, strict=True):
+                slot.append(number)
+    lines = []
+    for skeleton, group in groups.items():
+        texts, ranges = skeleton.split('\0'), [_range(slot) for slot in group.numbers]
+        text = ''.join(part for pair in zip(texts, [*ranges, ''], strict=True) for part in pair)
+        who = ' and '.join(
+            f'{count} of {totals[kind]} {kind} runs' for kind, count in group.counts.items()
+        )
+        lines.append(f'{who}: {text}')
+    return lines
+
+
+def _range(numbers: Sequence[str]) -> str:
+    low, high = min(numbers, key=float), max(numbers, key=float)
+    return low if low == high else f'{low} to {high}'
