@@ -13,7 +13,7 @@ import yaml
 
 from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.filter import Dynamics
-from sim2real_eval.judge.state import N, STATE_NAMES
+from sim2real_eval.judge.state import STATE_NAMES, N
 from sim2real_eval.recording import Recording, StaticTransform
 from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray, TwistArray
 
