@@ -123,6 +123,7 @@ def write_comparison(
     record: Mapping[str, Any],
     *,
     speed_label: str,
+    real_label: str = 'real',
     overwrite: bool = False,
 ) -> Path:
     """Write vepd.csv, runs.csv, vepd.json, series/ and the plots, all or nothing.
@@ -136,6 +137,8 @@ def write_comparison(
         From `comparison_record`.
     speed_label : str
         What the speed is, for the plots.
+    real_label : str
+        What the recordings are, for the plots, when they only stand in for real ones.
     overwrite : bool
         Replace an older result of this kind.
 
@@ -151,7 +154,7 @@ def write_comparison(
     try:
         fresh = scratch / 'new'
         fresh.mkdir()
-        _fill(fresh, comparison, record, speed_label)
+        _fill(fresh, comparison, record, speed_label, real_label)
         if target.exists():
             target.rename(scratch / 'old')
         fresh.rename(target)
@@ -161,7 +164,11 @@ def write_comparison(
 
 
 def _fill(
-    fresh: Path, comparison: Comparison, record: Mapping[str, Any], speed_label: str
+    fresh: Path,
+    comparison: Comparison,
+    record: Mapping[str, Any],
+    speed_label: str,
+    real_label: str,
 ) -> None:
     keys = comparison.keys()
     write_vepd(fresh / 'vepd.csv', comparison.rows)
@@ -178,8 +185,13 @@ def _fill(
     )
     models = list(dict.fromkeys(row.model for row in comparison.rows))
     scores = {model: comparison.scores(model) for model in models}
-    save_histograms(fresh, comparison.scores(REAL), scores)
-    save_overlays(fresh / 'velocity.png', _overlays(comparison, models), speed_label=speed_label)
+    save_histograms(fresh, comparison.scores(REAL), scores, real_label=real_label)
+    save_overlays(
+        fresh / 'velocity.png',
+        _overlays(comparison, models),
+        speed_label=speed_label,
+        real_label=real_label,
+    )
 
 
 def _fields(run: JudgedScore, number: int) -> tuple[str | int | float, ...]:

@@ -133,6 +133,7 @@ class Demo:
             self.folder / judge,
             comparison,
             record,
-            speed_label='horizontal speed (SYNTHETIC stand-in)',
+            speed_label='horizontal speed',
+            real_label='stand-in (SYNTHETIC)',
         )
         return DemoResult(judge, comparison, folder, record)

@@ -78,7 +78,11 @@ ENTROPY = HistogramAxis(
 
 
 def histogram_figure(
-    real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]], axis: HistogramAxis
+    real: Sequence[RunScore],
+    sim: Mapping[str, Sequence[RunScore]],
+    axis: HistogramAxis,
+    *,
+    real_label: str = 'real',
 ) -> Figure:
     """Return small multiples: one panel per model, the real runs as an outline behind each.
 
@@ -90,6 +94,8 @@ def histogram_figure(
         Model to scores.
     axis : HistogramAxis
         `RMSE` or `ENTROPY`.
+    real_label : str
+        What the runs that count as real are, such as `real` or a label of stand-ins.
 
     Raises
     ------
@@ -124,7 +130,7 @@ def histogram_figure(
     separator = ': ' if columns == _COLUMNS else '\n'
     figure.suptitle(
         f'{axis.title}{separator}simulated (colour) '
-        f'against {len(real)} real runs (grey, outlined)',
+        f'against {len(real)} {real_label} runs (grey, outlined)',
         fontsize=10,
     )
     width = f'{edges[1]:.5g}'
@@ -134,10 +140,14 @@ def histogram_figure(
 
 
 def save_histograms(
-    folder: str | Path, real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]
+    folder: str | Path,
+    real: Sequence[RunScore],
+    sim: Mapping[str, Sequence[RunScore]],
+    *,
+    real_label: str = 'real',
 ) -> list[Path]:
     """Write `histogram_rmse.png` and `histogram_entropy.png`; return their paths."""
     return [
-        save_png(histogram_figure(real, sim, axis), Path(folder) / name)
+        save_png(histogram_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
         for name, axis in (('histogram_rmse.png', RMSE), ('histogram_entropy.png', ENTROPY))
     ]

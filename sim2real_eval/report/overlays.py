@@ -26,6 +26,9 @@ from sim2real_eval.series import VelocitySeries
 __all__ = ['Overlay', 'overlay_figure', 'save_overlays']
 
 
+_COLUMNS = 5
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Overlay:
     """One real run and the simulated runs to hold against it.
@@ -43,7 +46,10 @@ class Overlay:
 
 
 def overlay_figure(
-    overlays: Mapping[str, Overlay], *, speed_label: str = 'horizontal speed'
+    overlays: Mapping[str, Overlay],
+    *,
+    speed_label: str = 'horizontal speed',
+    real_label: str = 'real',
 ) -> Figure:
     """Return small multiples of speed over time.
 
@@ -57,6 +63,8 @@ def overlay_figure(
         Label of the row, such as a scenario or a run, to the runs in it.
     speed_label : str
         What the speed is, for the axis.
+    real_label : str
+        What the runs that count as real are, such as `real` or a label of stand-ins.
 
     Raises
     ------
@@ -67,25 +75,32 @@ def overlay_figure(
     if not models:
         raise MetricError('no runs to plot; need at least one overlay with one model')
     colours = model_colours(models)
-    rows, columns = len(overlays), len(models)
+    # Many models are wrapped, so that the page keeps a readable width.
+    columns = min(len(models), _COLUMNS)
+    blocks = [models[i : i + columns] for i in range(0, len(models), columns)]
+    rows = len(overlays) * len(blocks)
     figure = new_figure(max(2.5 * columns + 0.4, 5.2), 1.9 * rows + 1.1)
-    panels = figure.subplots(rows, columns, sharex='row', sharey='row', squeeze=False)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    lines = [(*item, block) for block in blocks for item in overlays.items()]
     own_truth = False
-    for line, (label, overlay) in enumerate(overlays.items()):
-        for column, model in enumerate(models):
+    for line, (label, overlay, block) in enumerate(lines):
+        for column, model in enumerate(block):
             panel: Axes = panels[line][column]
             tidy(panel)
+            panel.tick_params(labelbottom=True)
             panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
-            if line == 0:
+            if line % len(overlays) == 0:
                 panel.set_title(model, fontsize=9, color=colours[model])
             if column == 0:
                 panel.set_ylabel(label, fontsize=9)
             own_truth |= _draw(panel, overlay, model, colours[model])
+        for unused in panels[line][len(block) :]:
+            unused.remove()
     figure.supxlabel('time since the start of the run [s]', fontsize=9)
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
     handles = [
         Line2D([], [], color=TRUTH_COLOUR, linewidth=1.1, label='truth'),
-        Line2D([], [], color=REAL_COLOUR, linewidth=1.6, label='estimate, real sensors'),
+        Line2D([], [], color=REAL_COLOUR, linewidth=1.6, label=f'estimate, {real_label} sensors'),
         Line2D([], [], color=colours[models[0]], linewidth=1.1),
     ]
     if own_truth:
@@ -126,6 +141,8 @@ def save_overlays(
     overlays: Mapping[str, Overlay],
     *,
     speed_label: str = 'horizontal speed',
+    real_label: str = 'real',
 ) -> Path:
     """Write the overlays as PNG; see `overlay_figure`."""
-    return save_png(overlay_figure(overlays, speed_label=speed_label), path)
+    figure = overlay_figure(overlays, speed_label=speed_label, real_label=real_label)
+    return save_png(figure, path)
