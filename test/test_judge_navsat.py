@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixes on their way to the filter: UTM, the world transform, the timer, frames."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judge_examples import (
+    START_NS,
+    filter_config,
+    fixes,
+    imu,
+    mask,
+    navsat_config,
+    odometry,
+    recording,
+    stamps,
+)
+from pyproj import Geod, Transformer
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.embedded import judge
+from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.judged import JudgedRun
+from sim2real_eval.judge.utm import to_utm, utm_zone
+from sim2real_eval.recording import StaticTransform
+
+GEOD = Geod(ellps='WGS84')
+POSITION = {'odom0': 'odometry/gps', 'odom0_config': mask('x', 'y')}
+YAW = {'imu0': 'imu', 'imu0_config': mask('yaw', 'vyaw')}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.floats(-79.9, 83.9), st.floats(-180.0, 180.0, exclude_max=True))
+def test_utm_is_that_of_the_epsg_definition(latitude: float, longitude: float) -> None:
+    """EPSG:326zz and 327zz, from the registry that ships with PROJ, to 1e-6 m."""
+    zone = utm_zone(latitude, longitude)
+    epsg = (32600 if latitude >= 0.0 else 32700) + zone
+    oracle = Transformer.from_crs('EPSG:4326', f'EPSG:{epsg}', always_xy=True)
+    easting, northing, _ = to_utm(np.array([latitude]), np.array([longitude]))
+    expected = oracle.transform(longitude, latitude)
+    assert abs(easting[0] - expected[0]) < 1e-6
+    assert abs(northing[0] - expected[1]) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ('latitude', 'longitude', 'zone'),
+    [
+        (0.0, -180.0, 1),
+        (0.0, 180.0, 1),
+        (43.07, -89.4, 16),
+        (48.0, 11.0, 32),
+        (55.99, 4.0, 31),
+        (60.4, 5.3, 32),
+        (60.0, 2.9, 31),
+        (78.2, 15.6, 33),
+        (75.0, 8.9, 31),
+        (75.0, 9.0, 33),
+        (75.0, 41.9, 37),
+        (75.0, 42.0, 38),
+        (-33.9, 151.2, 56),
+    ],
+)
+def test_zones_have_the_exceptions_of_norway_and_svalbard(
+    latitude: float, longitude: float, zone: int
+) -> None:
+    assert utm_zone(latitude, longitude) == zone
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(-79.0, 83.0), st.floats(-179.99, 179.99))
+def test_convergence_is_the_direction_of_true_north_on_the_grid(
+    latitude: float, longitude: float
+) -> None:
+    """A step of 2 m along the meridian, seen on the grid, points `convergence` west of grid
+    north: by finite differences to 1e-7 rad.
+    """
+    step = 1e-5
+    latitudes = np.array([latitude, latitude - step, latitude + step])
+    easting, northing, convergence = to_utm(latitudes, np.full(3, longitude))
+    angle = math.atan2(easting[2] - easting[1], northing[2] - northing[1])
+    assert abs(angle + convergence[0]) < 1e-7 or abs(latitude) < 1e-4
+
+
+def test_convergence_is_positive_east_of_the_meridian_in_the_north() -> None:
+    """About sin(latitude) times the longitude from the central one: zone 16, -87 degrees."""
+    _, _, convergence = to_utm(np.array([43.0]), np.array([-86.0]))
+    assert convergence[0] == pytest.approx(
+        math.radians(1.0) * math.sin(math.radians(43)), rel=1e-3
+    )
+    _, _, south = to_utm(np.array([-43.0]), np.array([-86.0]))
+    assert south[0] == pytest.approx(-convergence[0], rel=1e-9)
+
+
+def test_no_fixes_project_to_nothing() -> None:
+    assert [len(array) for array in to_utm(np.zeros(0), np.zeros(0))] == [0, 0, 0]
+
+
+def all_in_one_zone() -> tuple[np.ndarray, np.ndarray]:
+    """Fixes that cross from zone 32 into 33, at 12 degrees east."""
+    return np.full(3, 48.0), np.array([11.9999, 12.0, 12.0001])
+
+
+def test_a_track_over_a_zone_border_has_no_jump() -> None:
+    """All fixes are projected in the zone of the first: even steps of 7.46 m."""
+    easting, _, _ = to_utm(*all_in_one_zone())
+    steps = np.diff(easting)
+    assert steps[0] == pytest.approx(steps[1], rel=1e-5)
+    assert steps[0] == pytest.approx(7.46, abs=0.02)
+
+
+# The whole node.
+
+
+def east_drive(rate: float, speed: float = 2.0, seconds: float = 10.0) -> tuple[np.ndarray, ...]:
+    """Stamps, latitudes and longitudes of a geodesic to the east from (43, -89.4)."""
+    stamp_ns = stamps(rate, seconds)
+    distance = speed * (stamp_ns - START_NS) * 1e-9
+    n = len(stamp_ns)
+    start = np.full(n, -89.4), np.full(n, 43.0)
+    longitude, latitude, _ = GEOD.fwd(*start, np.full(n, 90.0), distance)
+    return stamp_ns, np.asarray(latitude), np.asarray(longitude)
+
+
+def run(
+    folder: Path,
+    *,
+    fix_rate: float = 10.0,
+    yaw: float = 0.0,
+    attitude: bool = True,
+    transforms: tuple[StaticTransform, ...] = (),
+    clock: Clock = Clock(),  # noqa: B008
+    status: int = 0,
+    **navsat: object,
+) -> JudgedRun:
+    stamp_ns, latitude, longitude = east_drive(fix_rate)
+    run = recording(
+        {
+            'imu': imu(stamps(100.0, 10.0), yaw=yaw, attitude=attitude),
+            'fix': fixes(stamp_ns, latitude, longitude, status=status),
+        },
+        transforms,
+    )
+    config = filter_config(folder, two_d_mode=True, frequency=50.0, **POSITION, **YAW)
+    return judge(run, config, navsat_config(folder, **navsat), Case(clock))
+
+
+def steps_of(judged: JudgedRun) -> np.ndarray:
+    """Mean velocity of the positions that navsat_transform published."""
+    span = (judged.gps_stamp_ns[-1] - judged.gps_stamp_ns[0]) * 1e-9
+    return (judged.gps_position[-1] - judged.gps_position[0]) / span
+
+
+def test_an_eastward_drive_goes_east(tmp_path: Path) -> None:
+    """2 m/s along +x; the UTM plane is 0.04 % small here, and turned by the convergence."""
+    judged = run(tmp_path, zero_altitude=True)
+    velocity = steps_of(judged)
+    _, _, convergence = to_utm(np.array([43.0]), np.array([-89.4]))
+    assert np.hypot(velocity[0], velocity[1]) == pytest.approx(2.0, rel=6e-4)
+    heading = math.atan2(velocity[1], velocity[0])
+    # The transform takes the convergence off the grid, so that x is true east.
+    assert abs(heading) < 1e-5 < abs(convergence[0])
+    assert not judged.gps_position[:, 2].any()
+
+
+@pytest.mark.parametrize(
+    ('extra', 'turn'),
+    [
+        ({}, 0.0),
+        ({'yaw_offset': 0.5}, -0.5),
+        ({'magnetic_declination_radians': 0.25}, -0.25),
+        ({'yaw_offset': 0.5, 'magnetic_declination_radians': 0.25}, -0.75),
+    ],
+)
+def test_offsets_are_added_to_the_heading(
+    tmp_path: Path, extra: dict[str, float], turn: float
+) -> None:
+    """A heading that is larger by an offset turns the track by the opposite."""
+    velocity = steps_of(run(tmp_path, zero_altitude=True, **extra))
+    assert math.atan2(velocity[1], velocity[0]) == pytest.approx(turn, abs=1e-5)
+
+
+def test_track_is_turned_by_the_filters_yaw_minus_the_heading(tmp_path: Path) -> None:
+    """The filter's yaw comes from the same IMU here, so both agree and the track stays."""
+    velocity = steps_of(run(tmp_path, yaw=1.0, zero_altitude=True))
+    assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_mounting_yaw_is_taken_off_the_heading(tmp_path: Path) -> None:
+    """An IMU that is mounted turned by 0.3 rad reports 1.3 when the robot heads 1.0."""
+    turned = (0.0, 0.0, math.sin(0.15), math.cos(0.15))
+    transforms = (
+        StaticTransform('base_link', 'imu_link', rotation=turned),
+        StaticTransform('base_link', 'gps_link'),
+    )
+    velocity = steps_of(run(tmp_path, yaw=1.3, transforms=transforms, zero_altitude=True))
+    assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_absent_orientation_counts_as_heading_east(tmp_path: Path) -> None:
+    """As in the original: -1 is not looked at. The user is told."""
+    absent = run(tmp_path, yaw=0.0, attitude=False)
+    present = run(tmp_path, yaw=0.0)
+    assert absent.gps_position.tobytes() == present.gps_position.tobytes()
+    assert any('counts as 0 (east)' in note for note in absent.notes)
+    assert not any('counts as 0' in note for note in present.notes)
+
+
+def test_first_tick_publishes_nothing_and_its_fix_may_still_come(tmp_path: Path) -> None:
+    """10 Hz fixes, 10 Hz timer 20 ms later: the transform is fixed at the tick at 120 ms from the
+    fix at 100 ms; the next tick publishes the fix at 200 ms.
+    """
+    judged = run(tmp_path)
+    assert (judged.gps_stamp_ns[:3] - START_NS).tolist() == [200_000_000, 300_000_000, 400_000_000]
+    # Its position is relative to the datum, where the odometry was then.
+    assert judged.gps_position[0, 0] == pytest.approx(0.2, rel=1e-2)
+
+
+def test_fixes_slower_than_the_timer_come_out_a_tick_later(tmp_path: Path) -> None:
+    """1 Hz fixes, 10 Hz timer: the fix that set the transform is published at the next tick."""
+    judged = run(tmp_path, fix_rate=1.0)
+    assert (judged.gps_stamp_ns[:2] - START_NS).tolist() == [0, 1_000_000_000]
+    assert not any('dropped' in note for note in judged.notes)
+
+
+def test_half_of_twenty_hertz_fixes_are_used_by_a_ten_hertz_timer(tmp_path: Path) -> None:
+    judged = run(tmp_path, fix_rate=20.0)
+    assert 97 <= len(judged.gps_stamp_ns) <= 100
+    # The last fix has no successor that could overtake it.
+    assert (np.diff(judged.gps_stamp_ns[:-1]) == 100_000_000).all()
+    assert any('dropped' in note and 'of 200 fixes' in note for note in judged.notes)
+    assert len(run(tmp_path, fix_rate=20.0, frequency=50.0).gps_stamp_ns) >= 197
+
+
+def test_the_phase_of_the_timer_is_a_parameter(tmp_path: Path) -> None:
+    """Ticks 1 ms before each fix see the fix of 99 ms earlier; the filter gets it later."""
+    early = Clock(navsat_origin_ns=START_NS - 1_000_000)
+    late = Clock(navsat_origin_ns=START_NS + 1_000_000)
+    assert run(tmp_path, clock=early).gps_stamp_ns[0] == START_NS + 100_000_000
+    assert run(tmp_path, clock=late).gps_stamp_ns[0] == START_NS + 200_000_000
+
+
+def test_covariance_turns_with_the_track(tmp_path: Path) -> None:
+    """diag(1e-4, 2e-4, 3e-4) turned by -0.5 rad and the convergence: R C R', rest zero."""
+    judged = run(tmp_path, yaw_offset=0.5)
+    _, _, convergence = to_utm(np.array([43.0]), np.array([-89.4]))
+    R = Rotation.from_euler('z', -0.5 - convergence[0]).as_matrix()
+    expected = np.zeros((6, 6))
+    expected[:3, :3] = R @ np.diag([1e-4, 2e-4, 3e-4]) @ R.T
+    np.testing.assert_allclose(judged.gps_covariance[3], expected, atol=1e-7)
+    # The turn is exact up to the yaw that the filter had settled on.
+    assert judged.gps_covariance[3, 0, 1] != 0.0
+
+
+def test_filtered_odometry_gives_the_heading_when_asked(tmp_path: Path) -> None:
+    """use_odometry_yaw: the track is turned by nothing but the convergence, whatever the IMU."""
+    velocity = steps_of(run(tmp_path, yaw=0.7, use_odometry_yaw=True, zero_altitude=True))
+    assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_fixes_without_a_fix_are_left_out(tmp_path: Path) -> None:
+    with pytest.raises(JudgeError) as error:
+        judge(recording({'imu': imu(stamps(100.0, 1.0))}),
+              filter_config(tmp_path, **POSITION), navsat_config(tmp_path))  # fmt: skip
+    assert 'needs fixes' in str(error.value)
+    judged = run(tmp_path, status=-1)
+    assert len(judged.gps_stamp_ns) == 0
+
+
+def test_a_run_without_heading_publishes_no_fix_and_says_so(tmp_path: Path) -> None:
+    """No IMU: refused; with use_odometry_yaw and no other sensor nothing ever starts."""
+    stamp_ns, latitude, longitude = east_drive(10.0)
+    only = recording({'fix': fixes(stamp_ns, latitude, longitude)})
+    config = filter_config(tmp_path, **POSITION)
+    with pytest.raises(JudgeError, match='use_odometry_yaw'):
+        judge(only, config, navsat_config(tmp_path))
+    judged = judge(only, config, navsat_config(tmp_path, use_odometry_yaw=True))
+    assert len(judged) == len(judged.gps_stamp_ns) == 0
+    assert any('none of 100 fixes' in note for note in judged.notes)
+
+
+def test_gps_odometry_without_navsat_parameters_is_refused(tmp_path: Path) -> None:
+    stamp_ns, latitude, longitude = east_drive(10.0)
+    only = recording({'fix': fixes(stamp_ns, latitude, longitude)})
+    with pytest.raises(JudgeError, match='navsat_transform_node'):
+        judge(only, filter_config(tmp_path, **POSITION))
+
+
+def test_antenna_lever_arm_and_unknown_frames_are_refused(tmp_path: Path) -> None:
+    """With transforms in the recording nothing is assumed; an antenna off base_link is not
+    supported and must not be ignored.
+    """
+    imu_only = (StaticTransform('base_link', 'imu_link'),)
+    with pytest.raises(JudgeError, match=r"navsat_transform.*'gps_link' to 'base_link'"):
+        run(tmp_path, transforms=imu_only)
+    arm = (*imu_only, StaticTransform('base_link', 'gps_link', (0.0, 0.5, 0.0)))
+    with pytest.raises(JudgeError, match=r'antenna at \[0.0, 0.5, 0.0\]'):
+        run(tmp_path, transforms=arm)
+
+
+# Frames.
+
+
+def transforms_of(rng: np.random.Generator, names: list[str]) -> list[StaticTransform]:
+    """Chain of random transforms, some of them given from child to parent."""
+    result = []
+    for parent, child in itertools.pairwise(names):
+        if rng.random() < 0.5:
+            parent, child = child, parent
+        rotation = Rotation.random(rng=rng).as_quat()
+        result.append(
+            StaticTransform(parent, child, tuple(rng.normal(size=3)), tuple(rotation.tolist()))
+        )
+    return result
+
+
+def as_matrix(transform: StaticTransform) -> np.ndarray:
+    matrix = np.eye(4)
+    matrix[:3, :3] = Rotation.from_quat(transform.rotation).as_matrix()
+    matrix[:3, 3] = transform.translation
+    return matrix
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+def test_frames_chain_as_homogeneous_matrices(seed: int, length: int) -> None:
+    """From one end of a chain to the other, in any direction of its links."""
+    rng = np.random.default_rng(seed)
+    names = [f'frame{number}' for number in range(length)]
+    chain = transforms_of(rng, names)
+    expected = np.eye(4)
+    for parent, transform in zip(names, chain, strict=False):
+        matrix = as_matrix(transform)
+        expected = expected @ (matrix if transform.parent == parent else np.linalg.inv(matrix))
+    rng.shuffle(chain)
+    rotation, position = FrameTree(chain).lookup(names[0], names[-1], 'test')
+    np.testing.assert_allclose(rotation, expected[:3, :3], atol=1e-12)
+    np.testing.assert_allclose(position, expected[:3, 3], atol=1e-12)
+
+
+def test_a_frame_is_itself_and_slashes_do_not_matter() -> None:
+    tree = FrameTree([StaticTransform('/base_link', 'imu', (1.0, 2.0, 3.0))])
+    assert tree.lookup('imu', '/imu', 'test')[1].tolist() == [0.0, 0.0, 0.0]
+    assert tree.lookup('base_link', 'imu', 'test')[1].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_unknown_frame_is_refused_with_both_names() -> None:
+    tree = FrameTree([StaticTransform('base_link', 'imu'), StaticTransform('other', 'gps')])
+    for source in ('gps', 'camera'):
+        with pytest.raises(JudgeError, match=f"imu0.*'{source}' to 'base_link'"):
+            tree.lookup('base_link', source, 'imu0')
+    assert not tree.assumed
+
+
+def test_identity_is_assumed_only_when_there_are_no_transforms(tmp_path: Path) -> None:
+    """And then the user is told which frames."""
+    tree = FrameTree([], assume_identity=True)
+    rotation, position = tree.lookup('base_link', 'imu', 'imu0')
+    tree.lookup('base_link', 'imu', 'imu0')
+    assert rotation.tolist() == np.eye(3).tolist()
+    assert not position.any()
+    assert tree.assumed == [('base_link', 'imu')]
+    clock = stamps(20.0, 1.0)
+    config = filter_config(tmp_path, odom0='odom', odom0_config=mask('vx'), **YAW)
+    messages = {'odom': odometry(clock), 'imu': imu(clock)}
+    free = judge(recording(messages), config)
+    assert any('frames assumed equal: imu_link = base_link' in note for note in free.notes)
+    other = (StaticTransform('base_link', 'camera'),)
+    with pytest.raises(JudgeError, match="'imu_link' to 'base_link'"):
+        judge(recording(messages, other), config)
