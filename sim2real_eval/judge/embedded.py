@@ -32,6 +32,8 @@ __all__ = ['judge']
 _COMMAND_TOPIC = 'cmd_vel'
 _NAVSAT_PHASE_NS = 20_000_000
 _FIRST_CAPACITY = 1024
+# 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.
+_MOST_TICKS = 2_000_000
 
 
 def judge(
@@ -152,10 +154,16 @@ def _timing(
     navsat_origin = clock.navsat_origin_ns
     if navsat_origin is None:
         navsat_origin = start + _NAVSAT_PHASE_NS
+    end = last + clock.run_on_ns
+    if end < start or (end - start) // period > _MOST_TICKS:
+        raise JudgeError(
+            f'clock from {start} to {end} ns with a tick every {period} ns is not allowed; must '
+            f'be at most {_MOST_TICKS} ticks. Messages arrive from {first} to {last} ns'
+        )
     return Timing(
         start=start,
         step=clock.step_ns,
-        end=last + clock.run_on_ns,
+        end=end,
         filter_origin=origin,
         filter_period=period,
         navsat_origin=navsat_origin,
