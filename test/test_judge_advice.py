@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user is told about a judged run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judge_examples import filter_config, imu, mask, navsat_config, odometry, stamps
+
+from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
+from sim2real_eval.judge.judged import PartCount
+from sim_sensors.measurements import ImuArray
+
+CLOCK = stamps(10.0, 1.0)
+
+
+def heard(folder: Path, states: tuple[str, ...], array: ImuArray, **more: object) -> list[str]:
+    config = filter_config(folder, imu0='imu', imu0_config=mask(*states), **more)
+    return input_advice(config, None, {'imu0': array}, None)
+
+
+def test_orientation_that_is_configured_but_absent_is_told(tmp_path: Path) -> None:
+    absent = imu(CLOCK, attitude=False)
+    (note,) = heard(tmp_path, ('yaw', 'vyaw'), absent)
+    assert note.startswith('imu0 is configured to measure orientation, but imu carries none (-1)')
+    assert not heard(tmp_path, ('vyaw',), absent)
+    assert not heard(tmp_path, ('yaw',), imu(CLOCK))
+
+
+def test_gravity_without_orientation_is_told(tmp_path: Path) -> None:
+    remove = {'imu0_remove_gravitational_acceleration': True}
+    (note,) = heard(tmp_path, ('ax',), imu(CLOCK, attitude=False), **remove)
+    assert 'gravity is removed with the attitude estimated by the filter' in note
+    assert not heard(tmp_path, ('ax',), imu(CLOCK), **remove)
+    assert not heard(tmp_path, ('ax',), imu(CLOCK, attitude=False))
+
+
+def test_an_orientation_that_is_absent_for_a_while_only_is_not_told(tmp_path: Path) -> None:
+    some = imu(CLOCK, attitude=False)
+    covariance = some.orientation_covariance.copy()
+    covariance[3, 0, 0] = 0.1
+    array = ImuArray(**{**some.__dict__, 'orientation_covariance': covariance})
+    assert not heard(tmp_path, ('yaw',), array)
+
+
+def test_heading_of_navsat_transform_from_an_absent_orientation_is_told(tmp_path: Path) -> None:
+    config = filter_config(tmp_path, odom0='odom', odom0_config=mask('x'))
+    sources = {'odom0': odometry(CLOCK)}
+    navsat = navsat_config(tmp_path)
+    (note,) = input_advice(config, navsat, sources, imu(CLOCK, attitude=False))
+    assert 'start heading counts as 0 (east)' in note
+    assert not input_advice(config, navsat, sources, imu(CLOCK))
+    assert not input_advice(config, None, sources, imu(CLOCK, attitude=False))
+    assert not input_advice(config, navsat, sources, None)
+
+
+@pytest.mark.parametrize(
+    ('fused', 'rejected', 'told'), [(50, 50, False), (49, 51, True), (0, 9, True), (0, 0, False)]
+)
+def test_a_gate_that_refuses_most_is_told(fused: int, rejected: int, told: bool) -> None:
+    part = PartCount('imu0 twist', 'imu', fused + rejected, 0, 0, fused, rejected)
+    notes = part_advice([part])
+    assert len(notes) == int(told)
+    if told:
+        assert notes[0].startswith(
+            f'imu0 twist (imu): the Mahalanobis gate refused {rejected} of {fused + rejected}'
+        )
+
+
+def test_older_messages_are_told() -> None:
+    (note,) = part_advice([PartCount('odom0 pose', 'odom', 10, 3, 0, 7, 0)])
+    assert '3 of 10 messages are older' in note
+
+
+def test_dropped_fixes_are_told() -> None:
+    (none,) = navsat_advice(fixes=20, used=0, lost=5, frequency=10.0)
+    assert none.startswith('navsat_transform passed on none of 20 fixes')
+    (some,) = navsat_advice(fixes=20, used=10, lost=9, frequency=10.0)
+    assert some == (
+        'navsat_transform (10 Hz timer) dropped 9 of 20 fixes that a newer one overtook before '
+        'its tick'
+    )
+    assert not navsat_advice(fixes=20, used=19, lost=0, frequency=10.0)
+    assert not navsat_advice(fixes=0, used=0, lost=0, frequency=10.0)

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From messages to measurements: frames, lever arms, gravity, increments, masks, by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from judge_examples import filter_config, imu, mask, odometry, stamps
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge.configuration import FilterConfig
+from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.judge.filter import NO_STAMP
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.inputs import build_inputs
+from sim2real_eval.judge.preparation import new_memory, prepare, select
+from sim2real_eval.judge.queue import new_queue
+from sim2real_eval.judge.state import ROLL, VROLL, N
+from sim2real_eval.recording import StaticTransform
+from sim_sensors.measurements import MessageArray, PoseArray, TwistArray
+
+G = 9.80665
+
+
+class Measurement(NamedTuple):
+    part: str
+    states: list[int]
+    z: np.ndarray
+    R: np.ndarray
+
+
+def prepared(
+    config: FilterConfig,
+    array: MessageArray,
+    transforms: tuple[StaticTransform, ...] = (),
+    *,
+    x: np.ndarray | None = None,
+    acceleration: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    initialised: bool = True,
+) -> list[Measurement]:
+    """All measurements of a topic, with the filter at state x and angular acceleration given."""
+    frames = FrameTree(transforms, assume_identity=not transforms)
+    sources = {config.sources[0].name: array}
+    inputs = build_inputs(config, None, sources, None, None, None, frames)
+    messages, queue = inputs.messages, new_queue(1)
+    memory = new_memory(len(inputs.names), NO_STAMP)
+    memory.rates[1] = acceleration
+    index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
+    state = np.zeros(N) if x is None else x
+    result = []
+    for k in range(len(messages.part)):
+        covariance = messages.covariances[messages.covariance[k]]
+        p = int(messages.part[k])
+        if prepare(
+            inputs.parts, memory, state, p, int(messages.stamp_ns[k]), messages.value[k],
+            covariance, messages.has_attitude[k] == 1, queue, 0,
+        ):  # fmt: skip
+            m = select(inputs.parts, queue, 0, initialised, index, z, R)
+            name = inputs.names[p].kind
+            result.append(Measurement(name, index[:m].tolist(), z[:m].copy(), R[:m, :m].copy()))
+    return result
+
+
+def mounted(rpy: tuple[float, float, float], offset: tuple[float, float, float] = (0, 0, 0)):
+    rotation = tuple(Rotation.from_euler('xyz', rpy).as_quat().tolist())
+    return (StaticTransform('base_link', 'imu_link', offset, rotation),)
+
+
+def at_rest(rpy: tuple[float, float, float], *, attitude: bool = True):
+    """One message of an ideal IMU mounted with rpy on a level robot that heads east."""
+    R = Rotation.from_euler('xyz', rpy)
+    message = imu(stamps(1.0, 1.0), force=R.inv().apply([[0.0, 0.0, G]]), attitude=attitude)
+    return dataclasses.replace(message, orientation=R.as_quat()[None])
+
+
+def test_one_message_gives_pose_twist_and_acceleration_in_this_order(tmp_path: Path) -> None:
+    config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
+    found = prepared(config, imu(stamps(10.0, 0.2)))
+    assert [m.part for m in found] == ['pose', 'twist', 'acceleration'] * 2
+    assert [m.states for m in found[:3]] == [[5], [11], [12]]
+
+
+def test_absent_quantities_are_left_out(tmp_path: Path) -> None:
+    """-1 in the first element of a covariance; a rate that is absent likewise."""
+    config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
+    message = imu(stamps(10.0, 0.1), attitude=False)
+    assert [m.part for m in prepared(config, message)] == ['twist', 'acceleration']
+    absent = np.diag([-1.0, 0.0, 0.0])[None]
+    no_rate = dataclasses.replace(message, angular_velocity_covariance=absent)
+    assert [m.part for m in prepared(config, no_rate)] == ['acceleration']
+
+
+def test_twist_is_turned_and_moved_to_base_link(tmp_path: Path) -> None:
+    """v_base = R v + p x w: sensor 1 m ahead, turned by 90 degrees, robot turning at 2 rad/s.
+
+    The sensor moves sideways at 2 m/s beside what the robot does: p x w = (0, -2, 0).
+    """
+    config = filter_config(
+        tmp_path, twist0='dvl', twist0_config=mask('vx', 'vy', 'vz', 'vroll', 'vpitch', 'vyaw')
+    )
+    covariance = np.diag([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    array = TwistArray(
+        stamp_ns=stamps(1.0, 1.0),
+        arrival_ns=stamps(1.0, 1.0),
+        frame='imu_link',
+        linear_velocity=np.array([[3.0, 0.0, 0.5]]),
+        angular_velocity=np.array([[0.1, 0.2, 0.3]]),
+        twist_covariance=covariance[None],
+    )
+    x = np.zeros(N)
+    x[VROLL + 2] = 2.0
+    (found,) = prepared(config, array, mounted((0, 0, math.pi / 2), (1, 0, 0)), x=x)
+    assert found.states == [6, 7, 8, 9, 10, 11]
+    np.testing.assert_allclose(found.z, [0.0, 3.0 - 2.0, 0.5, -0.2, 0.1, 0.3], atol=1e-14)
+    np.testing.assert_allclose(np.diag(found.R), [2.0, 1.0, 3.0, 5.0, 4.0, 6.0], atol=1e-14)
+
+
+def test_covariance_turns_as_a_matrix(tmp_path: Path) -> None:
+    """R C R' with scipy's rotation, of a full acceleration covariance."""
+    config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax', 'ay', 'az'))
+    C = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
+    message = dataclasses.replace(imu(stamps(1.0, 1.0)), linear_acceleration_covariance=C[None])
+    rpy = (0.4, -0.3, 1.0)
+    (found,) = prepared(config, message, mounted(rpy))
+    R = Rotation.from_euler('xyz', rpy).as_matrix()
+    np.testing.assert_allclose(found.R, R @ C @ R.T, atol=1e-14)
+
+
+def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -> None:
+    """IMU 1 m ahead, 2 rad/s and 3 rad/s^2 of yaw: it feels -4 ahead and +3 to the left more
+    than base_link. p x alpha - (p x w) x w = (4, -3, 0).
+    """
+    config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax', 'ay', 'az'))
+    message = imu(stamps(1.0, 1.0), force=np.array([[-4.0, 3.0, 0.0]]))
+    x = np.zeros(N)
+    x[VROLL + 2] = 2.0
+    (found,) = prepared(
+        config, message, mounted((0, 0, 0), (1, 0, 0)), x=x, acceleration=(0.0, 0.0, 3.0)
+    )
+    np.testing.assert_allclose(found.z, [0.0, 0.0, 0.0], atol=1e-14)
+
+
+@pytest.mark.parametrize('yaw', [0.0, 0.7, 3.0])
+def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> None:
+    """Also when mounted turned: the mounting yaw does not matter."""
+    config = filter_config(
+        tmp_path,
+        imu0='imu',
+        imu0_config=mask('ax', 'ay', 'az'),
+        imu0_remove_gravitational_acceleration=True,
+    )
+    (found,) = prepared(config, at_rest((0.0, 0.0, yaw)), mounted((0.0, 0.0, yaw)))
+    np.testing.assert_allclose(found.z, 0.0, atol=1e-14)
+
+
+def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path) -> None:
+    """0.5 rad of mounting roll at rest leaves (0, -4.70, 1.20) [run]: gravity is computed in the
+    sensor frame and subtracted in base_link.
+    """
+    config = filter_config(
+        tmp_path,
+        imu0='imu',
+        imu0_config=mask('ax', 'ay', 'az'),
+        imu0_remove_gravitational_acceleration=True,
+    )
+    (found,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))
+    expected = [0.0, -G * math.sin(0.5), G * (1.0 - math.cos(0.5))]
+    np.testing.assert_allclose(found.z, expected, atol=1e-13)
+    np.testing.assert_allclose(found.z, [0.0, -4.70, 1.20], atol=5e-3)
+
+
+def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path) -> None:
+    """A robot pitched by 0.2 rad: right when the filter knows, g sin(0.2) wrong when not."""
+    config = filter_config(
+        tmp_path,
+        imu0='imu',
+        imu0_config=mask('ax', 'ay', 'az'),
+        imu0_remove_gravitational_acceleration=True,
+        gravitational_acceleration=10.0,
+    )
+    force = Rotation.from_euler('y', 0.2).inv().apply([[0.0, 0.0, 10.0]])
+    message = imu(stamps(1.0, 1.0), force=force, attitude=False)
+    x = np.zeros(N)
+    x[ROLL + 1] = 0.2
+    np.testing.assert_allclose(prepared(config, message, x=x)[0].z, 0.0, atol=1e-14)
+    np.testing.assert_allclose(prepared(config, message)[0].z[0], -10.0 * math.sin(0.2))
+
+
+def test_mask_turns_with_the_sensor(tmp_path: Path) -> None:
+    """x of a sensor turned by 90 degrees measures y; turned by 45 degrees it counts as both."""
+    config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax'))
+    message = imu(stamps(1.0, 1.0))
+    for yaw, states in ((0.0, [12]), (math.pi / 2, [13]), (math.pi / 4, [12, 13])):
+        (found,) = prepared(config, message, mounted((0.0, 0.0, yaw)))
+        assert found.states == states
+
+
+def test_mounting_angles_are_taken_off_the_orientation(tmp_path: Path) -> None:
+    """Yaw mounting: exact; roll and pitch of the robot are turned into base_link's axes."""
+    config = filter_config(tmp_path, imu0='imu', imu0_config=mask('roll', 'pitch', 'yaw'))
+    message = dataclasses.replace(
+        imu(stamps(1.0, 1.0)),
+        orientation=Rotation.from_euler('xyz', (0.05, 0.0, 1.5)).as_quat()[None],
+    )
+    (found,) = prepared(config, message, mounted((0.0, 0.0, math.pi / 2)))
+    np.testing.assert_allclose(found.z, [0.0, 0.05, 1.5 - math.pi / 2], atol=1e-14)
+
+
+def test_relative_poses_start_at_the_origin(tmp_path: Path) -> None:
+    """The first pose is removed: later ones are seen from it."""
+    config = filter_config(
+        tmp_path, odom0='odom', odom0_config=mask('x', 'y', 'yaw'), odom0_relative=True
+    )
+    clock = stamps(1.0, 2.0)
+    array = odometry(
+        clock,
+        position=np.array([[5.0, 6.0, 0.0], [5.0, 8.0, 0.0]]),
+        yaw=np.array([math.pi / 2, math.pi / 2 + 0.3]),
+    )
+    first, second = prepared(config, array)
+    np.testing.assert_allclose(first.z, 0.0, atol=1e-15)
+    np.testing.assert_allclose(second.z, [2.0, 0.0, 0.3], atol=1e-14)
+
+
+def test_differential_poses_are_body_velocities(tmp_path: Path) -> None:
+    """Increment seen from the previous pose over dt; covariance (previous + current) dt."""
+    config = filter_config(
+        tmp_path, odom0='odom', odom0_config=mask('x', 'y', 'yaw'), odom0_differential=True
+    )
+    array = odometry(
+        stamps(2.0, 1.0),
+        position=np.array([[5.0, 6.0, 0.0], [5.0, 8.0, 0.0]]),
+        yaw=np.array([math.pi / 2, math.pi / 2 + 0.3]),
+        variance=0.5,
+    )
+    (found,) = prepared(config, array)
+    assert found.states == [6, 7, 11]
+    np.testing.assert_allclose(found.z, [4.0, 0.0, 0.6], atol=1e-14)
+    np.testing.assert_allclose(found.R, 0.5 * np.eye(3), atol=1e-15)
+
+
+def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> None:
+    """A pose in a frame 10 m north of odom and turned by 90 degrees."""
+    config = filter_config(tmp_path, pose0='pose', pose0_config=mask('x', 'y', 'yaw'))
+    array = PoseArray(
+        stamp_ns=stamps(1.0, 1.0),
+        arrival_ns=stamps(1.0, 1.0),
+        frame='marker',
+        position=np.array([[1.0, 2.0, 0.0]]),
+        orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
+        pose_covariance=np.diag([1.0, 2, 3, 4, 5, 6])[None],
+    )
+    half = math.sqrt(0.5)
+    link = StaticTransform('odom', 'marker', (0.0, 10.0, 0.0), (0.0, 0.0, half, half))
+    (found,) = prepared(config, array, (link,))
+    np.testing.assert_allclose(found.z, [-2.0, 11.0, math.pi / 2], atol=1e-14)
+    np.testing.assert_allclose(np.diag(found.R), [2.0, 1.0, 6.0], atol=1e-14)
+
+
+def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
+    """z, roll, pitch, vz, vroll, vpitch, az are 0 with variance 1e-6, uncorrelated with the rest,
+    whatever the message says about them.
+    """
+    config = filter_config(
+        tmp_path, two_d_mode=True, odom0='odom', odom0_config=mask('x', 'z', 'roll', 'yaw')
+    )
+    full = np.full((6, 6), 0.1) + np.eye(6)
+    array = odometry(stamps(1.0, 1.0), position=np.array([[1.0, 2.0, 3.0]]), yaw=0.4)
+    array = dataclasses.replace(array, pose_covariance=full[None])
+    (found,) = prepared(config, array)
+    assert found.states == [0, 2, 3, 4, 5, 8, 9, 10, 14]
+    np.testing.assert_allclose(found.z, [1.0, 0, 0, 0, 0.4, 0, 0, 0, 0], atol=1e-14)
+    expected = np.diag([1.1, 1e-6, 1e-6, 1e-6, 1.1, 1e-6, 1e-6, 1e-6, 1e-6])
+    expected[0, 4] = expected[4, 0] = 0.1
+    np.testing.assert_allclose(found.R, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize('bad', [math.nan, math.inf, -math.inf])
+def test_entries_that_are_not_finite_are_left_out(tmp_path: Path, bad: float) -> None:
+    """Turning a vector into base_link spreads NaN over its three components; the other vector of
+    the message stays. The first measurement of all is copied as it is, as in the original.
+    """
+    config = filter_config(tmp_path, odom0='odom', odom0_config=mask('vx', 'vy', 'vyaw'))
+    array = odometry(
+        stamps(1.0, 1.0), velocity=np.array([[bad, 2.0, 0.0]]), rate=np.array([[0.0, 0.0, 0.5]])
+    )
+    (later,) = prepared(config, array)
+    assert later.states == [11]
+    assert later.z.tolist() == [0.5]
+    assert later.R.shape == (1, 1)
+    (first,) = prepared(config, array, initialised=False)
+    assert first.states == [6, 7, 11]
+
+
+def test_two_increments_at_one_stamp_measure_nothing(tmp_path: Path) -> None:
+    """dt = 0: the velocity is infinite or undefined, and dropped."""
+    config = filter_config(
+        tmp_path, odom0='odom', odom0_config=mask('x', 'y'), odom0_differential=True
+    )
+    clock = stamps(1.0, 1.0).repeat(2)
+    array = odometry(clock, position=np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+    (found,) = prepared(config, array)
+    assert found.states == []
+
+
+def test_type_that_does_not_fit_the_input_is_refused(tmp_path: Path) -> None:
+    config = filter_config(tmp_path, imu0='odom', imu0_config=mask('yaw'))
+    with pytest.raises(JudgeError, match='odom: imu0 needs Imu messages, the topic has Odometry'):
+        prepared(config, odometry(stamps(1.0, 1.0)))
