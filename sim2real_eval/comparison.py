@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
-import multiprocessing
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -18,6 +17,7 @@ from sim2real_eval.run_notes import merge_notes
 from sim2real_eval.series import VelocitySeries
 from sim2real_eval.series_folder import REAL, SeriesKey
 from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import OdometryArray
 
@@ -46,9 +46,11 @@ class Source:
 
     def read(self) -> Recording:
         """Read the recording."""
-        return read_recording(
-            self.path, name=self.name, topics=dict(self.topics) or None, scenario=self.scenario
+        recording = read_recording(
+            self.path, topics=dict(self.topics) or None, scenario=self.scenario
         )
+        # Afterwards: the scenario may follow from the recording's own name, never from this one.
+        return recording if self.name is None else dataclasses.replace(recording, name=self.name)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -195,7 +197,9 @@ def compare(
     """
     runs: list[JudgedScore] = []
     failures: list[Failure] = []
-    for source, outcome in zip(sources, _outcomes(sources, options, jobs, progress), strict=True):
+    judge_source = functools.partial(_outcome, options=options)
+    outcomes = map_in_processes(judge_source, sources, jobs=jobs, progress=progress)
+    for source, outcome in zip(sources, outcomes, strict=True):
         if isinstance(outcome, str):
             failures.append(Failure(source.path, outcome))
         else:
@@ -224,36 +228,6 @@ def _by_scenario(runs: Iterable[JudgedScore]) -> dict[str, list[RunScore]]:
     for run in runs:
         scores.setdefault(run.scenario, []).append(run.score)
     return scores
-
-
-def _outcomes(
-    sources: Sequence[Source],
-    options: ComparisonOptions,
-    jobs: int,
-    progress: Callable[[], None] | None,
-) -> list[list[JudgedScore] | str]:
-    """Return the runs of each source, or why there are none, in the order of the sources."""
-    outcomes: list[list[JudgedScore] | str] = []
-    if jobs == 1 or len(sources) == 1:
-        for source in sources:
-            outcomes.append(_outcome(source, options))
-            if progress is not None:
-                progress()
-        return outcomes
-    # Workers start afresh: forking a process that has run threads may deadlock.
-    context = multiprocessing.get_context('spawn')
-    workers = min(jobs, len(sources))
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        futures = [pool.submit(_outcome, source, options) for source in sources]
-        try:
-            for done in concurrent.futures.as_completed(futures):
-                done.result()
-                if progress is not None:
-                    progress()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-        return [future.result() for future in futures]
 
 
 def _outcome(source: Source, options: ComparisonOptions) -> list[JudgedScore] | str:

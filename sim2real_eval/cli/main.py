@@ -8,9 +8,14 @@ what it needs when it runs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import NoReturn
 
 from sim2real_eval.cli import demo, judge, models, simulate, vepd
 from sim2real_eval.cli.output import complain
@@ -28,9 +33,17 @@ examples:
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as all other errors; not below a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f'{message} (see {self.prog} --help)')
+        self.exit(2)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser with all verbs."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog='sim2real',
         description='Find out how far simulated GPS and IMU are from the real ones, for the '
         'estimator that uses them.',
@@ -61,10 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f'{package} {version}')
         return 0
     if not hasattr(options, 'run'):
-        parser.print_help()
-        return 2
+        parser.error('no verb given')
     try:
-        return int(options.run(options))
+        with _terminable():
+            return int(options.run(options))
     except Sim2RealError as error:
         complain(str(error))
         return 2
@@ -79,3 +92,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain('interrupted; nothing was written under its final name')
         return 130
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM, as from `timeout`, remove temporary files and worker processes like Ctrl-C."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

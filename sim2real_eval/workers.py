@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same function over many items in several processes that never outlive their parent."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import concurrent.futures.process
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['map_in_processes']
+
+T = TypeVar('T')
+R = TypeVar('R')
+
+
+def map_in_processes(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    jobs: int,
+    progress: Callable[[], None] | None = None,
+) -> list[R]:
+    """Return `function(item)` of each item, in the order of the items.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module's top level, so that it can be sent to a process.
+    items : sequence
+    jobs : int
+        Processes; with one job or one item everything runs in this process.
+    progress : callable, optional
+        Called whenever an item is done.
+
+    Raises
+    ------
+    Sim2RealError
+        When a process dies, for example for want of memory.
+    """
+    results: list[R] = []
+    if jobs == 1 or len(items) <= 1:
+        for item in items:
+            results.append(function(item))
+            if progress is not None:
+                progress()
+        return results
+    # Workers start afresh: forking a process that has run threads may deadlock.
+    context = multiprocessing.get_context('spawn')
+    others = set(multiprocessing.active_children())
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(jobs, len(items)), mp_context=context, initializer=_die_with_parent
+    )
+    try:
+        with _interrupts_held():
+            futures = [pool.submit(function, item) for item in items]
+        for done in concurrent.futures.as_completed(futures):
+            done.result()
+            if progress is not None:
+                progress()
+        return [future.result() for future in futures]
+    except concurrent.futures.process.BrokenProcessPool:
+        raise Sim2RealError(
+            'a worker process died (out of memory?); fewer --jobs need less memory'
+        ) from None
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while workers are started; they inherit that and never see it.
+
+    Ctrl-C goes to the whole group of processes. The parent ends its workers itself; each of them
+    would otherwise print a traceback of its own.
+    """
+    if not hasattr(signal, 'pthread_sigmask'):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _die_with_parent() -> None:
+    """Make this worker end when its parent does, also when that was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name='wait for parent', daemon=True).start()
