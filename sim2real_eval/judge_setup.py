@@ -16,6 +16,7 @@ from sim2real_eval.series import VelocitySeries
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.resources import config_names, config_path
+from sim_sensors.yaml_file import read_yaml_mapping
 
 __all__ = ['JudgeSetup', 'profiles', 'velocity_series']
 
@@ -63,8 +64,8 @@ class JudgeSetup:
             Name of a shipped profile or path of an ekf_node parameter file.
         navsat_config : str, Path or None
             Path of a navsat_transform_node parameter file. None: that of the profile; or, for a
-            file that subscribes to odometry/gps, the same file when it has parameters for that
-            node, or `<file>_navsat.yaml` beside it.
+            file that subscribes to odometry/gps, `<file>_navsat.yaml` beside it, or the same file
+            when it names that node.
         case : str, Path or None
             `case.yaml` with clock and timers.
 
@@ -83,22 +84,21 @@ class JudgeSetup:
                     'or a path of a YAML file',
                 )
             path = config_path('judge', f'{config}.yaml')
-        files = [path]
+        navsat_path = None if navsat_config is None else Path(navsat_config)
         filter_config = FilterConfig.from_file(path)
-        navsat = None
-        if navsat_config is not None:
-            files.append(Path(navsat_config))
-        elif any(source.topic == NAVSAT_TOPIC for source in filter_config.sources):
+        if navsat_path is None and any(
+            source.topic == NAVSAT_TOPIC for source in filter_config.sources
+        ):
             beside = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
             if beside.exists():
-                files.append(beside)
-        if len(files) > 1:
-            navsat = NavsatConfig.from_file(files[1])
+                navsat_path = beside
+            elif _has_navsat(path):
+                navsat_path = path
         return cls(
             name=str(config),
-            files=tuple(files),
+            files=(path,) if navsat_path in (None, path) else (path, navsat_path),
             filter=filter_config,
-            navsat=navsat,
+            navsat=None if navsat_path is None else NavsatConfig.from_file(navsat_path),
             case=Case() if case is None else Case.from_file(case),
         )
 
@@ -110,6 +110,12 @@ class JudgeSetup:
         return judge(
             recording, self.filter, self.navsat, dataclasses.replace(self.case, clock=clock)
         )
+
+
+def _has_navsat(path: Path) -> bool:
+    """Say whether a parameter file names navsat_transform_node beside ekf_node."""
+    nodes = read_yaml_mapping(path)
+    return any(str(name).split('/')[-1].startswith('navsat_transform') for name in nodes)
 
 
 def velocity_series(

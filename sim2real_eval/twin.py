@@ -74,12 +74,16 @@ def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     offset = np.array(
         [np.interp(first, truth.stamp_ns, truth.position[:, axis]) for axis in range(3)]
     )
-    at_fix = LocalFrame(
-        latitude_deg=float(fixes.latitude[0]),
-        longitude_deg=float(fixes.longitude[0]),
-        altitude_m=float(fixes.altitude[0]),
-    )
-    latitude, longitude, altitude = at_fix.to_geodetic(-offset[None, :])
+    fix = [fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1]]
+    # The axes of the frame at the fix are turned against those at the origin by distance / Earth
+    # radius; each pass takes that factor off the error. Four leave less than 1e-6 m over 30 km.
+    frame = _frame_at(*fix)
+    for _ in range(4):
+        frame = _frame_at(*frame.to_geodetic(frame.to_enu(*fix) - offset))
+    return frame
+
+
+def _frame_at(latitude: FloatArray, longitude: FloatArray, altitude: FloatArray) -> LocalFrame:
     return LocalFrame(
         latitude_deg=float(latitude[0]),
         longitude_deg=float(longitude[0]),
