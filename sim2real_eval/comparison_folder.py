@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -48,11 +49,18 @@ _MARK = 'vepd.json'
 def check_target(folder: str | Path, *, overwrite: bool) -> None:
     """Refuse a folder that would be overwritten; with `overwrite`, one that is not ours.
 
+    And one that cannot be made, as far as that shows before the work is done.
+
     Raises
     ------
     Sim2RealError
     """
     target = Path(folder)
+    above = next(each for each in target.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise Sim2RealError(f'{target}: cannot be made; {above} is a file')
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
@@ -80,8 +88,8 @@ def comparison_record(
         'metric': options.metric.to_mapping(),
         'judge': {
             'name': setup.name,
-            'files': {path.name: file_digest(path) for path in setup.files},
-            'clock': dataclasses.asdict(setup.case.clock),
+            'files': [{'name': path.name, 'sha256': file_digest(path)} for path in setup.files],
+            'case': dataclasses.asdict(setup.case),
         },
         'models': {
             twin.label: {

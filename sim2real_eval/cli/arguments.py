@@ -22,6 +22,7 @@ __all__ = [
     'add_seed',
     'add_topics',
     'at_least',
+    'scenario_label',
     'sources',
     'topic_roles',
     'twins',
@@ -79,7 +80,7 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
     )
 
 
-def add_topics(parser: argparse.ArgumentParser) -> None:
+def add_topics(parser: argparse._ActionsContainer) -> None:
     """Add --topic."""
     parser.add_argument(
         '--topic',
@@ -98,13 +99,24 @@ def at_least(minimum: float, kind: type[int] | type[float], *, above: bool = Fal
             value = kind(text)
         except ValueError:
             value = kind(minimum) - 1
-        if not math.isfinite(value) or value < minimum or (above and value == minimum):
+        # An integer may be too long for a float, and is finite anyway.
+        unbounded = isinstance(value, float) and not math.isfinite(value)
+        if unbounded or value < minimum or (above and value == minimum):
             name = 'an integer' if kind is int else 'a number'
             bound = '>' if above else '>='
             raise argparse.ArgumentTypeError(f'{text!r} must be {name} {bound} {minimum:g}')
         return value
 
     return parse
+
+
+def scenario_label(text: str) -> str:
+    """Argparse type: a scenario label, which is also a file name."""
+    if text in ('', 'all') or text[0] == '.' or not text.isprintable() or set(text) & set('/\\'):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} must not be all (the pooled row), empty, hold / or \\ or begin with a dot'
+        )
+    return text
 
 
 def topic_roles(given: Sequence[str]) -> tuple[tuple[str, str], ...]:

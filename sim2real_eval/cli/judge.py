@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_judge, add_topics, sources
-from sim2real_eval.cli.output import print_json, print_notes, progress_bar
+from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim_sensors.errors import ParameterError, Sim2RealError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ['add_parser', 'run']
 
@@ -60,19 +63,25 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', problem)
     setup = JudgeSetup.load(options.config, options.navsat_config, options.case)
     summaries: list[dict[str, object]] = []
+    failures: list[str] = []
+    written: set[Path] = set()
     with progress_bar(len(found), 'recordings') as advance:
         for source in found:
-            recording = source.read()
-            target = out if len(found) == 1 else out / f'{recording.name}.csv'
-            if target.exists() and not options.overwrite:
-                raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
-            beside = Path(source.path) / 'case.yaml'
-            if options.case is None:
-                case = Case.from_file(beside) if beside.is_file() else Case()
-                setup = dataclasses.replace(setup, case=case)
-            judged = setup.judge(recording)
-            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                recording = source.read()
+                target = out if len(found) == 1 else out / f'{recording.name}.csv'
+                _check_target(target, written, overwrite=options.overwrite)
+                beside = Path(source.path) / 'case.yaml'
+                if options.case is None:
+                    case = Case.from_file(beside) if beside.is_file() else Case()
+                    setup = dataclasses.replace(setup, case=case)
+                judged = setup.judge(recording)
+            except Sim2RealError as error:
+                failures.append(str(error))
+                advance()
+                continue
             judged.write_csv(target)
+            written.add(target)
             notes = [str(note) for note in recording.notes] + list(judged.notes)
             summary = {'recording': source.path, 'out': str(target), **judged.summary()}
             summaries.append({**summary, 'notes': notes})
@@ -80,6 +89,16 @@ def run(options: argparse.Namespace) -> int:
             if not options.json:
                 print(f'{source.path}: {judged}; written to {target}')
                 print_notes(notes)
+    report_failures(failures, of=len(found))
     if options.json:
         print_json(summaries)
-    return 0
+    return 1 if failures else 0
+
+
+def _check_target(target: Path, written: set[Path], *, overwrite: bool) -> None:
+    if target in written:
+        raise Sim2RealError(f'{target.stem}: is the name of several recordings; must be of one')
+    if target.is_dir():
+        raise Sim2RealError(f'{target}: is a folder; --out must be a file')
+    if target.exists() and not overwrite:
+        raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')

@@ -6,19 +6,43 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from sim_sensors.errors import Sim2RealError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ['complain', 'print_json', 'print_notes', 'print_table', 'progress_bar']
+__all__ = [
+    'complain',
+    'print_json',
+    'print_notes',
+    'print_table',
+    'progress_bar',
+    'report_failures',
+]
 
 
 def complain(message: str) -> None:
     """Print an error as one line on standard error."""
     line = ' '.join(message.split())
     print(f'sim2real: error: {line}', file=sys.stderr)
+
+
+def report_failures(failures: Sequence[str], *, of: int) -> None:
+    """Name each recording that was left out, one line each on standard error.
+
+    Raises
+    ------
+    Sim2RealError
+        When none of the `of` recordings is left: the first reason, and how many more there are.
+    """
+    if len(failures) == of:
+        more = f' (and {of - 1} more)' if of > 1 else ''
+        raise Sim2RealError(f'{failures[0]}{more}')
+    for failure in failures:
+        complain(f'left out: {failure}')
 
 
 def print_json(value: Any) -> None:
@@ -31,19 +55,25 @@ def print_table(table: Table) -> None:
     """Print a table on standard output."""
     from rich.console import Console
 
-    Console(highlight=False).print(table)
+    # In a pipe nothing need be wrapped to fit a screen.
+    width = None if sys.stdout.isatty() else 200
+    Console(highlight=False, width=width).print(table)
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print what the user should know, on standard error, a line or paragraph each."""
+    notes = list(notes)
+    if not notes:
+        return
+    if not sys.stderr.isatty():
+        print('Please note:', *(f'  - {note}' for note in notes), sep='\n', file=sys.stderr)
+        return
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
     console = Console(stderr=True, highlight=False)
-    notes = list(notes)
-    if notes:
-        console.print('Please note:', style='bold')
+    console.print('Please note:', style='bold')
     for note in notes:
         console.print(Padding(Text(f'- {note}'), (0, 0, 0, 2)))
 

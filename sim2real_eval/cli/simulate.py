@@ -14,13 +14,16 @@ from sim2real_eval.cli.arguments import (
     sources,
     twins,
 )
-from sim2real_eval.cli.output import print_json, print_notes, progress_bar
-from sim_sensors.errors import ParameterError
+from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
+from sim_sensors.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from sim2real_eval.comparison import Source
     from sim2real_eval.recording import Recording
+    from sim2real_eval.twin import Twin
 
 __all__ = ['add_parser', 'run']
 
@@ -33,6 +36,9 @@ examples:
   sim2real simulate --motion circle --set radius=5 --set speed=2 --duration 30 --out circle
   sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
 """
+
+
+_DURATION = 20.0
 
 
 def add_parser(verbs: Any) -> None:
@@ -59,9 +65,8 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--duration',
         type=at_least(0, float, above=True),
-        default=20.0,
         metavar='S',
-        help='of a motion (default 20)',
+        help=f'of a motion (default {_DURATION:g})',
     )
     parser.add_argument(
         '--runs', type=at_least(1, int), default=1, metavar='N', help='recordings (default 1)'
@@ -98,55 +103,81 @@ def run(options: argparse.Namespace) -> int:
     if options.motion and REAL_SENSOR in (options.gps, options.imu):
         raise ParameterError('--gps, --imu', '', 'real goes with --truth only')
     out = Path(options.out)
-    total = options.runs * (len(options.truth) if options.truth else 1)
+    groups = _twins(options, variants[0]) if options.truth else _motions(options, variants[0], out)
     written = []
-    with progress_bar(total, 'recordings') as advance:
-        for recording in _recordings(options):
-            target = out / recording.name
-            write_recording(recording, target, storage=options.storage)
-            notes = [str(note) for note in recording.notes]
-            written.append({'path': str(target), 'scenario': recording.scenario, 'notes': notes})
-            advance()
+    failures = []
+    with progress_bar(options.runs * len(groups), 'recordings') as advance:
+        for group in groups:
+            try:
+                for recording in group:
+                    target = out / recording.name
+                    write_recording(recording, target, storage=options.storage)
+                    notes = [str(note) for note in recording.notes]
+                    written.append(
+                        {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
+                    )
+                    advance()
+            except Sim2RealError as error:
+                failures.append(str(error))
+    report_failures(failures, of=len(failures) + len(written))
     if options.json:
         print_json(written)
-        return 0
-    for one in written:
-        print(one['path'])
-        print_notes(one['notes'])
-    return 0
+    else:
+        for one in written:
+            print(one['path'])
+            print_notes(one['notes'])
+    return 1 if failures else 0
 
 
-def _recordings(options: argparse.Namespace) -> Iterator[Recording]:
+def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterator[Recording]]:
+    """Return one group: the runs of a motion. Nothing is made when one of them is there."""
+    from sim2real_eval.synthetic import motion_of, synthetic_recording
+
+    if options.topic:
+        raise ParameterError('--topic', '', 'goes with --truth only')
+    parameters = dict(_pair(text) for text in options.set)
+    if 'duration' in parameters:
+        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    scenario = options.motion.removeprefix('drive_')
+    names = [f'{scenario}_{number}' for number in range(1, options.runs + 1)]
+    for name in names:
+        if (out / name).exists():
+            raise Sim2RealError(f'{out / name}: exists already; choose another --out')
+
+    def runs() -> Iterator[Recording]:
+        for name in names:
+            motion = motion_of(
+                options.motion,
+                seed=options.seed,
+                run=name,
+                duration=_DURATION if options.duration is None else options.duration,
+                parameters=parameters,
+            )
+            yield synthetic_recording(motion, twin, seed=options.seed, run=name, scenario=scenario)
+
+    return [runs()]
+
+
+def _twins(options: argparse.Namespace, twin: Twin) -> list[Iterator[Recording]]:
+    """Return a group for each recorded truth, so that one that is broken spoils no other."""
     import dataclasses
 
-    from sim2real_eval.synthetic import motion_of, synthetic_recording
     from sim2real_eval.twin import TwinMaker
 
-    (twin,) = twins(options.gps, options.imu)
-    if options.truth:
-        if options.set:
-            raise ParameterError('--set', '', 'goes with --motion only')
-        for source in sources(options.truth, options.topic, None):
-            maker = TwinMaker(source.read(), seed=options.seed)
-            for number in range(1, options.runs + 1):
-                recording = maker.make(twin, number)
-                if options.runs > 1:
-                    name = f'{recording.name}_{number}'
-                    recording = dataclasses.replace(recording, name=name)
-                yield recording
-        return
-    parameters = dict(_pair(text) for text in options.set)
-    scenario = options.motion.removeprefix('drive_')
-    for number in range(1, options.runs + 1):
-        name = f'{scenario}_{number}'
-        motion = motion_of(
-            options.motion,
-            seed=options.seed,
-            run=name,
-            duration=options.duration,
-            parameters=parameters,
-        )
-        yield synthetic_recording(motion, twin, seed=options.seed, run=name, scenario=scenario)
+    for flag, value in (('--set', options.set), ('--duration', options.duration)):
+        if value:
+            raise ParameterError(flag, '', 'goes with --motion only')
+
+    def runs(source: Source) -> Iterator[Recording]:
+        maker = TwinMaker(source.read(), seed=options.seed)
+        for number in range(1, options.runs + 1):
+            recording = maker.make(twin, number)
+            if options.runs > 1:
+                name = f'{recording.name}_{number}'
+                recording = dataclasses.replace(recording, name=name)
+            yield recording
+
+    return [runs(source) for source in sources(options.truth, options.topic, None)]
 
 
 def _pair(text: str) -> tuple[str, object]:

@@ -13,6 +13,7 @@ from sim2real_eval.cli.arguments import (
     add_seed,
     add_topics,
     at_least,
+    scenario_label,
     sources,
     twins,
 )
@@ -32,6 +33,21 @@ examples:
   sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
   sim2real vepd --series published_data --drop-zeros
 """
+
+
+_WITH_REAL = {
+    'topic': '--topic',
+    'scenario': '--scenario',
+    'gps': '--models',
+    'imu': '--imu',
+    'match_rates': '--match-rates',
+    'repetitions': '--repetitions',
+    'config': '--judge-config',
+    'navsat_config': '--navsat-config',
+    'case': '--case',
+    'component': '--component',
+}
+"""Options that mean nothing to a folder of series, where all that has happened."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -55,8 +71,13 @@ def add_parser(verbs: Any) -> None:
         help='recompute from a folder of speeds in the layout of the published data '
         '(Real/, Sim/<model>/)',
     )
-    add_topics(parser)
-    parser.add_argument('--scenario', metavar='LABEL', help='scenario label of all recordings')
+    add_topics(inputs)
+    inputs.add_argument(
+        '--scenario',
+        type=scenario_label,
+        metavar='LABEL',
+        help='scenario label of all recordings',
+    )
     sensors = parser.add_argument_group('sensors')
     sensors.add_argument(
         '--models',
@@ -126,7 +147,8 @@ def add_parser(verbs: Any) -> None:
     add_json(output)
     add_seed(parser)
     add_jobs(parser)
-    parser.set_defaults(run=run)
+    of_real = {dest: parser.get_default(dest) for dest in _WITH_REAL}
+    parser.set_defaults(run=run, of_real=of_real)
 
 
 def _metric(options: argparse.Namespace) -> MetricOptions:
@@ -145,6 +167,9 @@ def _metric(options: argparse.Namespace) -> MetricOptions:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     if options.series:
+        for dest, default in options.of_real.items():
+            if getattr(options, dest) != default:
+                raise ParameterError(_WITH_REAL[dest], '', 'goes with --real only')
         return _recompute(options)
     if not options.out:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
@@ -207,7 +232,9 @@ def _recompute(options: argparse.Namespace) -> int:
 
         target = Path(options.out)
         if (target / 'vepd.csv').exists() and not options.overwrite:
-            raise Sim2RealError(f'{target / "vepd.csv"}: exists; give --overwrite')
+            raise Sim2RealError(
+                f'{target / "vepd.csv"}: exists; choose another --out or give --overwrite'
+            )
         target.mkdir(parents=True, exist_ok=True)
         write_vepd(target / 'vepd.csv', result.rows)
     if options.json:
