@@ -76,9 +76,9 @@ def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     )
     fix = [fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1]]
     # The axes of the frame at the fix are turned against those at the origin by distance / Earth
-    # radius; each pass takes that factor off the error. Four leave less than 1e-6 m over 30 km.
+    # radius; each pass takes that factor off the error. Six leave less than 1e-6 m over 30 km.
     frame = _frame_at(*fix)
-    for _ in range(4):
+    for _ in range(6):
         frame = _frame_at(*frame.to_geodetic(frame.to_enu(*fix) - offset))
     return frame
 

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A twin measures the recording's own motion: in phase, mounted alike, repeatable to the bit."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from recording_examples import arrays_equal
+from recording_examples import drive as full_recording
+
+from sim2real_eval.recording import Recording, RecordingError, StaticTransform
+from sim2real_eval.synthetic import START_NS, truth_of
+from sim2real_eval.twin import Twin, TwinMaker, truth_origin, within
+from sim_sensors import gps, imu
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.errors import MotionError
+from sim_sensors.measurements import FixArray, OdometryArray
+from sim_sensors.scenarios import Circle, FigureEight
+from sim_sensors.trajectory import Motion
+
+IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
+NOISY = Twin('noisy', load_gps('ch_rw'), load_imu('chrono'))
+MADISON = LocalFrame(latitude_deg=43.07, longitude_deg=-89.41, altitude_m=260.0)
+
+
+def recorded(
+    motion: Motion,
+    *,
+    truth_rate: float = 100.0,
+    late_ns: tuple[int, int] = (3_700_000, 41_000_000),
+    frame: LocalFrame = MADISON,
+    name: str = 'run_1',
+) -> Recording:
+    """Ideal sensors on a motion, straight from its formulas, off the phase of the truth."""
+    measured = imu.simulate(
+        load_imu('ideal'), motion, seed=0, run='-', start_ns=START_NS + late_ns[0],
+        origin_ns=START_NS,
+    )  # fmt: skip
+    fixes = gps.simulate(
+        load_gps('baseline'), motion, seed=0, run='-', start_ns=START_NS + late_ns[1],
+        origin_ns=START_NS, frame=frame,
+    )  # fmt: skip
+    return Recording(
+        name=name,
+        scenario='run',
+        path='',
+        messages={
+            '/imu/data': measured,
+            '/gps/fix': fixes,
+            '/ground_truth/odometry': truth_of(motion, rate=truth_rate),
+        },
+        roles={'imu': '/imu/data', 'gps': '/gps/fix', 'truth': '/ground_truth/odometry'},
+    )
+
+
+def positions(fixes: FixArray, frame: LocalFrame = MADISON) -> np.ndarray:
+    return frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
+
+
+def same_bits(a: Recording, b: Recording) -> bool:
+    return all(arrays_equal(a.messages[topic], b.messages[topic]) for topic in a.messages)
+
+
+@pytest.mark.parametrize(
+    ('truth_rate', 'rate_error', 'force_error', 'position_error'),
+    [(100.0, 7e-5, 1e-4, 5e-8), (400.0, 5e-6, 8e-6, 1e-8)],
+)
+def test_ideal_twin_of_ideal_sensors_is_the_recording(
+    truth_rate: float, rate_error: float, force_error: float, position_error: float
+) -> None:
+    """Only the interpolation of the truth is between them: it falls with the square of the truth's
+    interval or faster. Bounds are some two times what was found. Over the jumps of jerk at the
+    ends of the ramps too.
+    """
+    real = recorded(FigureEight(duration=12.0), truth_rate=truth_rate)
+    twin = TwinMaker(real, seed=3).make(IDEAL)
+    assert real.imu
+    assert real.gps
+    assert twin.imu
+    assert twin.gps
+    assert np.array_equal(twin.imu.stamp_ns, real.imu.stamp_ns)
+    assert np.array_equal(twin.gps.stamp_ns, real.gps.stamp_ns)
+    gyro = np.abs(twin.imu.angular_velocity - real.imu.angular_velocity).max()
+    force = np.abs(twin.imu.linear_acceleration - real.imu.linear_acceleration).max()
+    place = np.abs(positions(twin.gps) - positions(real.gps)).max()
+    assert gyro < rate_error
+    assert force < force_error
+    assert place < position_error
+
+
+def test_same_labels_same_bits_and_any_other_label_other_bits() -> None:
+    real = recorded(Circle(duration=8.0))
+    first = TwinMaker(real, seed=3).make(NOISY)
+    assert same_bits(first, TwinMaker(real, seed=3).make(NOISY))
+    others = [
+        TwinMaker(real, seed=4).make(NOISY),
+        TwinMaker(dataclasses.replace(real, name='run_2'), seed=3).make(NOISY),
+        TwinMaker(real, seed=3).make(NOISY, 2),
+    ]
+    for other in others:
+        assert first.imu
+        assert other.imu
+        assert first.gps
+        assert other.gps
+        # Not one sample alike: two floats of independent draws agree with probability 0.
+        assert not np.any(first.imu.angular_velocity == other.imu.angular_velocity)
+        moved = np.abs(positions(first.gps) - positions(other.gps)).max(axis=1)
+        assert np.count_nonzero(moved == 0.0) <= 1
+
+
+def test_what_else_was_made_before_changes_no_bit() -> None:
+    maker = TwinMaker(recorded(Circle(duration=8.0)), seed=3)
+    alone = maker.make(NOISY)
+    maker.make(IDEAL)
+    maker.make(dataclasses.replace(NOISY, gps=load_gps('airsim')), 3)
+    assert same_bits(alone, maker.make(NOISY))
+    # One simulated sensor does not depend on whether the other one is simulated too.
+    with_real_imu = maker.make(dataclasses.replace(NOISY, imu=None))
+    assert with_real_imu.gps is not None
+    assert alone.gps is not None
+    assert arrays_equal(with_real_imu.gps, alone.gps)
+    assert with_real_imu.imu is maker.real.imu
+
+
+def test_simulated_sensors_keep_the_phase_of_the_real_ones() -> None:
+    """Also where the real ones begin before the truth: the first stamp inside it counts."""
+    whole = recorded(Circle(duration=10.0), late_ns=(1_300_000, 17_000_000))
+    truth = whole.truth
+    assert truth is not None
+    start = START_NS + 1_000_000_000
+    late = whole.with_messages('truth', truth.take(truth.stamp_ns >= start))
+    maker = TwinMaker(late, seed=0)
+    twin = maker.make(NOISY)
+    assert twin.imu
+    assert twin.gps
+    assert maker.real.imu
+    assert maker.real.gps
+    assert maker.start_ns == start
+    assert np.array_equal(twin.imu.stamp_ns, maker.real.imu.stamp_ns)
+    assert np.array_equal(twin.gps.stamp_ns, maker.real.gps.stamp_ns)
+    assert (twin.imu.stamp_ns[0] - START_NS) % 10_000_000 == 1_300_000
+    assert start <= twin.gps.stamp_ns[0] < start + 100_000_000
+
+
+def turntable(rate: float, duration: float = 4.0) -> OdometryArray:
+    stamp_ns = START_NS + np.arange(round(duration * 100) + 1) * 10_000_000
+    angle = rate * (stamp_ns - START_NS) * 1e-9
+    n = len(stamp_ns)
+    zero = np.zeros(n)
+    return OdometryArray(
+        stamp_ns=stamp_ns,
+        arrival_ns=stamp_ns,
+        frame='map',
+        child_frame='base_link',
+        position=np.zeros((n, 3)),
+        orientation=np.stack([zero, zero, np.sin(angle / 2), np.cos(angle / 2)], axis=1),
+        linear_velocity=np.zeros((n, 3)),
+        angular_velocity=np.stack([zero, zero, zero + rate], axis=1),
+        pose_covariance=np.zeros((n, 6, 6)),
+        twist_covariance=np.zeros((n, 6, 6)),
+    )
+
+
+@pytest.mark.parametrize('parent', ['base_link', '/base_link'])
+def test_sensors_are_mounted_as_the_static_transforms_say(parent: str) -> None:
+    """On a turntable an IMU 0.5 m out feels w^2 r inwards and an antenna 2 m out draws a circle.
+
+    The IMU is turned by +90 deg about z: inwards, -x of the body, is +y of the sensor.
+    """
+    rate, arm = 1.5, 0.5
+    half = np.sqrt(0.5)
+    truth = turntable(rate)
+    bare = Recording(
+        name='table',
+        scenario='table',
+        path='',
+        messages={'/ground_truth/odometry': truth},
+        roles={'truth': '/ground_truth/odometry'},
+        transforms=(
+            StaticTransform(parent, 'imu_link', (arm, 0.0, 0.2), (0.0, 0.0, half, half)),
+            StaticTransform(parent, 'gps_link', (0.0, 2.0, 1.0)),
+            StaticTransform('trailer', 'imu_link', (9.0, 9.0, 9.0)),
+        ),
+    )
+    twin = TwinMaker(bare, seed=0).make(IDEAL)
+    assert twin.imu
+    assert twin.gps
+    n = len(twin.imu)
+    inwards = np.tile([0.0, rate**2 * arm, 9.80665], (n, 1))
+    np.testing.assert_allclose(twin.imu.linear_acceleration, inwards, atol=1e-9)
+    np.testing.assert_allclose(twin.imu.angular_velocity, np.tile([0, 0, rate], (n, 1)), atol=1e-9)
+    angle = rate * (twin.gps.stamp_ns - START_NS) * 1e-9
+    circle = np.stack([-2 * np.sin(angle), 2 * np.cos(angle), np.ones_like(angle)], axis=1)
+    np.testing.assert_allclose(positions(twin.gps, DEFAULT_ORIGIN), circle, atol=1e-6)
+
+
+def test_mounting_takes_the_frame_of_the_real_messages() -> None:
+    real = recorded(Circle(duration=6.0))
+    assert real.imu is not None
+    real = real.with_messages('imu', dataclasses.replace(real.imu, frame='/vn100'))
+    real = dataclasses.replace(
+        real, transforms=(StaticTransform('base_link', 'vn100', (0.0, 0.0, 0.0), (1, 0, 0, 0)),)
+    )
+    twin = TwinMaker(real, seed=0).make(IDEAL)
+    assert twin.imu is not None
+    assert twin.imu.frame == '/vn100'
+    # Upside down.
+    np.testing.assert_allclose(twin.imu.linear_acceleration[:, 2], -9.80665, atol=1e-9)
+
+
+def test_only_the_named_sensors_are_replaced() -> None:
+    recording = full_recording()
+    truth = turntable(0.3, duration=3.0)
+    stamps = recording.start_ns + truth.stamp_ns - START_NS
+    recording = recording.with_messages(
+        'truth', dataclasses.replace(truth, stamp_ns=stamps, arrival_ns=stamps)
+    )
+    maker = TwinMaker(recording, seed=1)
+    twin = maker.make(NOISY)
+    assert set(twin.messages) == set(recording.messages)
+    assert twin.roles == recording.roles
+    assert twin.transforms == recording.transforms
+    for topic in set(recording.messages) - {'/imu/data', '/gps/fix'}:
+        assert twin.messages[topic] is maker.real.messages[topic]
+    assert twin.imu is not maker.real.imu
+    assert twin.gps is not maker.real.gps
+
+
+def test_a_recording_of_truth_alone_gets_its_sensors_from_the_start_of_the_truth() -> None:
+    motion = Circle(duration=6.0)
+    topic = '/ground_truth/odometry'
+    bare = Recording('bare', 'run', '', {topic: truth_of(motion)}, {'truth': topic})
+    twin = TwinMaker(bare, seed=0).make(NOISY)
+    assert twin.roles == {'truth': topic, 'imu': '/imu/data', 'gps': '/gps/fix'}
+    assert twin.imu
+    assert twin.gps
+    assert twin.imu.stamp_ns[0] == twin.gps.stamp_ns[0] == START_NS
+    assert (len(twin.imu), len(twin.gps)) == (601, 61)
+
+
+def test_within_keeps_both_ends_and_names_the_topic_that_is_left_empty() -> None:
+    real = recorded(Circle(duration=6.0), late_ns=(0, 0))
+    start, end = START_NS + 1_000_000_000, START_NS + 2_000_000_000
+    cut = within(real, start, end)
+    for topic, array in cut.messages.items():
+        assert array.stamp_ns[0] == start, topic
+        assert array.stamp_ns[-1] == end, topic
+    assert real.gps is not None
+    early = real.with_messages('gps', real.gps.take(real.gps.stamp_ns < start))
+    with pytest.raises(RecordingError, match=r'run_1: /gps/fix \(gps\) has no message in the 1.0'):
+        within(early, start, end)
+
+
+@pytest.mark.parametrize('away', [(0.0, 0.0, 0.0), (800.0, -1500.0, 20.0), (2e4, 2e4, 300.0)])
+def test_first_fix_lies_at_the_true_position_of_its_stamp(away: tuple[float, ...]) -> None:
+    """To 1e-6 m, however far from the origin of the map; between two samples of the truth too."""
+    frame = LocalFrame(latitude_deg=59.0, longitude_deg=17.0, altitude_m=30.0)
+    truth = truth_of(Circle(duration=6.0), rate=20.0)
+    truth = dataclasses.replace(truth, position=truth.position + np.array(away))
+    stamp = int(truth.stamp_ns[60]) + 13_000_000
+    place = np.array([np.interp(stamp, truth.stamp_ns, column) for column in truth.position.T])
+    latitude, longitude, altitude = frame.to_geodetic(place[None, :])
+    real = recorded(Circle(duration=6.0))
+    assert real.gps is not None
+    fixes = dataclasses.replace(
+        real.gps.take(slice(0, 1)),
+        stamp_ns=np.array([stamp]),
+        latitude=latitude,
+        longitude=longitude,
+        altitude=altitude,
+    )
+    origin = truth_origin(truth, fixes)
+    np.testing.assert_allclose(positions(fixes, origin)[0], place, rtol=0, atol=1e-6)
+    there = frame.to_enu(*(np.array([value]) for value in (
+        origin.latitude_deg, origin.longitude_deg, origin.altitude_m)))  # fmt: skip
+    np.testing.assert_allclose(there, 0.0, atol=1e-6)
+
+
+def test_without_fixes_the_default_origin_is_taken() -> None:
+    truth = truth_of(Circle(duration=6.0))
+    assert truth_origin(truth, None) == DEFAULT_ORIGIN
+
+
+def test_rates_of_the_real_sensors_can_be_taken_and_are_told_otherwise() -> None:
+    real = recorded(Circle(duration=8.0))
+    assert real.gps is not None
+    slow = real.with_messages('gps', real.gps.take(slice(None, None, 4)))
+    maker = TwinMaker(slow, seed=0)
+    (note,) = maker.rate_notes(NOISY)
+    assert note.startswith('simulated GPS at 10 Hz, real one at 2.5 Hz')
+    fitted = maker.at_real_rates(NOISY)
+    assert fitted.gps is not None
+    assert fitted.imu is not None
+    assert (fitted.gps.rate, fitted.imu.rate) == (2.5, 100.0)
+    assert maker.rate_notes(fitted) == ()
+    twin = maker.make(fitted)
+    assert twin.gps is not None
+    assert slow.gps is not None
+    assert np.array_equal(twin.gps.stamp_ns, slow.gps.stamp_ns)
+    kept = Twin('kept', None, NOISY.imu)
+    assert maker.at_real_rates(kept).gps is None
+    assert maker.rate_notes(kept) == ()
+
+
+def test_what_is_no_truth_is_refused() -> None:
+    real = recorded(Circle(duration=6.0))
+    with pytest.raises(RecordingError, match='no truth topic'):
+        TwinMaker(real.with_messages('truth', None), seed=0)
+    truth = real.truth
+    assert truth is not None
+    with pytest.raises(MotionError, match='at least 3'):
+        TwinMaker(real.with_messages('truth', truth.take(slice(0, 2))), seed=0)
