@@ -39,18 +39,22 @@ def merge_notes(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     ['2 of 2 real runs: lost 3 to 5 of 10']
     """
     totals: dict[str, int] = {}
-    groups: dict[str, _Group] = {}
+    groups: dict[tuple[str, ...], _Group] = {}
     for kind, notes in runs:
         totals[kind] = totals.get(kind, 0) + 1
+        counted: set[tuple[str, ...]] = set()
         for note in dict.fromkeys(notes):
             found = _NUMBER.findall(note)
-            group = groups.setdefault(_NUMBER.sub('\0', note), _Group({}, [[] for _ in found]))
-            group.counts[kind] = group.counts.get(kind, 0) + 1
+            texts = tuple(_NUMBER.split(note))
+            group = groups.setdefault(texts, _Group({}, [[] for _ in found]))
+            if texts not in counted:
+                group.counts[kind] = group.counts.get(kind, 0) + 1
+                counted.add(texts)
             for slot, number in zip(group.numbers, found, strict=True):
                 slot.append(number)
     lines = []
-    for skeleton, group in groups.items():
-        texts, ranges = skeleton.split('\0'), [_range(slot) for slot in group.numbers]
+    for texts, group in groups.items():
+        ranges = [_range(slot) for slot in group.numbers]
         text = ''.join(part for pair in zip(texts, [*ranges, ''], strict=True) for part in pair)
         who = ' and '.join(
             f'{count} of {totals[kind]} {kind} runs' for kind, count in group.counts.items()
