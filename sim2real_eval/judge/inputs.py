@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -277,19 +276,14 @@ def _navsat(
     if config is None or fixes is None:
         return Navsat(
             none, none, none, none, np.zeros((0, 3, 3)), np.zeros(0, dtype=np.int64),
-            0.0, 0.0, 0.0, False, False, False,
+            0.0, 0.0, np.zeros(3), np.zeros(3), False, False, False,
         )  # fmt: skip
     base = filter_config.base_link_frame
     _, antenna = frames.lookup(base, fixes.frame, 'navsat_transform (fix)')
-    if np.abs(antenna).max() > 0.0:
-        raise JudgeError(
-            f'{fixes.frame}: antenna at {antenna.tolist()} m from {base} is not supported by the '
-            'navsat transform yet; must be at (0, 0, 0)'
-        )
-    mounting_yaw = 0.0
+    mounting = np.zeros(3)
     if headings is not None and not config.use_odometry_yaw:
         rotation, _ = frames.lookup(base, headings.frame, 'navsat_transform (imu)')
-        mounting_yaw = math.atan2(rotation[1, 0], rotation[0, 0])
+        mounting = Rotation.from_matrix(rotation).as_euler('xyz')
     easting, northing, convergence = to_utm(fixes.latitude, fixes.longitude)
     return Navsat(
         easting=easting,
@@ -300,7 +294,8 @@ def _navsat(
         stamp_ns=fixes.stamp_ns,
         declination=config.magnetic_declination,
         yaw_offset=config.yaw_offset,
-        mounting_yaw=mounting_yaw,
+        mounting=np.asarray(mounting, dtype=np.float64),
+        antenna=np.asarray(antenna, dtype=np.float64),
         use_odometry_yaw=config.use_odometry_yaw,
         zero_altitude=config.zero_altitude,
         publish_filtered_gps=config.publish_filtered_gps,

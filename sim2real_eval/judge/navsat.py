@@ -14,7 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.judge.prediction import wrap_angle
-from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_quaternion
+from sim2real_eval.judge.rotations import (
+    angles_from_matrix,
+    matrix_from_angles,
+    matrix_from_quaternion,
+    quaternion_between,
+    quaternion_from_angles,
+)
+from sim2real_eval.judge.state import PITCH, ROLL, YAW
 from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -30,7 +37,7 @@ __all__ = [
 ]
 
 _GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST = range(7)
-_YAW, _COS, _SIN, _TURN = range(4)
+_TRANSFORM_MEMORY_NS = 10_000_000_000
 
 
 class Navsat(NamedTuple):
@@ -43,8 +50,12 @@ class Navsat(NamedTuple):
     covariance : (n, 3, 3) float
         Their covariance, ENU.
     stamp_ns : (n,) int64
-    declination, yaw_offset, mounting_yaw : float
-        Added to the heading; taken off it. Radians.
+    declination, yaw_offset : float
+        Added to the heading, radians.
+    mounting : (3,) float
+        Roll, pitch, yaw of the heading's IMU in base_link, taken off its angles.
+    antenna : (3,) float
+        Position of the antenna in base_link, metres.
     use_odometry_yaw, zero_altitude, publish_filtered_gps : bool
         Parameters of the same names.
     """
@@ -57,7 +68,8 @@ class Navsat(NamedTuple):
     stamp_ns: IntArray
     declination: float
     yaw_offset: float
-    mounting_yaw: float
+    mounting: FloatArray
+    antenna: FloatArray
     use_odometry_yaw: bool
     zero_altitude: bool
     publish_filtered_gps: bool
@@ -71,18 +83,21 @@ class NavsatMemory(NamedTuple):
     flags : (7,) int64
         Transform fixed; latest fix (its number, -1 before the first); fix, heading and odometry
         seen; fixes lost because a newer one overtook them.
-    heading : (4,) float
-        Latest heading, and the transform's rotation: cosine, sine, angle.
+    attitude : (3,) float
+        Latest roll, pitch and heading.
+    turn : (3, 3) float
+        Rotation from UTM to the world.
     odometry : (6,) float
         Latest filtered position and roll, pitch, yaw.
     origin : (6,) float
-        UTM position of the datum and the position in the world that it has.
-    work : (4, 3) float
+        UTM position of base_link at the datum and the position in the world that it has.
+    work : (7, 4) float
         Scratch space.
     """
 
     flags: IntArray
-    heading: FloatArray
+    attitude: FloatArray
+    turn: FloatArray
     odometry: FloatArray
     origin: FloatArray
     work: FloatArray
@@ -92,7 +107,9 @@ def new_navsat_memory() -> NavsatMemory:
     """Return the memory of a node that has seen nothing."""
     flags = np.zeros(7, dtype=np.int64)
     flags[_FIX] = -1
-    return NavsatMemory(flags, np.zeros(4), np.zeros(6), np.zeros(6), np.zeros((4, 3)))
+    return NavsatMemory(
+        flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((7, 4))
+    )
 
 
 @compiled
@@ -108,10 +125,16 @@ def see_fix(memory: NavsatMemory, number: int) -> None:
 def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
     """Take note of an IMU orientation x y z w; its covariance is not looked at."""
     if memory.flags[_GOOD] == 0 and not navsat.use_odometry_yaw:
-        R, angles = memory.work[:3], memory.work[3]
+        R, angles = memory.work[:3, :3], memory.work[3]
         matrix_from_quaternion(q, R)
         angles_from_matrix(R, angles)
-        memory.heading[_YAW] = wrap_angle(angles[2] - navsat.mounting_yaw)
+        # Angle by angle, then roll and pitch are turned by the mounting yaw, as for the filter.
+        roll = wrap_angle(angles[0] - navsat.mounting[0])
+        pitch = wrap_angle(angles[1] - navsat.mounting[1])
+        c, s = math.cos(navsat.mounting[2]), math.sin(navsat.mounting[2])
+        memory.attitude[0] = c * roll - s * pitch
+        memory.attitude[1] = s * roll + c * pitch
+        memory.attitude[2] = wrap_angle(angles[2] - navsat.mounting[2])
         memory.flags[_HEADING] = 1
 
 
@@ -123,7 +146,8 @@ def see_odometry(navsat: Navsat, memory: NavsatMemory, pose: FloatArray) -> None
     memory.flags[_ODOMETRY] = 1
     memory.flags[_NEW_ODOMETRY] = 1
     if memory.flags[_GOOD] == 0 and navsat.use_odometry_yaw:
-        memory.heading[_YAW] = pose[5]
+        for i in range(3):
+            memory.attitude[i] = pose[ROLL + i]
         memory.flags[_HEADING] = 1
 
 
@@ -132,28 +156,65 @@ def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
     flags, datum = memory.flags, memory.flags[_FIX]
     if datum < 0 or flags[_HEADING] == 0 or flags[_ODOMETRY] == 0:
         return
-    heading = memory.heading[_YAW] + (
+    heading = memory.attitude[2] + (
         navsat.declination + navsat.yaw_offset + navsat.convergence[datum]
     )
-    turn = memory.odometry[5] - heading
-    memory.heading[_COS], memory.heading[_SIN] = math.cos(turn), math.sin(turn)
-    memory.heading[_TURN] = turn
+    matrix_from_angles(0.0, 0.0, memory.odometry[YAW] - heading, memory.turn)
     memory.origin[0] = navsat.easting[datum]
     memory.origin[1] = navsat.northing[datum]
     memory.origin[2] = navsat.altitude[datum]
+    R = memory.work[:3, :3]
+    matrix_from_angles(memory.attitude[0], memory.attitude[1], heading, R)
     for i in range(3):
+        for j in range(3):
+            memory.origin[i] -= R[i, j] * navsat.antenna[j]
         memory.origin[3 + i] = memory.odometry[i]
     flags[_GOOD] = 1
 
 
 @compiled
-def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatArray) -> int:
+def _attitude_at(
+    memory: NavsatMemory, stamp_ns: int, stamps: IntArray, states: FloatArray, count: int
+) -> None:
+    """Fill work[:3, :3] with the published attitude at a stamp, or the latest one.
+
+    The transforms of the last 10 s are at hand; between two of them the attitude is interpolated.
+    A stamp before or after them all gets the latest.
+    """
+    last = count - 1
+    quaternion = memory.work[3]
+    after = last
+    if stamps[last] - stamp_ns <= _TRANSFORM_MEMORY_NS:
+        while after > 0 and stamps[after - 1] >= stamp_ns:
+            after -= 1
+    inside = after > 0 and stamps[after - 1] < stamp_ns <= stamps[after]
+    if not inside and stamps[after] != stamp_ns:
+        after = last
+    a, b = memory.work[4], memory.work[5]
+    x = states[after]
+    quaternion_from_angles(x[ROLL], x[PITCH], x[YAW], b)
+    share = 1.0
+    if inside:
+        share = (stamp_ns - stamps[after - 1]) / (stamps[after] - stamps[after - 1])
+        x = states[after - 1]
+    quaternion_from_angles(x[ROLL], x[PITCH], x[YAW], a)
+    quaternion_between(a, b, share, quaternion)
+    matrix_from_quaternion(quaternion, memory.work[:3, :3])
+
+
+@compiled
+def tick(
+    navsat: Navsat, memory: NavsatMemory, stamps: IntArray, states: FloatArray, count: int,
+    position: FloatArray, cov: FloatArray,
+) -> int:  # fmt: skip
     """Run the timer once; return the number of the fix that was published, or -1.
 
     Parameters
     ----------
     navsat, memory
         Configuration and memory.
+    stamps, states, count : (>= count,) int64, (>= count, 15) float, int
+        Filtered odometry published so far.
     position : (3,) float
         Filled with the position in the world frame.
     cov : (6, 6) float
@@ -167,24 +228,23 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
     published = -1
     if flags[_NEW_FIX] == 1 and flags[_NEW_ODOMETRY] == 1:
         published = flags[_FIX]
-        c, s = memory.heading[_COS], memory.heading[_SIN]
-        east = navsat.easting[published] - memory.origin[0]
-        north = navsat.northing[published] - memory.origin[1]
-        position[0] = c * east - s * north + memory.origin[3]
-        position[1] = s * east + c * north + memory.origin[4]
-        position[2] = navsat.altitude[published] - memory.origin[2] + memory.origin[5]
-        if navsat.zero_altitude:
-            position[2] = 0.0
-        C = navsat.covariance[published]
+        turn, origin = memory.turn, memory.origin
+        east = navsat.easting[published] - origin[0]
+        north = navsat.northing[published] - origin[1]
+        up = navsat.altitude[published] - origin[2]
+        _attitude_at(memory, navsat.stamp_ns[published], stamps, states, count)
+        R, C = memory.work[:3, :3], navsat.covariance[published]
         cov[:] = 0.0
-        turn = memory.work[:3]
-        turn[:] = 0.0
-        turn[0, 0], turn[0, 1], turn[1, 0], turn[1, 1], turn[2, 2] = c, -s, s, c, 1.0
         for i in range(3):
+            position[i] = turn[i, 0] * east + turn[i, 1] * north + turn[i, 2] * up + origin[3 + i]
+            for j in range(3):
+                position[i] -= R[i, j] * navsat.antenna[j]
             for j in range(3):
                 for k in range(3):
                     for m in range(3):
                         cov[i, j] += turn[i, k] * C[k, m] * turn[j, m]
+        if navsat.zero_altitude:
+            position[2] = 0.0
         flags[_NEW_FIX] = 0
         flags[_NEW_ODOMETRY] = 0
     if navsat.publish_filtered_gps:

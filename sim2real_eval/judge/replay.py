@@ -247,7 +247,9 @@ def replay(
                 see_odometry(navsat, navsat_memory, flt.x[:6])
         if navsat_due <= now:
             navsat_due = _next_due(timing.navsat_origin, timing.navsat_period, now)
-            fix = gps_node.tick(navsat, navsat_memory, position, cov)
+            fix = gps_node.tick(
+                navsat, navsat_memory, out.stamp_ns, out.x, out.n[0], position, cov
+            )
             if fix >= 0:
                 row = out.n[1]
                 out.gps_fix[row] = fix

@@ -15,6 +15,7 @@ __all__ = [
     'angles_from_matrix',
     'matrix_from_angles',
     'matrix_from_quaternion',
+    'quaternion_between',
     'quaternion_from_angles',
     'rotate_covariance',
 ]
@@ -76,6 +77,20 @@ def quaternion_from_angles(roll: float, pitch: float, yaw: float, q: FloatArray)
     q[1] = cr * sp * cy + sr * cp * sy
     q[2] = cr * cp * sy - sr * sp * cy
     q[3] = cr * cp * cy + sr * sp * sy
+
+
+@compiled
+def quaternion_between(a: FloatArray, b: FloatArray, share: float, q: FloatArray) -> None:
+    """Fill `q` with the spherical interpolation from unit quaternion `a` to `b`, the short way."""
+    dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
+    sign = -1.0 if dot < 0.0 else 1.0
+    half = math.acos(min(abs(dot), 1.0))
+    sine = math.sin(half)
+    first, second = 1.0 - share, share
+    if sine > 1e-12:
+        first, second = math.sin(first * half) / sine, math.sin(second * half) / sine
+    for i in range(4):
+        q[i] = first * a[i] + sign * second * b[i]
 
 
 @compiled

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An antenna away from base_link must not move the estimated robot."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation, Slerp
+
+from sim2real_eval.judge.rotations import quaternion_between
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.recording import Recording, StaticTransform
+from sim2real_eval.synthetic import truth_of
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.gps_covariance import ConstantCovariance
+from sim_sensors.scenarios import SCENARIOS
+
+ANTENNA = (0.8, 0.3, 0.5)
+TOPIC = '/ground_truth/odometry'
+
+
+def recorded(antenna: tuple[float, float, float], told: bool) -> Recording:
+    """Return a circle of 5 m measured without noise; `told`: the recording states the antenna."""
+    motion = SCENARIOS['circle'].from_mapping({'radius': 5.0, 'speed': 2.0, 'duration': 20.0}, '')
+    frames = (
+        StaticTransform('base_link', 'imu_link'),
+        StaticTransform('base_link', 'gps_link', antenna),
+    )
+    bare = Recording('circle_1', 'circle', '', {TOPIC: truth_of(motion)}, {'truth': TOPIC}, frames)
+    gps = dataclasses.replace(
+        load_gps('baseline'), covariance=ConstantCovariance(std=(0.01, 0.01, 0.02))
+    )
+    measured = TwinMaker(bare, seed=0).make(Twin('ideal', gps, load_imu('ideal')))
+    if told:
+        return measured
+    return dataclasses.replace(
+        measured, transforms=(frames[0], StaticTransform('base_link', 'gps_link'))
+    )
+
+
+def position_error(recording: Recording) -> float:
+    """Return the largest horizontal error of the second half, m."""
+    judged = JudgeSetup.load('clean').judge(recording)
+    truth = recording.truth
+    assert truth is not None
+    late = (judged.stamp_ns > truth.stamp_ns[0] + 10**10) & (judged.stamp_ns < truth.stamp_ns[-1])
+    errors = [
+        judged.position[late, axis]
+        - np.interp(judged.stamp_ns[late], truth.stamp_ns, truth.position[:, axis])
+        for axis in range(2)
+    ]
+    # The world frame of the filter starts at the robot; the truth starts at the origin.
+    return float(np.hypot(*errors).max())
+
+
+def test_an_antenna_off_the_axis_leaves_the_track_where_it_was() -> None:
+    """Same circle, antenna 0.85 m off: the track is that of base_link, not of the antenna."""
+    centred = position_error(recorded((0.0, 0.0, 0.0), told=True))
+    told = position_error(recorded(ANTENNA, told=True))
+    ignored = position_error(recorded(ANTENNA, told=False))
+    assert centred < 0.1
+    assert told < centred + 0.05
+    assert ignored > 0.5
+
+
+@pytest.mark.parametrize('share', [0.0, 0.25, 0.5, 1.0])
+def test_interpolated_attitude_is_that_of_scipy(share: float) -> None:
+    """Slerp between random attitudes, either sign of the quaternion, against scipy's Slerp."""
+    rng = np.random.default_rng(5)
+    for sign in (1.0, -1.0):
+        pair = rng.standard_normal((2, 4))
+        pair /= np.linalg.norm(pair, axis=1)[:, None]
+        found = np.zeros(4)
+        quaternion_between(pair[0], sign * pair[1], share, found)
+        expected = Slerp([0.0, 1.0], Rotation.from_quat(pair))(share)
+        assert (Rotation.from_quat(found) * expected.inv()).magnitude() < 1e-12
