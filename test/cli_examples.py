@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command share: small recordings, a runner, and folders as bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sim2real_eval.cli.main import main
+from sim2real_eval.recording import Recording, write_recording
+from sim2real_eval.synthetic import motion_of, synthetic_recording
+from sim2real_eval.twin import Twin
+from sim_sensors.catalogue import load_gps, load_imu
+
+DURATION = 6.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a command left: exit status and the two streams."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def complaints(self) -> list[str]:
+        return [line for line in self.err.splitlines() if line.startswith('sim2real: error: ')]
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
+    """Run the command in this process."""
+    capsys.readouterr()
+    try:
+        status = main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return Outcome(status, captured.out, captured.err)
+
+
+def call_process(*arguments: object, cwd: Path | None = None) -> Outcome:
+    """Run the command as a process of its own, its streams in pipes."""
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, cwd=cwd, env=environment(),
+        timeout=120, check=False,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, '-m', 'sim2real_eval.cli', *(str(argument) for argument in arguments)]
+
+
+def environment() -> dict[str, str]:
+    """Variables with which a process finds the copy of the package that is under test."""
+    return {**os.environ, 'PYTHONPATH': os.pathsep.join(entry for entry in sys.path if entry)}
+
+
+@functools.cache
+def run_of(motion: str, number: int, *, gps: str = 'ch_rw', imu: str = 'airsim') -> Recording:
+    """One short run; name and scenario as `sim2real simulate` gives them."""
+    scenario = motion.removeprefix('drive_')
+    name = f'{scenario}_{number}'
+    path = motion_of(motion, seed=7, run=name, duration=DURATION, parameters={})
+    twin = Twin('stand-in', load_gps(gps), load_imu(imu))
+    recording = synthetic_recording(path, twin, seed=7, run=f'{name} real', scenario=scenario)
+    return dataclasses.replace(recording, name=name)
+
+
+def write_runs(folder: Path, *runs: tuple[str, int]) -> list[Path]:
+    """Write runs as bags and return their paths."""
+    paths = []
+    for motion, number in runs:
+        recording = run_of(motion, number)
+        write_recording(recording, folder / recording.name)
+        paths.append(folder / recording.name)
+    return paths
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder by its relative path."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob('*'))
+        if path.is_file()
+    }
+
+
+def segments(real_dir: Path, wanted: Sequence[int]) -> list[Path]:
+    """Bags of segments of the car drive; skips where they are absent."""
+    paths = [real_dir / f'drive0708/segments/drive0708_seg{number:02}/bag' for number in wanted]
+    if not all(path.is_dir() for path in paths):
+        pytest.skip(f'no recordings in {real_dir}/drive0708/segments')
+    return paths
