@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge_setup import JudgeSetup, velocity_series
 from sim2real_eval.metrics import MetricOptions, RunScore, VepdRow, advice, score_run, vepd_table
@@ -70,6 +71,8 @@ class ComparisonOptions:
         Simulated runs per recording and variant.
     match_rates : bool
         Give simulated sensors the rates of the real ones instead of their models' own.
+    start_heading : bool
+        Start the judge with the true heading, in real and simulated runs alike.
     """
 
     twins: tuple[Twin, ...]
@@ -79,6 +82,7 @@ class ComparisonOptions:
     seed: int = 0
     repetitions: int = 1
     match_rates: bool = False
+    start_heading: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -265,9 +269,12 @@ def _judged_score(
     options: ComparisonOptions,
     notes: tuple[str, ...],
 ) -> JudgedScore:
-    judged = options.setup.judge(recording, start_ns=maker.start_ns)
     truth = recording.require('truth')
     assert isinstance(truth, OdometryArray)
+    heading = None
+    if options.start_heading:
+        heading = float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
+    judged = options.setup.judge(recording, start_ns=maker.start_ns, start_heading=heading)
 
     def series_of(component: str) -> VelocitySeries:
         series = velocity_series(

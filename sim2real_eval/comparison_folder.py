@@ -85,6 +85,7 @@ def comparison_record(
         'component': options.component,
         'repetitions': options.repetitions,
         'match_rates': options.match_rates,
+        'start_heading': options.start_heading,
         'metric': options.metric.to_mapping(),
         'judge': {
             'name': setup.name,

@@ -10,6 +10,7 @@ import numpy as np
 
 from sim2real_eval.judge import Case, FilterConfig, JudgedRun, NavsatConfig, judge
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.state import YAW
 from sim2real_eval.metrics import MetricError, speed
 from sim2real_eval.recording import Recording
 from sim2real_eval.series import VelocitySeries
@@ -21,6 +22,7 @@ from sim_sensors.yaml_file import read_yaml_mapping
 __all__ = ['JudgeSetup', 'profiles', 'velocity_series']
 
 _NAVSAT_SUFFIX = '_navsat'
+_START_HEADING_VARIANCE = 0.01
 
 
 def profiles() -> list[str]:
@@ -102,14 +104,35 @@ class JudgeSetup:
             case=Case() if case is None else Case.from_file(case),
         )
 
-    def judge(self, recording: Recording, *, start_ns: int | None = None) -> JudgedRun:
-        """Judge a recording; `start_ns` is when the nodes start unless the case says so."""
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording.
+
+        Parameters
+        ----------
+        recording : Recording
+        start_ns : int or None
+            When the nodes start, unless the case says so.
+        start_heading : float or None
+            Yaw that the filter starts with, radians from east, to 0.1 rad (one standard
+            deviation), instead of the initial state of the parameter file.
+        """
         clock = self.case.clock
         if clock.start_ns is None and start_ns is not None:
             clock = dataclasses.replace(clock, start_ns=start_ns)
-        return judge(
-            recording, self.filter, self.navsat, dataclasses.replace(self.case, clock=clock)
-        )
+        config = self.filter
+        if start_heading is not None:
+            state, covariance = config.initial_state.copy(), config.initial_covariance.copy()
+            state[YAW], covariance[YAW, YAW] = start_heading, _START_HEADING_VARIANCE
+            config = dataclasses.replace(
+                config, initial_state=state, initial_covariance=covariance
+            )
+        return judge(recording, config, self.navsat, dataclasses.replace(self.case, clock=clock))
 
 
 def _has_navsat(path: Path) -> bool:

@@ -30,6 +30,16 @@ from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.judged import JudgedRun
+from sim2real_eval.judge.navsat import (
+    Navsat,
+    NavsatMemory,
+    lost_fixes,
+    new_navsat_memory,
+    see_fix,
+    see_heading,
+    see_odometry,
+    tick,
+)
 from sim2real_eval.judge.utm import to_utm, utm_zone
 from sim2real_eval.recording import StaticTransform
 
@@ -248,6 +258,66 @@ def test_the_phase_of_the_timer_is_a_parameter(tmp_path: Path) -> None:
     assert run(tmp_path, clock=late).gps_stamp_ns[0] == START_NS + 200_000_000
 
 
+def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, NavsatMemory]:
+    """A node that has published fix 0, with three fixes 1 m apart to the east."""
+    zero, east = np.zeros(3), np.arange(3.0)
+    node = Navsat(
+        easting=east,
+        northing=zero,
+        altitude=zero,
+        convergence=zero,
+        covariance=np.zeros((3, 3, 3)),
+        stamp_ns=np.zeros(3, dtype=np.int64),
+        declination=0.0,
+        yaw_offset=0.0,
+        mounting_yaw=0.0,
+        use_odometry_yaw=False,
+        zero_altitude=False,
+        publish_filtered_gps=publish_filtered_gps,
+    )
+    memory = new_navsat_memory()
+    see_heading(node, memory, np.array([0.0, 0.0, 0.0, 1.0]))
+    see_fix(memory, 0)
+    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == -1
+    see_odometry(node, memory, np.zeros(6))
+    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == -1
+    see_odometry(node, memory, np.zeros(6))
+    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == 0
+    return node, memory
+
+
+def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
+    """And goes out once; where the odometry was when the transform was fixed is the origin."""
+    node, memory = node_with_a_transform(publish_filtered_gps=False)
+    position, covariance = np.zeros(3), np.zeros((6, 6))
+    see_fix(memory, 2)
+    assert tick(node, memory, position, covariance) == -1
+    see_odometry(node, memory, np.ones(6))
+    assert tick(node, memory, position, covariance) == 2
+    assert position.tolist() == [2.0, 0.0, 0.0]
+    assert tick(node, memory, position, covariance) == -1
+
+
+@pytest.mark.parametrize(('publish', 'passed_on'), [(False, 1), (True, -1)])
+def test_publishing_filtered_gps_uses_the_odometry_up_at_every_tick(
+    publish: bool, passed_on: int
+) -> None:
+    """An odometry before an empty tick no longer counts for the fix after it."""
+    node, memory = node_with_a_transform(publish_filtered_gps=publish)
+    see_odometry(node, memory, np.zeros(6))
+    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == -1
+    see_fix(memory, 1)
+    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == passed_on
+
+
+def test_an_overtaken_fix_counts_as_lost_once_the_transform_is_fixed() -> None:
+    _, memory = node_with_a_transform(publish_filtered_gps=False)
+    see_fix(memory, 1)
+    assert lost_fixes(memory) == 0
+    see_fix(memory, 2)
+    assert lost_fixes(memory) == 1
+
+
 def test_covariance_turns_with_the_track(tmp_path: Path) -> None:
     """diag(1e-4, 2e-4, 3e-4) turned by -0.5 rad and the convergence: R C R', rest zero."""
     judged = run(tmp_path, yaw_offset=0.5)
@@ -294,16 +364,11 @@ def test_gps_odometry_without_navsat_parameters_is_refused(tmp_path: Path) -> No
         judge(only, filter_config(tmp_path, **POSITION))
 
 
-def test_antenna_lever_arm_and_unknown_frames_are_refused(tmp_path: Path) -> None:
-    """With transforms in the recording nothing is assumed; an antenna off base_link is not
-    supported and must not be ignored.
-    """
+def test_unknown_frames_are_refused(tmp_path: Path) -> None:
+    """With transforms in the recording nothing is assumed."""
     imu_only = (StaticTransform('base_link', 'imu_link'),)
     with pytest.raises(JudgeError, match=r"navsat_transform.*'gps_link' to 'base_link'"):
         run(tmp_path, transforms=imu_only)
-    arm = (*imu_only, StaticTransform('base_link', 'gps_link', (0.0, 0.5, 0.0)))
-    with pytest.raises(JudgeError, match=r'antenna at \[0.0, 0.5, 0.0\]'):
-        run(tmp_path, transforms=arm)
 
 
 # Frames.

@@ -28,7 +28,8 @@ __all__ = ['add_parser', 'run']
 _EPILOG = """\
 examples:
   sim2real vepd --real bags/* --models paper --out result
-  sim2real vepd --real bags/* --models all --judge-config clean --warmup 5 --out result
+  sim2real vepd --real bags/* --models all --judge-config clean --warmup 5 --start-heading \
+      --out result
   sim2real vepd --real bags/* --gps real --imu chrono,airsim --out result_imu
   sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
   sim2real vepd --series published_data --drop-zeros
@@ -41,6 +42,7 @@ _WITH_REAL = {
     'gps': '--models',
     'imu': '--imu',
     'match_rates': '--match-rates',
+    'start_heading': '--start-heading',
     'repetitions': '--repetitions',
     'config': '--judge-config',
     'navsat_config': '--navsat-config',
@@ -104,7 +106,13 @@ def add_parser(verbs: Any) -> None:
         metavar='N',
         help='simulated runs per recording and model (default 1)',
     )
-    add_judge(parser.add_argument_group('judge'), '--judge-config', 'paper_released')
+    judge = parser.add_argument_group('judge')
+    add_judge(judge, '--judge-config', 'paper_released')
+    judge.add_argument(
+        '--start-heading',
+        action='store_true',
+        help='start the filter with the true heading, for recordings whose IMU has no orientation',
+    )
     metric = parser.add_argument_group('metric (defaults: the paper)')
     metric.add_argument(
         '--component',
@@ -190,6 +198,7 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         repetitions=options.repetitions,
         match_rates=options.match_rates,
+        start_heading=options.start_heading,
     )
     with progress_bar(len(recordings), 'recordings') as progress:
         comparison = compare(recordings, study, jobs=options.jobs, progress=progress)

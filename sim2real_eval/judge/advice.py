@@ -9,6 +9,7 @@ import numpy as np
 
 from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.judged import PartCount
+from sim2real_eval.judge.state import YAW
 from sim_sensors.measurements import ImuArray, MessageArray
 
 __all__ = ['input_advice', 'navsat_advice', 'part_advice']
@@ -33,10 +34,17 @@ def input_advice(
         if not isinstance(imu, ImuArray) or not _has_no_attitude(imu):
             continue
         if source.mask[3:6].any():
-            notes.append(
+            text = (
                 f'{source.name} is configured to measure orientation, but {source.topic} carries '
                 'none (-1): that part is skipped and attitude comes from the rates alone'
             )
+            if source.mask[YAW]:
+                text += (
+                    ', from a start heading of 0 (east): forward speed is then meaningless and '
+                    'accelerations are fused in a wrong direction; `sim2real vepd '
+                    '--start-heading` starts with the true heading'
+                )
+            notes.append(text)
         if source.remove_gravity:
             notes.append(
                 f'{source.name} carries no orientation: gravity is removed with the attitude '
@@ -46,7 +54,7 @@ def input_advice(
         notes.append(
             'navsat_transform takes its heading from an IMU that carries no orientation (-1): as '
             'in robot_localization the start heading counts as 0 (east), so the estimated track '
-            'is turned by the true start heading; speed is not affected by that turn alone'
+            'is turned by the true start heading'
         )
     return notes
 
