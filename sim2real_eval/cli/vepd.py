@@ -28,8 +28,7 @@ __all__ = ['add_parser', 'run']
 _EPILOG = """\
 examples:
   sim2real vepd --real bags/* --models paper --out result
-  sim2real vepd --real bags/* --models all --judge-config clean --warmup 5 --start-heading \
-      --out result
+  sim2real vepd --real bags/* --judge-config clean --warmup 5 --start-heading --out result
   sim2real vepd --real bags/* --gps real --imu chrono,airsim --out result_imu
   sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
   sim2real vepd --series published_data --drop-zeros
