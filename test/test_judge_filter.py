@@ -94,9 +94,10 @@ def random_state(rng: np.random.Generator) -> np.ndarray:
     return x
 
 
-def random_covariance(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Positive definite, with deviations over four decades and any correlation."""
-    factor = rng.normal(size=(size, size)) * 10.0 ** rng.uniform(-2, 2, size)[:, None]
+def random_covariance(rng: np.random.Generator, size: int, decades: float = 4.0) -> np.ndarray:
+    """Positive definite, with deviations over so many decades and any correlation."""
+    exponent = rng.uniform(-0.5 * decades, 0.5 * decades, size)
+    factor = rng.normal(size=(size, size)) * 10.0 ** exponent[:, None]
     return factor @ factor.T + 1e-9 * np.eye(size)
 
 
@@ -170,24 +171,18 @@ def test_dynamic_noise_scales_the_pose_block_by_the_squared_speed() -> None:
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.lists(st.integers(0, N - 1), min_size=1, max_size=N, unique=True))
 def test_correction_is_the_textbook_one(seed: int, states: list[int]) -> None:
-    """Joseph form with a dense H, any mask and full measurement covariance.
-
-    The error of both is that of solving with S, so the bound grows with its condition number.
-    """
+    """Joseph form with a dense H, any mask and full measurement covariance."""
     rng = np.random.default_rng(seed)
-    x, P = random_state(rng), random_covariance(rng, N)
+    x, P = random_state(rng), loosened(random_covariance(rng, N, 2.0))
     index = np.array(sorted(states))
-    z, R = random_state(rng)[index], random_covariance(rng, len(index))
+    z, R = random_state(rng)[index], loosened(random_covariance(rng, len(index), 2.0))
     expected_x, expected_P = textbook_correct(x, P, index, z, R)
-    S = P[np.ix_(index, index)] + R
-    bound = 1e-14 * np.linalg.cond(S) * np.linalg.cond(R)
     flt = filter_at(x, P)
     assert correct(flt, index, len(index), z, R.copy(), math.inf)
     error = flt.x - expected_x
     error[ANGLES] = wrapped(error[ANGLES])
-    deviation = np.sqrt(np.diag(P))
-    assert (np.abs(error) / np.maximum(deviation, 1.0)).max() < max(bound, 1e-10)
-    assert relative(flt.P, expected_P) < max(bound, 1e-10)
+    assert np.abs(error).max() < 1e-10
+    assert relative(flt.P, expected_P) < 1e-10
 
 
 class Oracle(ExtendedKalmanFilter):
@@ -236,27 +231,27 @@ def test_a_run_agrees_with_filterpy() -> None:
 def test_covariance_stays_symmetric_and_positive(seed: int) -> None:
     """50 random predictions and corrections, exact sensors (zero covariance) among them.
 
-    A correction can shrink a variance by ten decades and leaves the rounding of what it started
-    from, so both bounds are relative to the largest deviations so far. As in the original
-    nothing makes P symmetric: a gain of a state that was once known 10^6 times worse magnifies
-    the asymmetry by that factor (1e-9 in the worst of 1000 runs).
+    Measured about a fixed motion, for the Jacobian is singular at 90 degrees of pitch. The bounds
+    are relative to the largest deviations so far: correcting with variance 1e-9 leaves the
+    rounding of what it started from. Worst of 8000 runs: 4e-14.
     """
     rng = np.random.default_rng(seed)
-    flt = filter_at(random_state(rng), loosened(random_covariance(rng, N)))
+    x = 0.1 * random_state(rng)
+    flt = filter_at(x, loosened(random_covariance(rng, N, 1.0)))
     dyn = dynamics(np.diag(DEFAULT_PROCESS_NOISE))
     largest = np.zeros(N)
     for step in range(1, 51):
         m = int(rng.integers(1, N + 1))
         index = np.sort(rng.choice(N, m, replace=False))
-        R = loosened(random_covariance(rng, m)) if rng.random() < 0.7 else np.zeros((m, m))
+        R = loosened(random_covariance(rng, m, 1.0)) if rng.random() < 0.7 else np.zeros((m, m))
         advance(flt, dyn, step * 20_000_000)
         largest = np.maximum(largest, np.sqrt(np.diag(flt.P)))
-        z = flt.x[index] + rng.normal(size=m) * 0.1
+        z = x[index] + rng.normal(size=m) * 0.1
         process(flt, dyn, step * 20_000_000, index, m, z, R, math.inf)
         assert np.isfinite(flt.P).all()
         assert (np.diag(flt.P) > 0).all()
         scaled = flt.P / np.outer(largest, largest)
-        assert np.abs(scaled - scaled.T).max() < 1e-7
+        assert np.abs(scaled - scaled.T).max() < 1e-11
         assert np.linalg.eigvalsh(0.5 * (scaled + scaled.T)).min() > -1e-12
         assert (np.abs(flt.x[ANGLES]) <= math.pi).all()
 

@@ -258,6 +258,14 @@ def test_the_phase_of_the_timer_is_a_parameter(tmp_path: Path) -> None:
     assert run(tmp_path, clock=late).gps_stamp_ns[0] == START_NS + 200_000_000
 
 
+def ticked(node: Navsat, memory: NavsatMemory) -> tuple[int, list[float]]:
+    """Run the timer once, with one filtered odometry at the origin published so far."""
+    position = np.zeros(3)
+    stamp_ns, states = np.zeros(1, dtype=np.int64), np.zeros((1, 15))
+    fix = tick(node, memory, stamp_ns, states, 1, position, np.zeros((6, 6)))
+    return fix, position.tolist()
+
+
 def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, NavsatMemory]:
     """A node that has published fix 0, with three fixes 1 m apart to the east."""
     zero, east = np.zeros(3), np.arange(3.0)
@@ -270,7 +278,8 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
         stamp_ns=np.zeros(3, dtype=np.int64),
         declination=0.0,
         yaw_offset=0.0,
-        mounting_yaw=0.0,
+        mounting=zero,
+        antenna=zero,
         use_odometry_yaw=False,
         zero_altitude=False,
         publish_filtered_gps=publish_filtered_gps,
@@ -278,24 +287,22 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
     memory = new_navsat_memory()
     see_heading(node, memory, np.array([0.0, 0.0, 0.0, 1.0]))
     see_fix(memory, 0)
-    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == -1
+    assert ticked(node, memory)[0] == -1
     see_odometry(node, memory, np.zeros(6))
-    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == -1
+    assert ticked(node, memory)[0] == -1
     see_odometry(node, memory, np.zeros(6))
-    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == 0
+    assert ticked(node, memory)[0] == 0
     return node, memory
 
 
 def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
     """And goes out once; where the odometry was when the transform was fixed is the origin."""
     node, memory = node_with_a_transform(publish_filtered_gps=False)
-    position, covariance = np.zeros(3), np.zeros((6, 6))
     see_fix(memory, 2)
-    assert tick(node, memory, position, covariance) == -1
+    assert ticked(node, memory)[0] == -1
     see_odometry(node, memory, np.ones(6))
-    assert tick(node, memory, position, covariance) == 2
-    assert position.tolist() == [2.0, 0.0, 0.0]
-    assert tick(node, memory, position, covariance) == -1
+    assert ticked(node, memory) == (2, [2.0, 0.0, 0.0])
+    assert ticked(node, memory)[0] == -1
 
 
 @pytest.mark.parametrize(('publish', 'passed_on'), [(False, 1), (True, -1)])
@@ -305,9 +312,9 @@ def test_publishing_filtered_gps_uses_the_odometry_up_at_every_tick(
     """An odometry before an empty tick no longer counts for the fix after it."""
     node, memory = node_with_a_transform(publish_filtered_gps=publish)
     see_odometry(node, memory, np.zeros(6))
-    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == -1
+    assert ticked(node, memory)[0] == -1
     see_fix(memory, 1)
-    assert tick(node, memory, np.zeros(3), np.zeros((6, 6))) == passed_on
+    assert ticked(node, memory)[0] == passed_on
 
 
 def test_an_overtaken_fix_counts_as_lost_once_the_transform_is_fixed() -> None:
@@ -369,6 +376,9 @@ def test_unknown_frames_are_refused(tmp_path: Path) -> None:
     imu_only = (StaticTransform('base_link', 'imu_link'),)
     with pytest.raises(JudgeError, match=r"navsat_transform.*'gps_link' to 'base_link'"):
         run(tmp_path, transforms=imu_only)
+    gps_only = (StaticTransform('base_link', 'gps_link'),)
+    with pytest.raises(JudgeError, match="'imu_link' to 'base_link'"):
+        run(tmp_path, transforms=gps_only)
 
 
 # Frames.
