@@ -78,6 +78,7 @@ def comparison_record(
     of the output, so that equal studies give equal bytes.
     """
     setup = options.setup
+    failed = {failure.recording for failure in comparison.failures}
     return {
         'format': 1,
         'versions': versions(),
@@ -103,7 +104,8 @@ def comparison_record(
             {
                 'path': source.path,
                 'topics': dict(source.topics),
-                'sha256': recording_digest(source.path),
+                # What could not be read may not even be there.
+                'sha256': None if source.path in failed else recording_digest(source.path),
             }
             for source in sources
         ],

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real judge`: the estimates of the real nodes, from bags and folders, as CSV."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from cli_examples import call, contents, run_of, write_runs
+from judge_examples import read_rows
+
+from sim2real_eval.recording import read_recording, write_recording
+
+Capture = pytest.CaptureFixture[str]
+NODES = Path('judge/node')
+
+
+@pytest.fixture(scope='module')
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    runs = [('drive_line', 1), ('drive_circle', 1)]
+    return write_runs(tmp_path_factory.mktemp('bags'), *runs)
+
+
+def trace(reference_dir: Path, name: str) -> Path:
+    folder = reference_dir / NODES / name
+    if not folder.is_dir():
+        pytest.skip(f'no trace {folder}')
+    return folder
+
+
+def configuration(folder: Path) -> list[object]:
+    navsat = folder / 'navsat_params.yaml'
+    with_navsat = ['--navsat-config', navsat] if navsat.exists() else []
+    return ['--config', folder / 'params.yaml', *with_navsat]
+
+
+@pytest.mark.parametrize(
+    'name', ['a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat', 'd_wheel_imu']
+)
+def test_trace_of_the_real_nodes_is_met(
+    reference_dir: Path, tmp_path: Path, capsys: Capture, name: str
+) -> None:
+    """The acceptance line: same header, same stamps, velocities within 1e-6 m/s."""
+    folder = trace(reference_dir, name)
+    out = tmp_path / 'x.csv'
+    outcome = call(capsys, 'judge', folder, *configuration(folder), '--out', out)
+    assert outcome.status == 0
+    assert outcome.complaints == []
+    header, found = read_rows(out)
+    expected_header, expected = read_rows(folder / 'expected_filtered.csv.gz')
+    assert header == expected_header
+    assert [row[0] for row in found] == [row[0] for row in expected]
+    columns = [header.index(column) for column in ('vx', 'vy', 'vz', 'wx', 'wy', 'wz')]
+    velocities = [
+        np.array([[float(row[column]) for column in columns] for row in rows])
+        for rows in (found, expected)
+    ]
+    assert np.abs(velocities[0] - velocities[1]).max() < 1e-6
+    assert len(found) > 100
+
+
+def test_bag_with_a_case_gives_what_its_csv_folder_gives(
+    reference_dir: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """The very bytes; and without the case, which sets the timers, other stamps."""
+    folder = trace(reference_dir, 'a_paper_circle_gauss')
+    bag = tmp_path / 'bag'
+    write_recording(read_recording(folder), bag)
+    configured = configuration(folder)
+    case = ['--case', folder / 'case.yaml']
+    for target, given in (
+        ('csv', [folder, *configured]),
+        ('bag', [bag, *configured, *case]),
+        ('none', [bag, *configured]),
+    ):
+        outcome = call(capsys, 'judge', *given, '--out', tmp_path / f'{target}.csv')
+        assert outcome.status == 0
+    from_csv, from_bag, without = (
+        (tmp_path / f'{target}.csv').read_bytes() for target in ('csv', 'bag', 'none')
+    )
+    assert from_csv == from_bag
+    assert without != from_csv
+
+
+def test_several_recordings_go_into_a_folder(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """Each as alone."""
+    out = tmp_path / 'estimates'
+    outcome = call(capsys, 'judge', *bags, '--config', 'clean', '--out', out, '--json')
+    assert outcome.status == 0
+    assert sorted(path.name for path in out.iterdir()) == ['circle_1.csv', 'line_1.csv']
+    summaries = json.loads(outcome.out)
+    assert [one['recording'] for one in summaries] == [str(path) for path in bags]
+    for one in summaries:
+        _, rows = read_rows(Path(one['out']))
+        assert one['estimates'] == len(rows)
+        assert one['fixes_used'] > 30
+    alone = tmp_path / 'alone.csv'
+    assert call(capsys, 'judge', bags[1], '--config', 'clean', '--out', alone).status == 0
+    assert alone.read_bytes() == (out / 'circle_1.csv').read_bytes()
+
+
+def test_a_broken_recording_is_named_and_the_rest_is_judged(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / 'estimates'
+    given = [bags[0], tmp_path / 'gone', bags[1]]
+    outcome = call(capsys, 'judge', *given, '--config', 'clean', '--out', out)
+    assert outcome.status == 1
+    assert outcome.complaints == [
+        f'sim2real: error: left out: {tmp_path / "gone"}: no such file or folder'
+    ]
+    assert sorted(path.name for path in out.iterdir()) == ['circle_1.csv', 'line_1.csv']
+    assert len(outcome.out.splitlines()) == 2
+
+
+def test_nothing_is_overwritten_unasked(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / 'x.csv'
+    out.write_text('mine', encoding='utf-8')
+    given = ['judge', bags[0], '--config', 'clean', '--out', out]
+    outcome = call(capsys, *given)
+    assert outcome.status == 2
+    assert 'exists' in outcome.complaints[0]
+    assert out.read_text(encoding='utf-8') == 'mine'
+    assert call(capsys, *given, '--overwrite').status == 0
+    assert len(read_rows(out)[1]) > 100
+
+
+def test_recordings_of_one_name_do_not_overwrite_each_other(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """Also with --overwrite, which is about files of before."""
+    copy = tmp_path / 'other'
+    write_recording(run_of('drive_line', 1), copy)
+    assert yaml.safe_load((copy / 'recording.yaml').read_text())['name'] == 'line_1'
+    out = tmp_path / 'estimates'
+    outcome = call(
+        capsys, 'judge', bags[0], copy, '--config', 'clean', '--out', out, '--overwrite'
+    )
+    assert outcome.status == 1
+    assert 'line_1: is the name of several recordings' in outcome.complaints[0]
+    assert set(contents(out)) == {'line_1.csv'}
+
+
+def test_navsat_parameters_are_found_in_the_file_of_the_filter(
+    bags: list[Path], repository: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """One file for both nodes, as many robots have it, or two files: the same estimate."""
+    trees = [
+        yaml.safe_load((repository / f'config/judge/{name}.yaml').read_text(encoding='utf-8'))
+        for name in ('clean', 'clean_navsat')
+    ]
+    both = {
+        node: next(iter(tree.values()))
+        for node, tree in zip(('ekf_filter_node', 'navsat_transform_node'), trees, strict=True)
+    }
+    (tmp_path / 'both.yaml').write_text(yaml.safe_dump(both), encoding='utf-8')
+    for name, config in (('one', tmp_path / 'both.yaml'), ('two', 'clean')):
+        out = tmp_path / f'{name}.csv'
+        assert call(capsys, 'judge', bags[1], '--config', config, '--out', out).status == 0
+    assert (tmp_path / 'one.csv').read_bytes() == (tmp_path / 'two.csv').read_bytes()
+
+
+def test_topic_can_be_named(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+    recording = run_of('drive_line', 1)
+    messages = dict(recording.messages)
+    messages['/vn100/imu'] = messages.pop('/imu/data')
+    renamed = type(recording)(
+        'line_1', 'line', '', messages, {**recording.roles, 'imu': '/vn100/imu'}
+    )
+    write_recording(renamed, tmp_path / 'bag')
+    (tmp_path / 'bag' / 'recording.yaml').unlink()
+    given = ['judge', tmp_path / 'bag', '--config', 'clean', '--topic', 'imu=/vn100/imu']
+    assert call(capsys, *given, '--out', tmp_path / 'x.csv').status == 0
+    usual = ['judge', bags[0], '--config', 'clean']
+    assert call(capsys, *usual, '--out', tmp_path / 'y.csv').status == 0
+    assert (tmp_path / 'x.csv').read_bytes() == (tmp_path / 'y.csv').read_bytes()
