@@ -8,6 +8,7 @@ import functools
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,10 +47,13 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     return Outcome(status, captured.out, captured.err)
 
 
-def call_process(*arguments: object, cwd: Path | None = None) -> Outcome:
-    """Run the command as a process of its own, its streams in pipes."""
+def call_process(*arguments: object) -> Outcome:
+    """Run the command as a process of its own, its streams in pipes.
+
+    Not in the source folder, where Python would find the sources before an installed copy.
+    """
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, cwd=cwd, env=environment(),
+        command(*arguments), capture_output=True, text=True, cwd=tempfile.gettempdir(), env=environment(),
         timeout=120, check=False,
     )  # fmt: skip
     return Outcome(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every verb promises: exit status, one line per error, clean streams, nothing left over."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_examples import call, call_process, command, contents, environment, run_of, write_runs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim2real_eval.cli.main import build_parser, main
+from sim2real_eval.recording import write_recording
+
+Capture = pytest.CaptureFixture[str]
+VERBS = ('demo', 'simulate', 'judge', 'vepd', 'models')
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working folder with good and broken inputs; no wrong command may change it."""
+    folder = tmp_path_factory.mktemp('place')
+    write_runs(folder, ('drive_line', 1), ('drive_circle', 1))
+    recording = run_of('drive_line', 1)
+    write_recording(recording.with_messages('truth', None), folder / 'blind')
+    write_recording(recording, folder / 'cut')
+    data = folder / 'cut' / 'cut.mcap'
+    data.write_bytes(data.read_bytes()[:20_000])
+    write_recording(recording, folder / 'torn', storage='sqlite3')
+    data = folder / 'torn' / 'torn.db3'
+    data.write_bytes(data.read_bytes()[:5_000])
+    (folder / 'empty').mkdir()
+    (folder / 'full').mkdir()
+    (folder / 'full' / 'mine.txt').write_text('mine', encoding='utf-8')
+    texts = {
+        'file.txt': 'text',
+        'unknown_key.yaml': 'model: gps\nrate: 10.0\nratte: 3.0\n',
+        'no_yaml.yaml': 'a: [',
+        'binary.yaml': '\x00\x01',
+        'ekf.yaml': '/**:\n  ros__parameters:\n    frequency: 30.0\n    frequencyy: 3.0\n'
+        '    imu0: imu/data\n    imu0_config: [' + ', '.join(['true'] * 15) + ']\n',
+        'case.yaml': 'clokc: {}\n',
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding='utf-8')
+    return folder
+
+
+WRONG = {
+    '': 'no verb given (see sim2real --help)',
+    'frob': 'invalid choice',
+    'vepd': 'one of the arguments --real --series is required',
+    'vepd --real line_1': '--out: is missing',
+    'vepd --real gone --out o': 'gone: no such file or folder',
+    'vepd --real empty --out o': 'empty: not a recording',
+    'vepd --real file.txt --out o': 'file.txt: not a recording',
+    'vepd --real cut --out o': 'cut: not a readable rosbag2 recording',
+    'vepd --real torn --out o': 'torn/torn.db3: file is cut short',
+    'vepd --real blind --out o': 'blind: no truth topic',
+    'vepd --real line_1 line_1/../line_1 --models nope --out o': "'nope' is unknown",
+    'vepd --real line_1 --models ch_rv --out o': 'did you mean ch_rw?',
+    'vepd --real line_1 --models , --out o': 'no model is named',
+    'vepd --real line_1 --models gone.yaml --out o': 'gone.yaml: cannot be read',
+    'vepd --real line_1 --models unknown_key.yaml --out o': 'ratte: unknown',
+    'vepd --real line_1 --models no_yaml.yaml --out o': 'no_yaml.yaml: ',
+    'vepd --real line_1 --models binary.yaml --out o': 'binary.yaml: ',
+    'vepd --real line_1 --models empty/x.yaml,x.yaml --out o': 'x.yaml: cannot be read',
+    'vepd --real line_1 --imu ch_rw --out o': "imu model: 'ch_rw' is unknown",
+    'vepd --real line_1 --gps real --imu real --out o': 'cannot both stay real',
+    'vepd --real line_1 --topic truth=/gone --out o': 'topic /gone is missing',
+    'vepd --real line_1 --topic truth=/imu/data --out o': 'has type sensor_msgs/msg/Imu',
+    'vepd --real line_1 --topic /odom --out o': "--topic: '/odom' is not allowed",
+    'vepd --real line_1 --out full': 'full: exists',
+    'vepd --real line_1 --out full --overwrite': 'holds no vepd.json',
+    'vepd --real line_1 --out file.txt': 'file.txt: exists',
+    'vepd --real line_1 --out file.txt/o': 'is a file',
+    'vepd --real line_1 --out o --seed -1': "'-1' must be an integer >= 0",
+    'vepd --real line_1 --out o --seed 1.5': "'1.5' must be an integer >= 0",
+    'vepd --real line_1 --out o --jobs 0': "'0' must be an integer >= 1",
+    'vepd --real line_1 --out o --rate 0': "'0' must be a number > 0",
+    'vepd --real line_1 --out o --rate nan': "'nan' must be a number > 0",
+    'vepd --real line_1 --out o --rate 1e9': 'rate: 1000000000.0 is not allowed',
+    'vepd --real line_1 --out o --rate 0.01': 'must give 2 to',
+    'vepd --real line_1 --out o --warmup inf': "'inf' must be a number >= 0",
+    'vepd --real line_1 --out o --warmup 60 --models ch_rw': 'leaves nothing of 6 s',
+    'vepd --real line_1 --out o --window 9999 --models ch_rw': 'must be >= 9999',
+    'vepd --real line_1 --out o --scenario all': 'must not be all',
+    'vepd --real line_1 --out o --scenario a/b': 'hold /',
+    'vepd --real line_1 --out o --drop-zeros': '--drop-zeros: goes with --series only',
+    'vepd --real line_1 --out o --component z': 'invalid choice',
+    'vepd --real line_1 --out o --judge-config nope': 'must be one of clean, paper_released',
+    'vepd --real line_1 --out o --judge-config gone.yaml': 'gone.yaml: cannot be read',
+    'vepd --real line_1 --out o --judge-config ekf.yaml': 'frequencyy',
+    'vepd --real line_1 --out o --case gone.yaml': 'gone.yaml: cannot be read',
+    'vepd --real line_1 --out o --case case.yaml': 'clokc: unknown key',
+    'vepd --real line_1 line_1 --out o --models ch_rw --topic gps=/x': 'topic /x is missing',
+    'vepd --series gone': 'no folder Real',
+    'vepd --series full': 'no folder Real',
+    'vepd --series full --models ch_rw': '--models: goes with --real only',
+    'vepd --series full --real line_1': 'not allowed with argument',
+    'judge': 'required: RECORDING, --config, --out',
+    'judge line_1 --config clean': 'required: --out',
+    'judge gone --config clean --out x.csv': 'gone: no such file or folder',
+    'judge gone cut --config clean --out xs': 'gone: no such file or folder (and 1 more)',
+    'judge line_1 --config clean --out file.txt': 'file.txt: exists',
+    'judge line_1 --config clean --out empty --overwrite': 'empty: is a folder',
+    'judge line_1 circle_1 --config clean --out x.csv': 'must be a folder',
+    'judge line_1 --config ekf.yaml --out x.csv': 'frequencyy',
+    'judge line_1 --config clean --navsat-config ekf.yaml --out x.csv': 'ekf.yaml: ',
+    'simulate --out s': 'one of the arguments --motion --truth is required',
+    'simulate --motion nope --out s': "'nope' is unknown",
+    'simulate --motion circle --set radius=-1 --out s': 'radius: -1 is not allowed',
+    'simulate --motion circle --set radius=[1 --out s': 'radius: ',
+    'simulate --motion circle --set radius --out s': 'must be KEY=VALUE',
+    'simulate --motion circle --set duration=9 --out s': '--duration',
+    'simulate --motion circle --duration 0.001 --out s': 'duration: 0.001 is not allowed',
+    'simulate --motion drive_line --set speed=1 --out s': 'takes no parameters',
+    'simulate --motion circle --gps real --out s': 'real goes with --truth only',
+    'simulate --motion circle --gps ch_rw,airsim --out s': 'must name one each',
+    'simulate --motion circle --topic gps=/x --out s': '--topic: goes with --truth only',
+    'simulate --motion circle --storage zip --out s': 'invalid choice',
+    'simulate --motion circle --out file.txt': 'file.txt',
+    'simulate --truth blind --out s': 'blind: no truth topic',
+    'simulate --truth line_1 --duration 5 --out s': '--duration: goes with --motion only',
+    'simulate --truth line_1 --set a=1 --out s': '--set: goes with --motion only',
+    'simulate --truth line_1 --out .': 'line_1: exists',
+    'demo --runs 0': "'0' must be an integer >= 1",
+    'demo --out full': 'is no demo',
+}
+
+
+@pytest.mark.parametrize('line', WRONG)
+def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
+    line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    before = contents(place), sorted(place.iterdir())
+    jobs = ['--jobs', '1'] if line.startswith('vepd') and '--jobs' not in line else []
+    outcome = call(capsys, *shlex.split(line), *jobs)
+    assert outcome.status == 2
+    assert outcome.out == ''
+    assert len(outcome.err.splitlines()) == 1
+    assert outcome.err.startswith('sim2real: error: ')
+    assert WRONG[line] in outcome.err
+    assert (contents(place), sorted(place.iterdir())) == before
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(
+        st.sampled_from(['--seed', '--rate', '--jobs', '--topic', '--models', '--scenario',
+                         '--set', '--runs', '--duration', '--json', '--truth', '--motion'])
+        | st.text(st.characters(exclude_categories=['Cs'], exclude_characters='\0'), max_size=8),
+        max_size=5,
+    ),
+    st.sampled_from(['vepd', 'judge', 'simulate', 'demo', '']),
+)  # fmt: skip
+def test_no_words_make_a_traceback(words: list[str], verb: str) -> None:
+    """Whatever follows a verb, parsing ends in a value or in exit status 2 (0 with --help)."""
+    arguments = [verb, *words] if verb else words
+    try:
+        build_parser().parse_args(arguments)
+    except SystemExit as stop:
+        status = stop.code
+    else:
+        status = 0
+    assert status in (0, 2)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(), st.sampled_from(['--seed', '--jobs']))
+def test_numbers_of_any_length_are_taken_or_refused(number: int, flag: str) -> None:
+    arguments = ['vepd', '--real', 'x', '--out', 'y', f'{flag}={number}']
+    if number >= (flag == '--jobs'):
+        assert getattr(build_parser().parse_args(arguments), flag[2:]) == number
+    else:
+        with pytest.raises(SystemExit) as stop:
+            build_parser().parse_args(arguments)
+        assert stop.value.code == 2
+
+
+def test_a_seed_of_400_digits_is_a_seed(place: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Longer than a float can say."""
+    outcome = call(
+        capsys, 'simulate', '--truth', place / 'line_1', '--seed', '9' * 400, '--out', tmp_path
+    )
+    assert outcome.status == 0
+
+
+# --- help ----------------------------------------------------------------------------------------
+
+
+def verb_parsers() -> dict[str, argparse.ArgumentParser]:
+    (action,) = (
+        action
+        for action in build_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    return dict(action.choices)
+
+
+def test_these_are_all_verbs() -> None:
+    assert tuple(verb_parsers()) == VERBS
+
+
+@pytest.mark.parametrize('verb', ['', *VERBS])
+def test_help_has_examples_and_they_parse(verb: str) -> None:
+    parser = verb_parsers()[verb] if verb else build_parser()
+    text = parser.format_help()
+    lines = [line.strip() for line in text.splitlines() if line.startswith('  sim2real ')]
+    assert lines
+    for line in lines:
+        words = shlex.split(line)[1:]
+        if 'VERB' in words:
+            continue
+        assert build_parser().parse_args(words).run is not None
+
+
+@pytest.mark.parametrize('verb', ['', *VERBS])
+def test_every_option_is_explained(verb: str) -> None:
+    parser = verb_parsers()[verb] if verb else build_parser()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            continue
+        assert action.help or action.choices, action.option_strings
+
+
+def test_help_is_quick_and_imports_nothing_heavy() -> None:
+    """All of them in one process: below 0.5 s of CPU each, and no numpy."""
+    code = (
+        'import sys, time\n'
+        'from sim2real_eval.cli.main import main\n'
+        f'for verb in {["", *VERBS]!r}:\n'
+        '    try:\n'
+        '        main([verb, "--help"] if verb else ["--help"])\n'
+        '    except SystemExit as stop:\n'
+        '        assert stop.code == 0\n'
+        'heavy = {"numpy", "scipy", "numba", "yaml", "rich", "rosbags", "matplotlib"}\n'
+        'print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n'
+        'print(time.process_time(), file=sys.stderr)\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, check=True,
+        env=environment(), timeout=60,
+    )  # fmt: skip
+    heavy, seconds = done.stderr.splitlines()
+    assert heavy == '[]'
+    assert float(seconds) < 0.5
+    for verb in VERBS:
+        assert f'usage: sim2real {verb}' in done.stdout
+
+
+def test_version_names_what_shapes_results(capsys: Capture) -> None:
+    outcome = call(capsys, '--version')
+    assert outcome.status == 0
+    names = [line.split()[0] for line in outcome.out.splitlines()]
+    assert names[:3] == ['python', 'sim2real_sensors', 'numpy']
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+def test_no_progress_bar_in_a_pipe(place: Path, tmp_path: Path) -> None:
+    """A process of its own: no control characters, results on the one, notes on the other."""
+    outcome = call_process(
+        'vepd', '--real', place / 'line_1', '--models', 'ch_rw', '--jobs', 1, '--out',
+        tmp_path / 'o',
+    )  # fmt: skip
+    assert outcome.status == 0
+    for text in (outcome.out, outcome.err):
+        assert '\x1b' not in text
+        assert '\r' not in text
+    assert 'ch_rw' in outcome.out
+    assert outcome.err.startswith('Please note:\n')
+    assert all(line.startswith('  - ') for line in outcome.err.splitlines()[1:])
+
+
+def test_reader_that_goes_away_is_no_error(place: Path) -> None:
+    process = subprocess.Popen(
+        command('models', '--json'), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment(), text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (0, 141)
+    assert err == ''
+
+
+# --- signals -------------------------------------------------------------------------------------
+
+
+def _alive(group: int) -> bool:
+    """Whether a process of the group runs; those that ended but were not waited for do not."""
+    for stat in Path('/proc').glob('[0-9]*/stat'):
+        try:
+            fields = stat.read_text(encoding='utf-8', errors='replace').rpartition(')')[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in 'ZX':
+            return True
+    return False
+
+
+def _workers(group: int) -> int:
+    found = 0
+    for folder in Path('/proc').glob('[0-9]*'):
+        try:
+            own = int((folder / 'stat').read_text(errors='replace').rpartition(')')[2].split()[2])
+            words = (folder / 'cmdline').read_bytes()
+        except OSError:
+            continue
+        found += own == group and b'spawn_main' in words
+    return found
+
+
+@pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='looks for processes in /proc')
+@pytest.mark.parametrize(
+    ('name', 'to_group', 'status', 'said'),
+    [
+        ('SIGINT', True, 130, ['sim2real: error: interrupted; nothing was written under its final name']),  # noqa: E501
+        ('SIGTERM', False, 143, []),
+        ('SIGKILL', False, -9, None),
+    ],
+)  # fmt: skip
+def test_signals_end_all_processes_and_leave_nothing(
+    place: Path, tmp_path: Path, name: str, to_group: bool, status: int, said: list[str] | None
+) -> None:
+    """Ctrl-C reaches the whole group, as from a terminal; SIGTERM and SIGKILL the parent alone."""
+    copies = [tmp_path / f'bags/line_{number}' for number in range(8)]
+    for copy in copies:
+        copy.parent.mkdir(exist_ok=True)
+        copy.symlink_to(place / 'line_1')
+    process = subprocess.Popen(
+        command('vepd', '--real', *copies, '--models', 'all', '--repetitions', 50, '--jobs', 2,
+                '--out', tmp_path / 'result' / 'o'),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while _workers(process.pid) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(0.5)
+        number = getattr(signal, name)
+        if to_group:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == status
+        assert out == ''
+        if said is not None:
+            assert err.splitlines() == said
+        deadline = time.monotonic() + 10
+        while _alive(process.pid):
+            assert time.monotonic() < deadline, 'a process is left'
+            time.sleep(0.02)
+        assert not (tmp_path / 'result').exists()
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
+def test_main_puts_the_signal_handler_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(['models']) == 0
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real demo`: tables, plots, the label SYNTHETIC, and respect for other people's folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_examples import call, contents
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """One run per manoeuvre; an older demo (its mark and what it held) goes."""
+    out = tmp_path / 'demo'
+    (out / 'recordings').mkdir(parents=True)
+    (out / 'SYNTHETIC.txt').write_text('older', encoding='utf-8')
+    (out / 'recordings' / 'stale').touch()
+    outcome = call(capsys, 'demo', '--runs', 1, '--jobs', 1, '--out', out)
+    assert outcome.status == 0
+    assert outcome.complaints == []
+    files = contents(out)
+    assert 'recordings/stale' not in files
+    assert b'synthetic' in files['SYNTHETIC.txt']
+    for name in ('line_1', 'circle_1', 'half_sine_1'):
+        assert f'recordings/{name}/{name}.mcap' in files
+    for judge in ('paper_released', 'clean'):
+        for name in ('vepd.csv', 'runs.csv', 'vepd.json', 'velocity.png', 'histogram_rmse.png',
+                     'histogram_entropy.png'):  # fmt: skip
+            assert f'{judge}/{name}' in files
+            assert name.endswith('png') == (f'{out}/{judge}/{name}' in outcome.out)
+        title = f'VEPD of horizontal speed, judge {judge}: smaller is closer (SYNTHETIC stand-in)'
+        assert title in ' '.join(outcome.out.split())
+        table = files[f'{judge}/vepd.csv'].decode().splitlines()
+        assert len(table) == 1 + 5 * 4
+    assert outcome.out.count('ch_gauss_airsim') == 8
+    assert [one.name for one in tmp_path.iterdir()] == ['demo']
+
+
+@pytest.mark.parametrize('kind', ['folder', 'file'])
+def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: Capture, kind: str) -> None:
+    out = tmp_path / 'thesis'
+    if kind == 'folder':
+        out.mkdir()
+    mine = out / 'chapter.tex' if kind == 'folder' else out
+    mine.write_text('mine', encoding='utf-8')
+    outcome = call(capsys, 'demo', '--out', out)
+    assert outcome.status == 2
+    assert len(outcome.complaints) == 1
+    assert 'is no demo' in outcome.complaints[0]
+    assert mine.read_text(encoding='utf-8') == 'mine'

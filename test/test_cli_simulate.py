@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real simulate`: recordings that read back, judge, and repeat to the byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, contents, write_runs
+from recording_examples import arrays_equal
+
+from sim2real_eval.recording import read_recording
+from sim_sensors.scenarios import Circle
+
+Capture = pytest.CaptureFixture[str]
+SHORT = ('--duration', 6)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
+def test_recordings_read_back_and_equal_seeds_give_equal_bytes(
+    tmp_path: Path, capsys: Capture, storage: str
+) -> None:
+    given = ['simulate', '--motion', 'drive_line', *SHORT, '--runs', 2, '--storage', storage]
+    folders = {'a': 3, 'b': 3, 'c': 4}
+    for folder, seed in folders.items():
+        outcome = call(capsys, *given, '--seed', seed, '--out', tmp_path / folder / 'out')
+        assert outcome.status == 0
+    a, b, c = (contents(tmp_path / folder) for folder in folders)
+    assert a == b
+    assert a.keys() == c.keys()
+    assert a != c
+    runs = [read_recording(tmp_path / 'a/out' / name) for name in ('line_1', 'line_2')]
+    for number, run in enumerate(runs, start=1):
+        assert (run.name, run.scenario) == (f'line_{number}', 'line')
+        assert run.imu is not None
+        assert run.gps is not None
+        assert run.truth is not None
+        assert (len(run.imu), len(run.gps), len(run.truth)) == (601, 61, 601)
+    assert not arrays_equal(*(run.messages['/imu/data'] for run in runs))
+    # The motion of the run differs too.
+    assert not arrays_equal(*(run.messages['/ground_truth/odometry'] for run in runs))
+
+
+def test_every_storage_holds_the_same_messages(tmp_path: Path, capsys: Capture) -> None:
+    given = ['simulate', '--motion', 'circle', *SHORT]
+    for storage in ('mcap', 'sqlite3', 'csv'):
+        out = tmp_path / storage
+        assert call(capsys, *given, '--storage', storage, '--out', out).status == 0
+    first, *others = (
+        read_recording(tmp_path / storage / 'circle_1') for storage in ('mcap', 'sqlite3', 'csv')
+    )
+    for other in others:
+        for topic, array in first.messages.items():
+            assert arrays_equal(array, other.messages[topic]), topic
+
+
+def test_what_is_simulated_can_be_judged(tmp_path: Path, capsys: Capture) -> None:
+    """Perfect IMU, AirSim GPS, judge `clean`: within 0.3 m/s of the true speed once moving."""
+    outcome = call(
+        capsys, 'simulate', '--motion', 'line', '--duration', 12, '--imu', 'ideal', '--gps',
+        'airsim', '--out', tmp_path,
+    )  # fmt: skip
+    assert outcome.out.splitlines() == [str(tmp_path / 'line_1')]
+    table = tmp_path / 'x.csv'
+    judged = call(capsys, 'judge', tmp_path / 'line_1', '--config', 'clean', '--out', table)
+    assert judged.status == 0
+    data = np.genfromtxt(table, delimiter=',', names=True)
+    truth = read_recording(tmp_path / 'line_1').truth
+    assert truth is not None
+    speed = np.interp(data['stamp_ns'], truth.stamp_ns, truth.linear_velocity[:, 0])
+    late = data['stamp_ns'] > truth.stamp_ns[0] + 6e9
+    assert np.hypot(data['vx'], data['vy'])[late] == pytest.approx(speed[late], abs=0.3)
+
+
+def test_set_reaches_the_motion(tmp_path: Path, capsys: Capture) -> None:
+    outcome = call(
+        capsys, 'simulate', '--motion', 'circle', *SHORT, '--set', 'radius=5', '--set',
+        'clockwise=true', '--out', tmp_path,
+    )  # fmt: skip
+    assert outcome.status == 0
+    truth = read_recording(tmp_path / 'circle_1').truth
+    expected = Circle(duration=6.0, radius=5.0, clockwise=True).at(np.array([4.0]))
+    assert truth is not None
+    np.testing.assert_allclose(truth.position[400], expected.position[0], atol=1e-12)
+
+
+def test_a_recorded_truth_is_measured_anew(tmp_path: Path, capsys: Capture) -> None:
+    """The truth and the sensor that stays real pass unchanged; the simulated one does not."""
+    (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
+    out = tmp_path / 'twins'
+    outcome = call(
+        capsys, 'simulate', '--truth', path, '--imu', 'real', '--gps', 'ch_gauss', '--runs', 2,
+        '--out', out, '--json',
+    )  # fmt: skip
+    assert outcome.status == 0
+    written = json.loads(outcome.out)
+    assert [one['path'] for one in written] == [str(out / 'circle_1_1'), str(out / 'circle_1_2')]
+    assert {one['scenario'] for one in written} == {'circle'}
+    real = read_recording(path)
+    twins = [read_recording(one['path']) for one in written]
+    for twin in twins:
+        assert arrays_equal(twin.messages['/imu/data'], real.messages['/imu/data'])
+        topic = '/ground_truth/odometry'
+        assert arrays_equal(twin.messages[topic], real.messages[topic])
+        assert not arrays_equal(twin.messages['/gps/fix'], real.messages['/gps/fix'])
+    assert not arrays_equal(*(twin.messages['/gps/fix'] for twin in twins))
+
+
+def test_a_broken_truth_is_named_and_the_rest_is_written(tmp_path: Path, capsys: Capture) -> None:
+    (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
+    out = tmp_path / 'twins'
+    outcome = call(capsys, 'simulate', '--truth', tmp_path / 'gone', path, '--out', out)
+    assert outcome.status == 1
+    assert outcome.complaints == [
+        f'sim2real: error: left out: {tmp_path / "gone"}: no such file or folder'
+    ]
+    assert outcome.out.splitlines() == [str(out / 'circle_1')]
+    assert [one.name for one in out.iterdir()] == ['circle_1']
+
+
+def test_nothing_is_overwritten_and_nothing_is_begun(tmp_path: Path, capsys: Capture) -> None:
+    """circle_2 is there: circle_1 is not written either."""
+    (tmp_path / 'circle_2').mkdir()
+    given = ['simulate', '--motion', 'circle', *SHORT, '--runs', 3, '--out', tmp_path]
+    outcome = call(capsys, *given)
+    assert outcome.status == 2
+    assert 'circle_2: exists' in outcome.complaints[0]
+    assert [one.name for one in tmp_path.iterdir()] == ['circle_2']

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every verb once, each on what the one before wrote: for a copy that is installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_examples import call, call_process
+
+
+def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bags = tmp_path / 'bags'
+    simulated = call(
+        capsys, 'simulate', '--motion', 'drive_line', '--runs', 2, '--duration', 6, '--gps',
+        'ch_rw', '--imu', 'airsim', '--out', bags,
+    )  # fmt: skip
+    assert simulated.status == 0
+    paths = simulated.out.split()
+    assert paths == [str(bags / 'line_1'), str(bags / 'line_2')]
+
+    judged = call(capsys, 'judge', *paths, '--config', 'clean', '--out', tmp_path / 'estimates')
+    assert judged.status == 0
+    assert len(list((tmp_path / 'estimates').glob('*.csv'))) == 2
+
+    out = tmp_path / 'result'
+    compared = call(
+        capsys, 'vepd', '--real', *paths, '--models', 'ch_rw,ch_gauss', '--seed', 1, '--jobs', 2,
+        '--out', out, '--json',
+    )  # fmt: skip
+    assert compared.status == 0
+    rows = json.loads(compared.out)['vepd']
+    ranks = {row['model']: row['rank'] for row in rows if row['scenario'] == 'all'}
+    assert ranks == {'ch_rw': 1, 'ch_gauss': 2}
+
+    again = call(capsys, 'vepd', '--series', out / 'series', '--json')
+    assert sorted(json.loads(again.out)['vepd'], key=str) == sorted(rows, key=str)
+
+
+def test_the_command_runs_as_a_process_and_finds_its_configuration() -> None:
+    outcome = call_process('models', '--json')
+    assert outcome.status == 0
+    found = json.loads(outcome.out)
+    assert 'ch_rw' in found['gps']
+    assert 'chrono' in found['imu']
+    assert found['judge'] == ['clean', 'paper_released']

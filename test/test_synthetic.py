@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings of motions that never took place are consistent, repeatable and say what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from recording_examples import arrays_equal
+
+from sim2real_eval.synthetic import START_NS, motion_of, synthetic_recording, truth_of
+from sim2real_eval.twin import Twin
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.errors import MotionError, ParameterError
+from sim_sensors.path_following import DRIVES
+from sim_sensors.scenarios import SCENARIOS
+
+TWIN = Twin('twin', load_gps('ch_rw'), load_imu('chrono'))
+
+
+def motion(name: str, *, seed: int = 0, run: str = 'run_1', **parameters: object):
+    return motion_of(name, seed=seed, run=run, duration=6.0, parameters=parameters)
+
+
+@pytest.mark.parametrize('name', [*SCENARIOS, *(f'drive_{drive}' for drive in DRIVES)])
+def test_every_motion_gives_a_truth_that_agrees_with_itself(name: str) -> None:
+    """Positions differ by the integral of the velocities (trapezoids of 10 ms: 1e-4 m)."""
+    truth = truth_of(motion(name))
+    assert (truth.frame, truth.child_frame) == ('map', 'base_link')
+    assert truth.stamp_ns[0] == START_NS
+    assert np.all(np.diff(truth.stamp_ns) == 10_000_000)
+    assert len(truth) == 601
+    x, y, z, w = truth.orientation.T
+    yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    forward, left = truth.linear_velocity[:, 0], truth.linear_velocity[:, 1]
+    east = forward * np.cos(yaw) - left * np.sin(yaw)
+    north = forward * np.sin(yaw) + left * np.cos(yaw)
+    velocity = np.stack([east, north], axis=1)
+    steps = 0.005 * (velocity[1:] + velocity[:-1])
+    way = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
+    moved = truth.position[:, :2] - truth.position[0, :2]
+    np.testing.assert_allclose(moved, way, rtol=0, atol=1e-4)
+    assert (np.abs(forward).max() > 0.5) == (name != 'standstill')
+
+
+def test_drives_vary_from_run_to_run_and_scenarios_do_not() -> None:
+    first = truth_of(motion('drive_circle'))
+    assert arrays_equal(first, truth_of(motion('drive_circle')))
+    for other in (motion('drive_circle', run='run_2'), motion('drive_circle', seed=1)):
+        difference = np.abs(truth_of(other).position - first.position).max()
+        assert 1e-4 < difference < 2.0
+    assert arrays_equal(truth_of(motion('circle')), truth_of(motion('circle', run='2', seed=1)))
+
+
+def test_parameters_reach_an_analytic_motion() -> None:
+    """2 m/s on a radius of 5 m: 0.4 rad/s, to the right when clockwise."""
+    truth = truth_of(motion('circle', radius=5.0, speed=2.0, clockwise=True))
+    middle = truth.angular_velocity[300]
+    np.testing.assert_allclose(middle, [0.0, 0.0, -0.4], atol=1e-12)
+
+
+def test_recording_has_the_default_topics_and_repeats_to_the_bit() -> None:
+    made = [
+        synthetic_recording(motion('line'), TWIN, seed=seed, run='line_1', scenario='line')
+        for seed in (3, 3, 4)
+    ]
+    first = made[0]
+    assert first.roles == {
+        'truth': '/ground_truth/odometry', 'imu': '/imu/data', 'gps': '/gps/fix'
+    }  # fmt: skip
+    assert (first.name, first.scenario, first.path, first.notes) == ('line_1', 'line', '', ())
+    for topic, array in first.messages.items():
+        assert arrays_equal(array, made[1].messages[topic])
+    assert not arrays_equal(first.messages['/imu/data'], made[2].messages['/imu/data'])
+    assert arrays_equal(first.messages['/ground_truth/odometry'],
+                        made[2].messages['/ground_truth/odometry'])  # fmt: skip
+
+
+def test_wrong_names_and_parameters_are_refused() -> None:
+    with pytest.raises(MotionError, match="'spiral' is unknown; must be one of drive_line"):
+        motion('spiral')
+    with pytest.raises(MotionError, match='drive_line takes no parameters, got speed'):
+        motion('drive_line', speed=3.0)
+    with pytest.raises(ParameterError, match='radius'):
+        motion('circle', radius=0.0)
