@@ -53,8 +53,8 @@ def call_process(*arguments: object) -> Outcome:
     Not in the source folder, where Python would find the sources before an installed copy.
     """
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, cwd=tempfile.gettempdir(), env=environment(),
-        timeout=120, check=False,
+        command(*arguments), capture_output=True, text=True, cwd=tempfile.gettempdir(),
+        env=environment(), timeout=120, check=False,
     )  # fmt: skip
     return Outcome(done.returncode, done.stdout, done.stderr)
 
