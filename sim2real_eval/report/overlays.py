@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -124,16 +125,22 @@ def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
     """Draw one panel; say whether the simulated run has a truth of its own."""
     real, sim = overlay.real, overlay.sim.get(model)
     # Truth lies on top but thin, so that an estimate that follows it stays visible around it.
-    panel.plot(real.se_time, real.se_vel, color=REAL_COLOUR, linewidth=1.8, zorder=2)
+    _plot_estimate(panel, real, color=REAL_COLOUR, linewidth=1.8, zorder=2)
     panel.plot(real.gt_time, real.gt_vel, color=TRUTH_COLOUR, linewidth=0.9, zorder=4)
     if sim is None:
         panel.text(0.5, 0.5, 'no run', transform=panel.transAxes, ha='center', fontsize=8)
         return False
-    panel.plot(sim.se_time, sim.se_vel, color=colour, linewidth=1.1, zorder=3)
+    _plot_estimate(panel, sim, color=colour, linewidth=1.1, zorder=3)
     if np.array_equal(sim.gt_time, real.gt_time) and np.array_equal(sim.gt_vel, real.gt_vel):
         return False
     panel.plot(sim.gt_time, sim.gt_vel, color='black', linewidth=0.9, linestyle='--', zorder=5)
     return True
+
+
+def _plot_estimate(panel: Axes, series: VelocitySeries, **style: Any) -> None:
+    """Plot an estimate as far as there is truth: beyond it a judge predicts, and nothing counts."""
+    known = series.se_time <= series.gt_time[-1]
+    panel.plot(series.se_time[known], series.se_vel[known], **style)
 
 
 def save_overlays(
