@@ -277,18 +277,18 @@ def _judged_score(
     judged = options.setup.judge(recording, start_ns=maker.start_ns, start_heading=heading)
 
     def series_of(component: str) -> VelocitySeries:
-        series = velocity_series(
+        return velocity_series(
             judged,
             truth,
             origin_ns=maker.start_ns,
             component=component,
             name=f'{recording.name} ({model})',
         )
-        return prepare(series, options.metric)
 
+    whole = series_of(options.component)
+    series = prepare(whole, options.metric)
     # What `prepare` did must not be done twice.
     rest = dataclasses.replace(options.metric, warmup=0.0, rezero='none')
-    series = series_of(options.component)
     return JudgedScore(
         model=model,
         recording=recording.name,
@@ -296,8 +296,8 @@ def _judged_score(
         repetition=repetition,
         series=series,
         score=score_run(series, rest),
-        forward=score_run(series_of('forward'), rest),
+        forward=score_run(series_of('forward'), options.metric),
         estimates=len(judged),
         fixes_used=len(judged.gps_stamp_ns),
-        notes=notes + judged.notes + tuple(advice(series, rest)),
+        notes=notes + judged.notes + tuple(advice(whole, options.metric)),
     )

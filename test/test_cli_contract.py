@@ -105,6 +105,7 @@ WRONG = {
     'vepd --series gone': 'no folder Real',
     'vepd --series full': 'no folder Real',
     'vepd --series full --models ch_rw': '--models: goes with --real only',
+    'vepd --series full --start-heading': '--start-heading: goes with --real only',
     'vepd --series full --real line_1': 'not allowed with argument',
     'judge': 'required: RECORDING, --config, --out',
     'judge line_1 --config clean': 'required: --out',

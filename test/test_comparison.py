@@ -17,7 +17,8 @@ from sim2real_eval.comparison_folder import check_target, comparison_record, wri
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.metrics import MetricOptions, vepd, vepd_from_series
 from sim2real_eval.series_folder import read_series_folder, write_series_folder
-from sim2real_eval.twin import Twin
+from sim2real_eval.synthetic import motion_of, synthetic_recording
+from sim2real_eval.twin import Twin, within
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.errors import Sim2RealError
 
@@ -309,6 +310,36 @@ def test_component_is_what_is_scored(bags: list[Path], component: str) -> None:
     np.testing.assert_allclose(real.series.gt_vel, expected[component], rtol=0, atol=1e-9)
     assert np.ptp(expected[component]) > 0.3
     assert (real.score == real.forward) == (component == 'forward')
+
+
+def test_a_start_at_speed_is_told_until_the_warmup_leaves_it_out() -> None:
+    """A recording cut to begin at full speed; after the warm-up it is still at full speed, but the
+    judge has long started.
+    """
+    whole = run_of('drive_circle', 1)
+    moving = within(whole, whole.start_ns + 3_000_000_000, whole.end_ns)
+    told = compare_one(moving, options(twin('ch_rw')))[0].notes
+    assert sum('--warmup SECONDS leaves the start out' in note for note in told) == 1
+    left_out = MetricOptions(warmup=1.0)
+    told = compare_one(moving, options(twin('ch_rw'), metric=left_out))[0].notes
+    assert not any('--warmup' in note for note in told)
+
+
+def test_start_heading_is_the_true_one() -> None:
+    """North-east by north, IMU without orientation, judge `clean`: forward speed is wrong by the
+    cosine of 1.2 rad when the filter believes in east, and right when it is told.
+    """
+    motion = motion_of('line', seed=0, run='-', duration=8.0, parameters={'heading': 1.2})
+    sensors = twin('baseline', 'chrono_default')
+    recording = synthetic_recording(motion, sensors, seed=0, run='line_1', scenario='line')
+    metric = MetricOptions(warmup=4.0)
+    blind, told = (
+        compare_one(
+            recording, options(twin('airsim'), judge='clean', metric=metric, start_heading=start)
+        )[0].forward.rmse
+        for start in (False, True)
+    )
+    assert told < 0.3 * blind
 
 
 # --- broken recordings ---------------------------------------------------------------------------

@@ -41,11 +41,11 @@ _WITH_REAL = {
     'gps': '--models',
     'imu': '--imu',
     'match_rates': '--match-rates',
-    'start_heading': '--start-heading',
     'repetitions': '--repetitions',
     'config': '--judge-config',
     'navsat_config': '--navsat-config',
     'case': '--case',
+    'start_heading': '--start-heading',
     'component': '--component',
 }
 """Options that mean nothing to a folder of series, where all that has happened."""

@@ -61,7 +61,8 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     if slow is not None:
         lines.append(slow)
     start = float(np.interp(max(0.0, run.gt_time[0]), run.gt_time, run.gt_vel))
-    if abs(start) > STARTING_SPEED:
+    # After a warm-up the judge no longer starts there.
+    if options.warmup == 0.0 and abs(start) > STARTING_SPEED:
         lines.append(
             f'truth starts at {start:.1f} m/s: a judge that starts at rest is scored for finding '
             'the speed, not for its sensors; --warmup SECONDS leaves the start out'
