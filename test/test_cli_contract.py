@@ -377,3 +377,15 @@ def test_main_puts_the_signal_handler_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert main(['models']) == 0
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_examples_of_the_page_parse_and_every_option_is_on_it(repository: Path) -> None:
+    page = (repository / 'docs' / 'cli.md').read_text(encoding='utf-8')
+    lines = [line.strip()[2:] for line in page.splitlines() if line.startswith('    $ sim2real ')]
+    assert len(lines) >= 10
+    for line in lines:
+        assert build_parser().parse_args(shlex.split(line)[1:]).run is not None
+    for parser in verb_parsers().values():
+        for action in parser._actions:
+            for option in action.option_strings:
+                assert option in page or option == '-h', option
