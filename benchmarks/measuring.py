@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks share: clocks, the machine, result files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ('numpy', 'scipy', 'numba', 'pyproj', 'filterpy')
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on; no host name."""
+    return {
+        'processor': _processor(),
+        'cpus': os.cpu_count(),
+        'load': [round(load, 2) for load in os.getloadavg()],
+        'system': f'{platform.system()} {platform.machine()}',
+        'python': platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(':', 1)[1].strip() for line in lines if line.startswith('model name')]
+    return names[0] if names else platform.processor()
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Median and quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4, method='inclusive')
+    return {'median': middle, 'lower_quartile': low, 'upper_quartile': high}
+
+
+def parse(description: str, repetitions: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument('--repetitions', type=int, default=repetitions, help='default %(default)s')
+    parser.add_argument(
+        '--out',
+        type=Path,
+        default=Path(__file__).parent / 'results',
+        help='folder of the JSON result, default %(default)s',
+    )
+    return parser.parse_args()
+
+
+def write(out: Path, name: str, result: dict[str, Any]) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f'{name}.json'
+    text = json.dumps({'machine': machine(), **result}, indent=2)
+    path.write_text(text + '\n', encoding='utf-8')
+    print(f'\n{path}')
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    for row in (header, tuple('-' * width for width in widths), *rows):
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        print('  '.join(cells))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time of a study of the paper's size: 5 GPS models x 30 drives x 20 s, on one core.
+
+10 drives each of line, circle and half-sine; Chrono's IMU at 100 Hz and a GPS at 10 Hz; the judge
+as released with the paper; the score of every run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from measuring import parse, seconds, spread, table, write
+
+from sim2real_eval.judge import FilterConfig, JudgedRun, NavsatConfig, judge
+from sim2real_eval.metrics.scores import RunScore, score_run
+from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.recording import Recording
+from sim2real_eval.series import VelocitySeries
+from sim_sensors import gps, imu
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.path_following import DRIVES, drive
+from sim_sensors.resources import config_path
+from sim_sensors.trajectory import Trajectory
+
+MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
+RUNS = 10
+SEED = 1
+TRUTH_RATE = 5.0
+T = TypeVar('T')
+
+
+class Stages:
+    """Seconds spent per stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def time(self, stage: str, work: Callable[[], T]) -> T:
+        found: list[T] = []
+        self.seconds[stage] += seconds(lambda: found.append(work()))
+        return found[0]
+
+
+def score(run: JudgedRun, truth: Trajectory) -> RunScore:
+    velocity = speed(run.linear_velocity, run.orientation)
+    step = round(1.0 / (TRUTH_RATE * (truth.time[1] - truth.time[0])))
+    horizontal = np.hypot(truth.velocity[::step, 0], truth.velocity[::step, 1])
+    return score_run(VelocitySeries(run.stamp_ns * 1e-9, velocity, truth.time[::step], horizontal))
+
+
+def study(config: FilterConfig, navsat: NavsatConfig) -> dict[str, float]:
+    stages = Stages()
+    chrono = load_imu('chrono')
+    receivers = {name: load_gps(name) for name in MODELS}
+    for scenario in DRIVES:
+        for number in range(RUNS):
+            label = f'{scenario}_{number}'
+            truth = stages.time('drive', lambda s=scenario, r=label: drive(s, seed=SEED, run=r))
+            inertial = stages.time(
+                'sensors', lambda t=truth, r=label: imu.simulate(chrono, t, seed=SEED, run=r)
+            )
+            for receiver in receivers.values():
+                fixes = stages.time(
+                    'sensors',
+                    lambda m=receiver, t=truth, r=label: gps.simulate(m, t, seed=SEED, run=r),
+                )
+                run = Recording(
+                    label,
+                    scenario,
+                    'memory',
+                    {'/imu/data': inertial, '/gps/fix': fixes},
+                    {'imu': '/imu/data', 'gps': '/gps/fix'},
+                )
+                judged = stages.time('judge', lambda r=run: judge(r, config, navsat))
+                stages.time('score', lambda j=judged, t=truth: score(j, t))
+    stages.seconds['total'] = sum(stages.seconds.values())
+    return dict(stages.seconds)
+
+
+def main() -> None:
+    options = parse(__doc__ or '', repetitions=3)
+    config = FilterConfig.from_file(config_path('judge', 'paper_released.yaml'))
+    navsat = NavsatConfig.from_file(config_path('judge', 'paper_released_navsat.yaml'))
+    first = study(config, navsat)
+    runs = [study(config, navsat) for _ in range(options.repetitions)]
+    result: dict[str, Any] = {stage: spread([run[stage] for run in runs]) for stage in runs[0]}
+    judged = len(MODELS) * len(DRIVES) * RUNS
+    table(
+        (f'{judged} judged runs of 20 s', 'seconds', 'ms per judged run'),
+        [
+            (stage, f'{found["median"]:.2f}', f'{1e3 * found["median"] / judged:.1f}')
+            for stage, found in result.items()
+        ],
+    )
+    print(f'first study of the process, with loading of machine code: {first["total"]:.1f} s')
+    write(options.out, 'study_speed', {'seconds': result, 'first_study_seconds': first})
+
+
+if __name__ == '__main__':
+    main()
