@@ -138,7 +138,7 @@ def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
 
 
 def _plot_estimate(panel: Axes, series: VelocitySeries, **style: Any) -> None:
-    """Plot an estimate as far as there is truth: beyond it a judge predicts, and nothing counts."""
+    """Plot an estimate as far as there is truth; beyond it the judge only predicts."""
     known = series.se_time <= series.gt_time[-1]
     panel.plot(series.se_time[known], series.se_vel[known], **style)
 
