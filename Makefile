@@ -62,7 +62,7 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 	PATH="$(abspath $(BIN)):$$PATH" bash .ci/colcon
 
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
-	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean: ## remove the environment, caches and build results, not your outputs
 	rm -rf $(VENV) $(VENV)-oldest build install log dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

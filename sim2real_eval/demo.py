@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,12 @@ class Demo:
                 raise Sim2RealError(
                     f'{folder}: exists and is no demo (it has no {_MARK}); choose another --out'
                 )
-            shutil.rmtree(folder)
+            ours = {_MARK, 'recordings', *_JUDGES}
+            for entry in sorted(folder.iterdir()):
+                if entry.name not in ours:
+                    raise Sim2RealError(
+                        f'{entry}: is not of the demo that would be replaced; move it away'
+                    )
         self.folder = folder
         self.recordings = folder / 'recordings'
         self._runs = runs
@@ -90,7 +96,24 @@ class Demo:
         progress : callable
             Called `steps` times.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f'.{self.folder.name}.', dir=self.folder.parent))
+        try:
+            # The older demo comes back unless the new one is complete.
+            if self.folder.exists():
+                self.folder.rename(aside / 'old')
+            try:
+                return self._make(jobs, progress)
+            except BaseException:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                if (aside / 'old').exists():
+                    (aside / 'old').rename(self.folder)
+                raise
+        finally:
+            shutil.rmtree(aside)
+
+    def _make(self, jobs: int, progress: Callable[[], None]) -> list[DemoResult]:
+        self.folder.mkdir()
         (self.folder / _MARK).write_text(_LABEL, encoding='utf-8')
         sources = self._record(progress)
         return [self._compare(sources, judge, jobs, progress) for judge in _JUDGES]

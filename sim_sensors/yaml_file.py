@@ -11,7 +11,33 @@ import yaml
 
 from sim_sensors.errors import ParameterError
 
-__all__ = ['read_yaml_mapping']
+__all__ = ['read_yaml', 'read_yaml_mapping']
+
+
+def read_yaml(path: Path) -> Any:
+    """Return what a YAML file holds, of whatever kind; None for an empty file.
+
+    Raises
+    ------
+    ParameterError
+        When the file cannot be read, is no YAML or gives a key twice.
+    """
+    where = str(path)
+    try:
+        return yaml.load(path.read_text(encoding='utf-8'), Loader=_StrictLoader)
+    except OSError as error:
+        raise ParameterError(where, '', f'cannot be read: {error.strerror}') from None
+    except UnicodeDecodeError as error:
+        raise ParameterError(where, '', f'is not UTF-8 text at byte {error.start}') from None
+    except yaml.YAMLError as error:
+        raise ParameterError(where, '', _say(error)) from None
+    except ValueError as error:
+        # A date that does not exist, or a number too long for Python.
+        raise ParameterError(
+            where, '', f'not valid YAML: {" ".join(str(error).split())}'
+        ) from None
+    except RecursionError:
+        raise ParameterError(where, '', 'is nested too deeply') from None
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
@@ -23,14 +49,7 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
         When the file cannot be read, is no YAML, gives a key twice or holds no mapping.
     """
     where = str(path)
-    try:
-        content = yaml.load(path.read_text(encoding='utf-8'), Loader=_StrictLoader)
-    except OSError as error:
-        raise ParameterError(where, '', f'cannot be read: {error.strerror}') from None
-    except UnicodeDecodeError as error:
-        raise ParameterError(where, '', f'is not UTF-8 text at byte {error.start}') from None
-    except yaml.YAMLError as error:
-        raise ParameterError(where, '', _say(error)) from None
+    content = read_yaml(path)
     if not isinstance(content, dict):
         found = 'nothing' if content is None else f'a {type(content).__name__}'
         raise ParameterError(where, '', f'holds {found}; must be a mapping of parameters')

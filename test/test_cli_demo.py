@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_examples import call, contents
 
+from sim2real_eval.demo import Demo
+
 Capture = pytest.CaptureFixture[str]
 
 
@@ -52,3 +54,33 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: Capture, kind: s
     assert len(outcome.complaints) == 1
     assert 'is no demo' in outcome.complaints[0]
     assert mine.read_text(encoding='utf-8') == 'mine'
+
+
+def test_what_a_user_put_into_an_older_demo_is_not_deleted(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / 'demo'
+    out.mkdir()
+    (out / 'SYNTHETIC.txt').touch()
+    (out / 'my_notes.md').write_text('mine', encoding='utf-8')
+    outcome = call(capsys, 'demo', '--out', out)
+    assert outcome.status == 2
+    assert 'my_notes.md: is not of the demo' in outcome.complaints[0]
+    assert (out / 'my_notes.md').read_text(encoding='utf-8') == 'mine'
+
+
+def test_an_older_demo_comes_back_when_the_new_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / 'demo'
+    out.mkdir()
+    (out / 'SYNTHETIC.txt').write_text('older', encoding='utf-8')
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('sim2real_eval.demo.compare', fail)
+    with pytest.raises(KeyboardInterrupt):
+        Demo(out, runs=1, seed=0).run(jobs=1, progress=lambda: None)
+    assert contents(out) == {'SYNTHETIC.txt': b'older'}
+    assert [one.name for one in tmp_path.iterdir()] == ['demo']

@@ -300,8 +300,12 @@ def test_a_single_candidate_is_taken_with_a_note_and_several_are_refused(tmp_pat
         ('lever_arms: {gps: [1, 2, .nan]}', 'lever_arms.gps: .*3 finite numbers'),
         ('transforms: [{parent: a}]', r'transforms\[0\]\.child: .*must be a text'),
         ('- 1', 'content: .*must be a mapping'),
-        ('a: [', 'not YAML'),
+        ('a: [', 'not valid YAML'),
         ('scenario: ""', 'scenario: .*must be a text'),
+        ('scenario: all', "scenario: 'all' is not allowed"),
+        ('name: a/b', "name: 'a/b' is not allowed"),
+        ('name: ..', "name: '..' is not allowed"),
+        ('name: a\nname: b', "key 'name' was already given on line 1"),
     ],
 )
 def test_a_wrong_recording_yaml_is_refused_by_key(tmp_path: Path, text: str, words: str) -> None:

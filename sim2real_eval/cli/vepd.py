@@ -21,7 +21,9 @@ from sim2real_eval.cli.output import complain, print_json, print_notes, print_ta
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.metrics import MetricOptions
+    from collections.abc import Sequence
+
+    from sim2real_eval.metrics import MetricOptions, VepdRow
 
 __all__ = ['add_parser', 'run']
 
@@ -214,10 +216,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(record)
     else:
-        one_scenario = len({run.scenario for run in comparison.runs}) == 1
         table = vepd_console_table(
-            # Pooling a single scenario says the same again.
-            [row for row in comparison.rows if not (one_scenario and row.scenario == 'all')],
+            _shown(comparison.rows),
             forward_rmse=comparison.forward_rmse(),
             title=f'VEPD of {options.component} speed, judge {options.config}: smaller is closer',
             published=options.published,
@@ -226,6 +226,12 @@ def run(options: argparse.Namespace) -> int:
         print_notes(comparison.notes())
         print(f'Tables, series and plots: {folder}')
     return 1 if comparison.failures else 0
+
+
+def _shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
+    """Leave the pooled rows out when there is one scenario: they would say the same again."""
+    pooled = len({row.scenario for row in rows}) > 2
+    return [row for row in rows if pooled or row.scenario != 'all']
 
 
 def _recompute(options: argparse.Namespace) -> int:
@@ -255,6 +261,6 @@ def _recompute(options: argparse.Namespace) -> int:
             }
         )
     else:
-        print_table(vepd_console_table(result.rows, published=True))
+        print_table(vepd_console_table(_shown(result.rows), published=options.published))
         print_notes(result.notes)
     return 0

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sim2real_eval.judge.configuration import topic_name
 from sim_sensors.errors import ParameterError
+from sim_sensors.yaml_file import read_yaml
 
 __all__ = ['Case', 'Clock']
 
@@ -90,14 +89,7 @@ class Case:
             For an unreadable file, an unknown key or a wrong value.
         """
         where = str(path)
-        try:
-            tree = yaml.safe_load(Path(path).read_text(encoding='utf-8'))
-        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-            # ValueError: no UTF-8, a date that does not exist, a number too long for Python.
-            raise ParameterError(
-                where, '', f'cannot be read: {" ".join(str(error).split())}'
-            ) from None
-        tree = _mapping(tree, where, '')
+        tree = _mapping(read_yaml(Path(path)), where, '')
         node = tree.get('node', 'ekf_node')
         if node != 'ekf_node':
             raise ParameterError(where, 'node', f'{node!r} is not supported; must be ekf_node')

@@ -180,7 +180,12 @@ class FilterConfig:
 
 def _source_names(p: NodeParameters) -> list[str]:
     found = {name for name in p.names() if re.fullmatch(r'(odom|pose|twist|imu)\d+', name)}
-    return sorted(found, key=lambda name: (_KINDS.index(name.rstrip('0123456789')), name))
+
+    def rank(name: str) -> tuple[int, int]:
+        kind = name.rstrip('0123456789')
+        return _KINDS.index(kind), int(name[len(kind) :])
+
+    return sorted(found, key=rank)
 
 
 def _source(p: NodeParameters, name: str) -> SourceConfig:

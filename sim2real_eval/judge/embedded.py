@@ -123,19 +123,23 @@ def _messages(
 
 
 def _fixes(recording: Recording, topics: dict[str, MessageArray], case: Case) -> FixArray:
-    array = topics.get(case.fix, recording.gps)
+    array = topics.get(case.fix) if case.fix else recording.gps
     if not isinstance(array, FixArray):
-        raise JudgeError(f'{recording.path}: navsat_transform needs fixes, the recording has none')
+        where = f' on {case.fix}, as the case says' if case.fix else ''
+        raise JudgeError(
+            f'{recording.path}: navsat_transform needs fixes, the recording has none{where}'
+        )
     valid = (array.status >= 0) & np.isfinite(array.latitude) & np.isfinite(array.longitude)
     return array.take(valid & np.isfinite(array.altitude))
 
 
 def _headings(recording: Recording, topics: dict[str, MessageArray], case: Case) -> ImuArray:
-    array = topics.get(case.heading, recording.imu)
+    array = topics.get(case.heading) if case.heading else recording.imu
     if not isinstance(array, ImuArray):
+        where = f' on {case.heading}, as the case says' if case.heading else ''
         raise JudgeError(
             f'{recording.path}: navsat_transform needs an IMU for the heading, the recording has '
-            'none; use_odometry_yaw does without'
+            f'none{where}; use_odometry_yaw does without'
         )
     return array
 

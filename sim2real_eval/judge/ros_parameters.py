@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray
+from sim_sensors.yaml_file import read_yaml
 
 __all__ = ['NodeParameters', 'read_node_parameters']
 
@@ -37,18 +37,7 @@ def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
     """
     where = str(path)
     try:
-        tree = yaml.safe_load(Path(path).read_text(encoding='utf-8'))
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ParameterError(where, '', f'cannot be read: {reason}') from None
-    except (yaml.YAMLError, ValueError) as error:
-        # ValueError: a date that does not exist, a number too long for Python, no UTF-8.
-        reason = ' '.join(str(error).split())
-        raise ParameterError(where, '', f'is not valid YAML: {reason}') from None
-    except RecursionError:
-        raise ParameterError(where, '', 'is nested too deeply') from None
-    try:
-        nodes = _flat_nodes(tree)
+        nodes = _flat_nodes(read_yaml(Path(path)))
     except RecursionError:
         raise ParameterError(where, '', 'refers to itself') from None
     if not nodes:

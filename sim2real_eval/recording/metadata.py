@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, normalised_type
 from sim2real_eval.recording.recording import ROLE_CLASSES, StaticTransform
+from sim_sensors.errors import ParameterError
+from sim_sensors.yaml_file import read_yaml
 
 __all__ = [
     'Metadata',
@@ -76,11 +76,9 @@ class Metadata:
 def load_yaml(path: Path) -> Any:
     """Parse a YAML file; raises RecordingError when it cannot be read."""
     try:
-        return yaml.safe_load(path.read_text(encoding='utf-8'))
-    except OSError as error:
-        raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise RecordingError(f'{path}: not YAML: {" ".join(str(error).split())}') from None
+        return read_yaml(path)
+    except ParameterError as error:
+        raise RecordingError(str(error)) from None
 
 
 def find_metadata(path: Path) -> Path | None:
@@ -114,6 +112,14 @@ def read_metadata(path: Path) -> Metadata:
         for key in ('name', 'scenario', 'arrival', 'base_frame')
         if key in table
     }
+    for key in ('name', 'scenario'):
+        label = values.get(key, 'label')
+        # Both become parts of file names; `all` is the row of the pooled scenarios.
+        if label.startswith('.') or set(label) & set('/\\') or label == 'all':
+            raise RecordingError(
+                f'{path}: {key}: {label!r} is not allowed; must not be all, begin with a dot or '
+                'hold / or \\'
+            )
     if values.get('arrival', 'stamp') not in ('stamp', 'recorded'):
         raise RecordingError(
             f'{path}: arrival: {values["arrival"]!r} is not allowed; must be stamp or recorded'
