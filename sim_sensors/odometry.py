@@ -18,7 +18,7 @@ from sim_sensors.measurements import FloatArray, OdometryArray
 from sim_sensors.odometry_check import OdometryCheck, check_odometry, velocity_is_absent
 from sim_sensors.trajectory import Trajectory, times_within
 
-__all__ = ['SAMPLES_AHEAD', 'SAMPLES_BEHIND', 'OdometryMotion']
+__all__ = ['SAMPLES_AHEAD', 'SAMPLES_BEHIND', 'OdometryMotion', 'check_values']
 
 SAMPLES_BEHIND = 2
 """Samples at or before a time that its output depends on (fewer at the start of the record)."""
@@ -232,6 +232,17 @@ def _check(odometry: OdometryArray) -> None:
             f'odometry: stamp {odometry.stamp_ns[index]} of sample {index} does not come after '
             f'the one before it ({odometry.stamp_ns[index - 1]}); stamps must increase'
         )
+    check_values(odometry)
+
+
+def check_values(odometry: OdometryArray) -> None:
+    """Refuse samples that no motion can pass through, each by itself.
+
+    Raises
+    ------
+    MotionError
+        Values that are not finite, quaternions of no norm.
+    """
     for name in ('position', 'orientation', 'linear_velocity', 'angular_velocity'):
         bad = np.flatnonzero(~np.isfinite(getattr(odometry, name)).all(axis=1))
         if len(bad):

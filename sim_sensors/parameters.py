@@ -187,6 +187,12 @@ class Parameters:
             if _KEY in field.metadata
         }
 
+    def parts(self) -> dict[str, Parameters]:
+        """Return the nested sets, in order, as they are: of one of several kinds where there are
+        several.
+        """
+        return {name: getattr(self, name) for name in self._nested()}
+
     @classmethod
     def _nested(cls) -> dict[str, type[Parameters]]:
         return {
@@ -242,6 +248,6 @@ class Parameters:
         for name in self.declared():
             value = getattr(self, name)
             result[name] = list(value) if isinstance(value, tuple) else value
-        for name in self._nested():
-            result[name] = getattr(self, name).to_mapping()
+        for name, part in self.parts().items():
+            result[name] = part.to_mapping()
         return result
