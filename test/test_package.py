@@ -31,7 +31,22 @@ LIBRARIES = {
     'yaml': ('PyYAML', 'python3-yaml'),
 }
 # Only with ROS; pip cannot give them, so core code may at most try them inside a function.
-ROS_ONLY = {'ament_index_python', 'launch', 'launch_ros', 'rclpy', 'rosbag2_py'}
+ROS_ONLY = {
+    'ament_index_python',
+    'builtin_interfaces',
+    'diagnostic_msgs',
+    'geometry_msgs',
+    'launch',
+    'launch_ros',
+    'nav_msgs',
+    'rcl_interfaces',
+    'rclpy',
+    'rosbag2_py',
+    'rosgraph_msgs',
+    'sensor_msgs',
+    'std_msgs',
+    'std_srvs',
+}
 CORE = ('sim_sensors', 'sim2real_eval')
 
 

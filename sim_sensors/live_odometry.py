@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Odometry that is still arriving: which samples count, and which motion is final already."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import statistics
+from typing import Any
+
+import numpy as np
+
+from sim_sensors.errors import MotionError
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
+
+__all__ = ['FinalMotion', 'LiveOdometry', 'Verdict']
+
+_WINDOW = SAMPLES_BEHIND + SAMPLES_AHEAD
+# Refused samples that may turn out to be the start of the next loop, and samples of the loop
+# before that may come after the jump; as many as a subscription queues.
+_HELD = 100
+# Intervals whose median is the usual one.
+_USUAL = 50
+
+
+class Verdict(enum.Enum):
+    """What became of an odometry sample."""
+
+    ACCEPTED = 'accepted'
+    GAP = 'accepted after a gap'
+    RESTARTED = 'accepted as a new start, after a gap too long to bridge'
+    REPEATED = 'refused: stamp repeated'
+    LATE = 'refused: stamp before the newest'
+    STALE = 'refused: from before the jump of the clock'
+    INVALID = 'refused: not finite, or no rotation'
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the sample counts."""
+        return self in (Verdict.ACCEPTED, Verdict.GAP, Verdict.RESTARTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class FinalMotion:
+    """Motion that no later sample changes.
+
+    Attributes
+    ----------
+    motion : OdometryMotion
+        Through the samples around the interval.
+    end_ns : int
+        Stamps before this one are final, those from the interval's start on.
+    """
+
+    motion: OdometryMotion
+    end_ns: int
+
+
+class LiveOdometry:
+    """The newest samples of odometry that is arriving, four at most.
+
+    What it answers depends on the samples and on the calls of `rewind` alone, never on a clock.
+
+    Parameters
+    ----------
+    velocity : {'twist', 'position'}
+        Where velocity comes from; see `OdometryMotion`.
+    gap_factor : float
+        An interval above this many median intervals is a gap; it is bridged, as in batch.
+    longest_gap : float
+        s; a longer one is not bridged, and the sample after it is a new start.
+
+    Attributes
+    ----------
+    origin_ns : int or None
+        Stamp of the first sample, which is time 0; None before it.
+    newest_ns : int or None
+        Stamp of the newest sample that counts.
+    gap : float
+        Length of the latest gap, s; 0 before any.
+    """
+
+    def __init__(self, *, velocity: str, gap_factor: float, longest_gap: float) -> None:
+        self._velocity = velocity
+        self._gap_factor = gap_factor
+        self._longest_gap_ns = round(longest_gap * 1e9)
+        self._held: list[OdometryArray] = []
+        self._ceiling_ns: int | None = None
+        self._stale = 0
+        self.gap = 0.0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._window: collections.deque[OdometryArray] = collections.deque(maxlen=_WINDOW)
+        self._intervals: collections.deque[int] = collections.deque(maxlen=_USUAL)
+        self.origin_ns: int | None = None
+        self.newest_ns: int | None = None
+
+    def reset(self) -> None:
+        """Forget everything; the next sample is the first."""
+        self._forget()
+        self._held.clear()
+        self._ceiling_ns = None
+
+    def rewind(self) -> list[OdometryArray]:
+        """Forget the samples because the clock jumped backward; return those to push again.
+
+        Samples and clock come on different topics, in either order. Samples that were refused as
+        late since the last one that counted are the start of the new loop. If there are none, what
+        still comes from after the newest sample so far belongs to the old loop and is stale.
+        """
+        again, ceiling = list(self._held), self.newest_ns
+        self.reset()
+        if not again:
+            self._ceiling_ns, self._stale = ceiling, 0
+        return again
+
+    def push(self, sample: OdometryArray) -> Verdict:
+        """Take the next sample, one row, and say what became of it."""
+        try:
+            check_values(sample)
+        except MotionError:
+            return Verdict.INVALID
+        stamp = int(sample.stamp_ns[0])
+        if self._is_stale(stamp):
+            return Verdict.STALE
+        if self.newest_ns is None:
+            self._start(sample, stamp)
+            return Verdict.ACCEPTED
+        interval = stamp - self.newest_ns
+        if interval == 0:
+            return Verdict.REPEATED
+        if interval < 0:
+            self._hold(sample, stamp)
+            return Verdict.LATE
+        self._held.clear()
+        if interval > self._longest_gap_ns:
+            self.gap = interval * 1e-9
+            self._forget()
+            self._start(sample, stamp)
+            return Verdict.RESTARTED
+        is_gap = self._is_gap(interval)
+        self._window.append(sample)
+        self._intervals.append(interval)
+        self.newest_ns = stamp
+        if is_gap:
+            self.gap = interval * 1e-9
+            return Verdict.GAP
+        return Verdict.ACCEPTED
+
+    def final(self) -> FinalMotion | None:
+        """Return the motion that the newest sample made final, or None when there is none yet."""
+        if len(self._window) <= SAMPLES_AHEAD or self.origin_ns is None:
+            return None
+        motion = OdometryMotion(
+            _joined(list(self._window)), origin_ns=self.origin_ns, velocity=self._velocity
+        )
+        return FinalMotion(motion, int(self._window[-SAMPLES_AHEAD].stamp_ns[0]))
+
+    def _start(self, sample: OdometryArray, stamp: int) -> None:
+        self._window.append(sample)
+        self.origin_ns = self.newest_ns = stamp
+
+    def _is_stale(self, stamp: int) -> bool:
+        if self._ceiling_ns is None:
+            return False
+        if stamp > self._ceiling_ns and self._stale < _HELD:
+            self._stale += 1
+            return True
+        self._ceiling_ns = None
+        return False
+
+    def _hold(self, sample: OdometryArray, stamp: int) -> None:
+        if self._held and stamp <= int(self._held[-1].stamp_ns[0]):
+            self._held.clear()
+        if len(self._held) < _HELD:
+            self._held.append(sample)
+
+    def _is_gap(self, interval: int) -> bool:
+        if len(self._intervals) < SAMPLES_AHEAD:
+            return False
+        return interval > self._gap_factor * statistics.median_low(self._intervals)
+
+
+def _joined(samples: list[OdometryArray]) -> OdometryArray:
+    """Return one array of all samples; frames are those of the first."""
+    fields = dataclasses.fields(OdometryArray)
+    arrays: dict[str, Any] = {
+        field.name: np.concatenate([getattr(sample, field.name) for sample in samples])
+        for field in fields
+        if field.name not in ('frame', 'child_frame')
+    }
+    return dataclasses.replace(samples[0], **arrays)

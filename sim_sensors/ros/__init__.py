@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ROS 2 nodes of the sensors; the only place in this package that imports ROS."""
