@@ -5,14 +5,18 @@ from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.judged import JudgedRun, PartCount
+from sim2real_eval.judge.judged import Estimate, GpsPosition, JudgedRun, PartCount
+from sim2real_eval.judge.live import LiveJudge
 
 __all__ = [
     'Case',
     'Clock',
+    'Estimate',
     'FilterConfig',
+    'GpsPosition',
     'JudgeError',
     'JudgedRun',
+    'LiveJudge',
     'NavsatConfig',
     'PartCount',
     'judge',

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
 from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.configuration import (
@@ -15,17 +13,18 @@ from sim2real_eval.judge.configuration import (
     topic_name,
 )
 from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.filter import NO_STAMP, Dynamics, new_filter
+from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
+from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.inputs import Inputs, build_inputs
-from sim2real_eval.judge.judged import JudgedRun, PartCount
+from sim2real_eval.judge.judged import JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
-from sim2real_eval.judge.replay import Output, Timing, replay
-from sim2real_eval.judge.state import ROLL, VX, N
+from sim2real_eval.judge.replay import Timing, new_output, replay
+from sim2real_eval.judge.state import ROLL, VX
 from sim2real_eval.recording import Recording
-from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MessageArray, TwistArray
+from sim_sensors.measurements import FixArray, ImuArray, MessageArray, TwistArray
 
 __all__ = ['judge']
 
@@ -129,8 +128,7 @@ def _fixes(recording: Recording, topics: dict[str, MessageArray], case: Case) ->
         raise JudgeError(
             f'{recording.path}: navsat_transform needs fixes, the recording has none{where}'
         )
-    valid = (array.status >= 0) & np.isfinite(array.latitude) & np.isfinite(array.longitude)
-    return array.take(valid & np.isfinite(array.altitude))
+    return valid_fixes(array)
 
 
 def _headings(recording: Recording, topics: dict[str, MessageArray], case: Case) -> ImuArray:
@@ -179,22 +177,6 @@ def _timing(
     )
 
 
-def _new_output(timing: Timing, fixes: int, parts: int) -> Output:
-    ticks = (timing.end - timing.start) // timing.filter_period + 2
-    return Output(
-        n=np.zeros(2, dtype=np.int64),
-        stamp_ns=np.zeros(ticks, dtype=np.int64),
-        tick_ns=np.zeros(ticks, dtype=np.int64),
-        x=np.zeros((ticks, N)),
-        P=np.zeros((ticks, N, N)),
-        gps_fix=np.zeros(fixes, dtype=np.int64),
-        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
-        gps_position=np.zeros((fixes, 3)),
-        gps_covariance=np.zeros((fixes, 6, 6)),
-        counts=np.zeros((parts, 5), dtype=np.int64),
-    )
-
-
 def _run(
     inputs: Inputs,
     config: FilterConfig,
@@ -202,31 +184,22 @@ def _run(
     clock: Clock,
     notes: list[str],
 ) -> JudgedRun:
-    dynamics = Dynamics(
-        Q=np.ascontiguousarray(config.process_noise),
-        dynamic=config.dynamic_process_noise,
-        control_mask=config.control_mask,
-        control_limits=config.control_limits,
-        control_timeout_ns=round(config.control_timeout * 1e9),
-    )
     timing = _timing(config, navsat, clock, inputs)
+    ticks = (timing.end - timing.start) // timing.filter_period + 2
     capacity = _FIRST_CAPACITY
     while True:
-        out = _new_output(timing, len(inputs.navsat.stamp_ns), len(inputs.names))
+        out = new_output(ticks, len(inputs.navsat.stamp_ns), len(inputs.names))
         navsat_memory = new_navsat_memory()
         full = replay(
             inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
-            new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
-            inputs.navsat, navsat_memory, new_queue(capacity), out,
+            new_filter(config.initial_state, config.initial_covariance), dynamics_of(config),
+            timing, inputs.navsat, navsat_memory, new_queue(capacity), out,
         )  # fmt: skip
         if not full:
             break
         # A queue that overflows has lost nothing yet: the run is repeated with a larger one.
         capacity *= 8
-    parts = tuple(
-        PartCount(str(name), name.topic, *(int(count) for count in row))
-        for name, row in zip(inputs.names, out.counts, strict=True)
-    )
+    parts = part_counts(inputs.names, out.counts)
     n, g = int(out.n[0]), int(out.n[1])
     notes += part_advice(parts)
     if navsat is not None:
@@ -238,7 +211,7 @@ def _run(
         stamp_ns=out.stamp_ns[:n],
         tick_ns=out.tick_ns[:n],
         position=x[:, :3].copy(),
-        orientation=_quaternions(x[:, ROLL:VX]),
+        orientation=quaternions(x[:, ROLL:VX]),
         linear_velocity=x[:, VX : VX + 3].copy(),
         angular_velocity=x[:, VX + 3 : VX + 6].copy(),
         pose_covariance=P[:, :6, :6].copy(),
@@ -248,18 +221,4 @@ def _run(
         gps_covariance=out.gps_covariance[:g].copy(),
         parts=parts,
         notes=tuple(notes),
-    )
-
-
-def _quaternions(angles: FloatArray) -> FloatArray:
-    """Return quaternions x y z w, (n, 4), of roll, pitch, yaw, (n, 3)."""
-    s, c = np.sin(0.5 * angles).T, np.cos(0.5 * angles).T
-    return np.stack(
-        [
-            s[0] * c[1] * c[2] - c[0] * s[1] * s[2],
-            c[0] * s[1] * c[2] + s[0] * c[1] * s[2],
-            c[0] * c[1] * s[2] - s[0] * s[1] * c[2],
-            c[0] * c[1] * c[2] + s[0] * s[1] * s[2],
-        ],
-        axis=1,
     )

@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.state import N
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'Dynamics', 'Filter', 'new_filter']
+__all__ = [
+    'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'Dynamics', 'Filter', 'dynamics_of',
+    'new_filter',
+]  # fmt: skip
 
 INITIALISED = 0
 LAST_NS = 1
@@ -65,6 +69,17 @@ class Dynamics(NamedTuple):
     control_mask: FloatArray
     control_limits: FloatArray
     control_timeout_ns: int
+
+
+def dynamics_of(config: FilterConfig) -> Dynamics:
+    """Return what the prediction takes from a configuration."""
+    return Dynamics(
+        Q=np.ascontiguousarray(config.process_noise),
+        dynamic=config.dynamic_process_noise,
+        control_mask=config.control_mask,
+        control_limits=config.control_limits,
+        control_timeout_ns=round(config.control_timeout * 1e9),
+    )
 
 
 def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from sim2real_eval.judge.part_table import PartName
 from sim2real_eval.tables import write_csv
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['JudgedRun', 'PartCount']
+__all__ = [
+    'Estimate', 'GpsPosition', 'JudgedRun', 'PartCount', 'part_counts', 'quaternions',
+]  # fmt: skip
 
 _COLUMNS = (
     'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',
@@ -41,6 +44,28 @@ class PartCount:
     unusable: int
     fused: int
     rejected: int
+
+
+def part_counts(names: Sequence[PartName], counts: IntArray) -> tuple[PartCount, ...]:
+    """Name the counts, (p, 5), that the loop kept."""
+    return tuple(
+        PartCount(str(name), name.topic, *(int(count) for count in row))
+        for name, row in zip(names, counts, strict=True)
+    )
+
+
+def quaternions(angles: FloatArray) -> FloatArray:
+    """Return quaternions x y z w, (n, 4), of roll, pitch, yaw, (n, 3)."""
+    s, c = np.sin(0.5 * angles).T, np.cos(0.5 * angles).T
+    return np.stack(
+        [
+            s[0] * c[1] * c[2] - c[0] * s[1] * s[2],
+            c[0] * s[1] * c[2] + s[0] * c[1] * s[2],
+            c[0] * c[1] * s[2] - s[0] * s[1] * c[2],
+            c[0] * c[1] * c[2] + s[0] * s[1] * s[2],
+        ],
+        axis=1,
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -114,3 +139,26 @@ class JudgedRun:
             'parts': [dataclasses.asdict(part) for part in self.parts],
             'notes': list(self.notes),
         }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Estimate:
+    """One filtered odometry; fields as in `JudgedRun`, without the first axis."""
+
+    stamp_ns: int
+    tick_ns: int
+    position: FloatArray
+    orientation: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GpsPosition:
+    """One odometry/gps: stamp of the fix, position (3,) in the world, covariance (6, 6)."""
+
+    stamp_ns: int
+    position: FloatArray
+    covariance: FloatArray

@@ -26,6 +26,7 @@ from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
+    'TRANSFORM_MEMORY_NS',
     'Navsat',
     'NavsatMemory',
     'lost_fixes',
@@ -37,7 +38,8 @@ __all__ = [
 ]
 
 _GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST = range(7)
-_TRANSFORM_MEMORY_NS = 10_000_000_000
+TRANSFORM_MEMORY_NS = 10_000_000_000
+"""How long the filter's published attitudes are at hand for the lever arm of the antenna."""
 
 
 class Navsat(NamedTuple):
@@ -184,7 +186,7 @@ def _attitude_at(
     last = count - 1
     quaternion = memory.work[3]
     after = last
-    if stamps[last] - stamp_ns <= _TRANSFORM_MEMORY_NS:
+    if stamps[last] - stamp_ns <= TRANSFORM_MEMORY_NS:
         while after > 0 and stamps[after - 1] >= stamp_ns:
             after -= 1
     inside = after > 0 and stamps[after - 1] < stamp_ns <= stamps[after]

@@ -16,7 +16,7 @@ import numpy as np
 from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['Queue', 'free_slot', 'new_queue', 'pop', 'push']
+__all__ = ['Queue', 'free_slot', 'grown', 'new_queue', 'pop', 'push']
 
 
 class Queue(NamedTuple):
@@ -58,6 +58,20 @@ def new_queue(capacity: int) -> Queue:
         z=np.zeros((capacity, 6)),
         R=np.zeros((capacity, 6, 6)),
     )
+
+
+def grown(queue: Queue) -> Queue:
+    """Return a queue of twice the capacity that holds the same measurements in the same order."""
+    capacity = len(queue.heap)
+    larger = new_queue(2 * capacity)
+    for name in ('heap', 'stamp_ns', 'part', 'first_state', 'z', 'R'):
+        getattr(larger, name)[:capacity] = getattr(queue, name)
+    used = int(queue.size[1])
+    # The new slots are taken after those that were free before, as the numbers do not matter.
+    larger.free[:capacity] = np.arange(2 * capacity - 1, capacity - 1, -1)
+    larger.free[capacity : capacity + used] = queue.free[:used]
+    larger.size[:] = queue.size[0], capacity + used
+    return larger
 
 
 @compiled

@@ -22,7 +22,10 @@ from sim2real_eval.judge.state import VROLL, N
 from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['COMMAND', 'COUNTS', 'FIX', 'HEADING', 'Messages', 'Output', 'Timing', 'replay']
+__all__ = [
+    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'Messages', 'Output', 'Timing', 'deliver',
+    'filter_tick', 'new_output', 'next_due', 'replay',
+]  # fmt: skip
 
 FIX = -1
 HEADING = -2
@@ -126,8 +129,24 @@ class Output(NamedTuple):
     counts: IntArray
 
 
+def new_output(rows: int, fixes: int, parts: int) -> Output:
+    """Return room for a number of filtered odometries and odometry/gps."""
+    return Output(
+        n=np.zeros(2, dtype=np.int64),
+        stamp_ns=np.zeros(rows, dtype=np.int64),
+        tick_ns=np.zeros(rows, dtype=np.int64),
+        x=np.zeros((rows, N)),
+        P=np.zeros((rows, N, N)),
+        gps_fix=np.zeros(fixes, dtype=np.int64),
+        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
+        gps_position=np.zeros((fixes, 3)),
+        gps_covariance=np.zeros((fixes, 6, 6)),
+        counts=np.zeros((parts, 5), dtype=np.int64),
+    )
+
+
 @compiled
-def _deliver(
+def deliver(
     parts: Parts, memory: Memory, flt: Filter, queue: Queue, counts: IntArray, p: int,
     stamp_ns: int, value: FloatArray, cov: FloatArray, has_attitude: bool,
 ) -> bool:  # fmt: skip
@@ -147,7 +166,7 @@ def _deliver(
 
 
 @compiled
-def _filter_tick(
+def filter_tick(
     parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
     out: Output, last_published: int, now: int, index: IntArray, z: FloatArray, R: FloatArray,
 ) -> int:  # fmt: skip
@@ -190,7 +209,7 @@ def _filter_tick(
 
 
 @compiled
-def _next_due(origin: int, period: int, now: int) -> int:
+def next_due(origin: int, period: int, now: int) -> int:
     """Return the first time of the grid after `now`."""
     return origin + ((now - origin) // period + 1) * period
 
@@ -207,7 +226,7 @@ def replay(
     far = 2**62
     n, i = len(messages.part), 0
     last_published = NO_STAMP
-    due = _next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
+    due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
     navsat_due = far
     if timing.navsat_period > 0:
         navsat_due = timing.navsat_origin + timing.navsat_period
@@ -223,7 +242,7 @@ def replay(
             p = messages.part[i]
             if p >= 0:
                 cov_row = messages.covariances[messages.covariance[i]]
-                if not _deliver(
+                if not deliver(
                     parts, memory, flt, queue, out.counts, p, messages.stamp_ns[i],
                     messages.value[i], cov_row, messages.has_attitude[i] == 1,
                 ):  # fmt: skip
@@ -238,15 +257,15 @@ def replay(
                 flt.times[CONTROL_NS] = messages.stamp_ns[i]
             i += 1
         if due <= now:
-            due = _next_due(timing.filter_origin, timing.filter_period, now)
+            due = next_due(timing.filter_origin, timing.filter_period, now)
             before = out.n[0]
-            last_published = _filter_tick(
+            last_published = filter_tick(
                 parts, memory, flt, dyn, timing, queue, out, last_published, now, index, z, R
             )
             if timing.navsat_period > 0 and out.n[0] > before:
                 see_odometry(navsat, navsat_memory, flt.x[:6])
         if navsat_due <= now:
-            navsat_due = _next_due(timing.navsat_origin, timing.navsat_period, now)
+            navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
             fix = gps_node.tick(
                 navsat, navsat_memory, out.stamp_ns, out.x, out.n[0], position, cov
             )
@@ -259,12 +278,12 @@ def replay(
                 out.n[1] += 1
                 for k in range(3):
                     value[k] = position[k]
-                if timing.navsat_part[0] >= 0 and not _deliver(
+                if timing.navsat_part[0] >= 0 and not deliver(
                     parts, memory, flt, queue, out.counts, timing.navsat_part[0],
                     navsat.stamp_ns[fix], value, cov, False,
                 ):  # fmt: skip
                     return _QUEUE_FULL
-                if timing.navsat_part[1] >= 0 and not _deliver(
+                if timing.navsat_part[1] >= 0 and not deliver(
                     parts, memory, flt, queue, out.counts, timing.navsat_part[1],
                     navsat.stamp_ns[fix], np.zeros(7), np.zeros((6, 6)), False,
                 ):  # fmt: skip

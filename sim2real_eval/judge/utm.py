@@ -29,14 +29,16 @@ def _projection(zone: int, south: bool) -> pyproj.Proj:
 
 
 def to_utm(
-    latitude: FloatArray, longitude: FloatArray
+    latitude: FloatArray, longitude: FloatArray, datum: tuple[float, float] | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Project positions into the zone of the first of them.
+    """Project positions into one zone.
 
     Parameters
     ----------
     latitude, longitude : (n,) float
         Degrees, WGS84.
+    datum : tuple of float or None
+        Latitude and longitude of the position whose zone it is; None for the first.
 
     Returns
     -------
@@ -48,8 +50,8 @@ def to_utm(
     """
     if len(latitude) == 0:
         return np.zeros(0), np.zeros(0), np.zeros(0)
-    zone = utm_zone(float(latitude[0]), float(longitude[0]))
-    projection = _projection(zone, bool(latitude[0] < 0.0))
+    first = datum or (float(latitude[0]), float(longitude[0]))
+    projection = _projection(utm_zone(*first), first[0] < 0.0)
     easting, northing = projection(longitude, latitude)
     factors = projection.get_factors(longitude, latitude)
     convergence = np.radians(np.asarray(factors.meridian_convergence, dtype=np.float64))

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded judge driven message by message and tick by tick, for a live graph.
+
+It runs the kernels of the batch loop on the same state, so that the same messages and ticks in
+the same order give the same bits as `judge()`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real_eval.judge import navsat as gps_node
+from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from sim2real_eval.judge.filter import CONTROL_NS, LAST_NS, NO_STAMP, dynamics_of, new_filter
+from sim2real_eval.judge.fixes import (
+    enter_fixes,
+    new_navsat,
+    place_antenna,
+    place_heading,
+    valid_fixes,
+)
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.inputs import check_type, part_frame, source_blocks
+from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
+from sim2real_eval.judge.part_table import Part, new_parts, part_names, parts_of, place
+from sim2real_eval.judge.preparation import new_memory
+from sim2real_eval.judge.queue import grown, new_queue
+from sim2real_eval.judge.replay import Output, Timing, deliver, filter_tick, new_output
+from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_quaternion
+from sim2real_eval.judge.state import ROLL, VX, N
+from sim_sensors.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    MessageArray,
+    PoseArray,
+    TwistArray,
+)
+
+__all__ = ['LiveJudge']
+
+_FIRST_QUEUE = 256
+_FIRST_ROWS = 1024
+
+
+class LiveJudge:
+    """ekf_node and, if configured, navsat_transform_node, without clock and transport.
+
+    The caller says what arrives and when timers tick. Message arrays hold one message or more, of
+    one frame; a frame that changes later is looked up again.
+
+    Parameters
+    ----------
+    config : FilterConfig
+    navsat : NavsatConfig or None
+        navsat_transform_node's, whose odometry/gps then goes to the input that names that topic.
+    frames : FrameTree
+        Static transforms; `set_frames` replaces them.
+    """
+
+    def __init__(
+        self, config: FilterConfig, navsat: NavsatConfig | None, frames: FrameTree
+    ) -> None:
+        self.config = config
+        self.navsat = navsat
+        self.frames = frames
+        parts: list[Part] = []
+        self._of: dict[str, tuple[int, list[Part]]] = {}
+        self._navsat_parts: tuple[int, ...] = ()
+        for source in config.sources:
+            if source.topic == NAVSAT_TOPIC and navsat is not None:
+                own = parts_of(source, 'odom')
+                self._navsat_parts = tuple(range(len(parts), len(parts) + len(own)))
+            else:
+                own = parts_of(source, source.kind)
+                self._of[source.name] = (len(parts), own)
+            parts += own
+        self._names = part_names(parts)
+        self._parts = new_parts(parts, config)
+        self._dynamics = dynamics_of(config)
+        self._scratch = (np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N)))
+        self._timing = Timing(
+            0, 1, 0, 0, 1, 0, 0, round(config.sensor_timeout * 1e9),
+            config.predict_to_current_time, config.permit_corrected_publication,
+            np.array([-1, -1], dtype=np.int64),
+        )  # fmt: skip
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every message, as a node that has just been started."""
+        self._memory = new_memory(len(self._names), NO_STAMP)
+        self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
+        self._queue = new_queue(_FIRST_QUEUE)
+        self._out = new_output(_FIRST_ROWS, 0, len(self._names))
+        self._last_published = NO_STAMP
+        self._navsat = new_navsat(self.navsat, 1)
+        self._navsat_memory = gps_node.new_navsat_memory()
+        self._datum: FixArray | None = None
+        self._placed: dict[str, tuple[str, ...]] = {}
+        self._latest: dict[str, MessageArray | None] = {}
+        self._heading: ImuArray | None = None
+        self.fixes_seen = 0
+        self.fixes_used = 0
+
+    def set_frames(self, frames: FrameTree) -> None:
+        """Replace the static transforms; they apply to what arrives from now on."""
+        self.frames = frames
+        self._placed.clear()
+
+    def receive(self, name: str, array: MessageArray) -> None:
+        """Take messages of an input, such as odom0.
+
+        Raises
+        ------
+        JudgeError
+            When nothing connects their frame to base_link or the world (they are then left out),
+            or when they are of another type than the input.
+        """
+        first, own = self._of[name]
+        if not own:
+            return
+        check_type(own[0].source, array)
+        frames = tuple(part_frame(part, array, self.config) for part in own)
+        if self._placed.get(name) != frames:
+            for number, (part, frame) in enumerate(zip(own, frames, strict=True), first):
+                place(self._parts, number, part, frame, self.config, self.frames)
+            self._placed[name] = frames
+        self._latest[name] = array
+        covariances: list[FloatArray] = [np.zeros((1, 6, 6))]
+        for block in source_blocks(own, first, array, covariances):
+            matrices = np.concatenate(covariances)
+            for i in range(len(block.part)):
+                self._deliver(
+                    int(block.part[i]), int(block.stamp_ns[i]), block.value[i],
+                    matrices[block.covariance[i]], bool(block.has_attitude[i]),
+                )  # fmt: skip
+
+    def see_fix(self, fixes: FixArray) -> None:
+        """Take fixes for navsat_transform; raises JudgeError like `receive`."""
+        valid = valid_fixes(fixes)
+        if self.navsat is None or not len(valid):
+            return
+        self._place_navsat('fix', fixes.frame)
+        for number in range(len(valid)):
+            fix = valid.take([number])
+            self._datum = self._datum or fix
+            enter_fixes(self._navsat, fix, self._datum)
+            gps_node.see_fix(self._navsat_memory, 0)
+        self.fixes_seen += len(valid)
+
+    def see_heading(self, imu: ImuArray) -> None:
+        """Take orientations for navsat_transform; raises JudgeError like `receive`."""
+        if self.navsat is None or self.navsat.use_odometry_yaw:
+            return
+        self._place_navsat('imu', imu.frame)
+        self._heading = imu
+        for q in imu.orientation:
+            gps_node.see_heading(self._navsat, self._navsat_memory, q)
+
+    def see_command(self, commands: TwistArray) -> None:
+        """Take velocity commands, which act from their stamps."""
+        if len(commands) and self.config.control_mask.any():
+            self._filter.command[:3] = commands.linear_velocity[-1]
+            self._filter.command[3:] = commands.angular_velocity[-1]
+            self._filter.times[CONTROL_NS] = commands.stamp_ns[-1]
+
+    def tick(self, now_ns: int) -> Estimate | None:
+        """Run the filter's timer once; return what it publishes."""
+        if self._out.n[0] == len(self._out.stamp_ns):
+            self._out = _recent(self._out)
+        before = int(self._out.n[0])
+        self._last_published = filter_tick(
+            self._parts, self._memory, self._filter, self._dynamics, self._timing, self._queue,
+            self._out, self._last_published, now_ns, *self._scratch,
+        )  # fmt: skip
+        if self._out.n[0] == before:
+            return None
+        if self.navsat is not None:
+            gps_node.see_odometry(self._navsat, self._navsat_memory, self._filter.x[:6])
+        x, P = self._out.x[before], self._out.P[before]
+        return Estimate(
+            stamp_ns=int(self._out.stamp_ns[before]),
+            tick_ns=now_ns,
+            position=x[:3].copy(),
+            orientation=quaternions(x[None, ROLL:VX])[0],
+            linear_velocity=x[VX : VX + 3].copy(),
+            angular_velocity=x[VX + 3 : VX + 6].copy(),
+            pose_covariance=P[:6, :6].copy(),
+            twist_covariance=P[6:12, 6:12].copy(),
+        )
+
+    def navsat_tick(self) -> GpsPosition | None:
+        """Run navsat_transform's timer once; return what it publishes, already delivered."""
+        if self.navsat is None:
+            return None
+        position, covariance = np.zeros(3), np.zeros((6, 6))
+        fix = gps_node.tick(
+            self._navsat, self._navsat_memory, self._out.stamp_ns, self._out.x,
+            int(self._out.n[0]), position, covariance,
+        )  # fmt: skip
+        if fix < 0:
+            return None
+        self.fixes_used += 1
+        stamp_ns = int(self._navsat.stamp_ns[0])
+        # The orientation is the identity; the twist is zero and so is its covariance.
+        pose = np.concatenate([position, [0.0, 0.0, 0.0, 1.0]])
+        values = ((pose, covariance), (np.zeros(7), np.zeros((6, 6))))
+        for p in self._navsat_parts:
+            value, cov = values[int(self._parts.kind[p])]
+            self._deliver(p, stamp_ns, value, cov, False)
+        return GpsPosition(stamp_ns, position, covariance)
+
+    def set_pose(self, pose: PoseArray, now_ns: int) -> None:
+        """Continue from a given pose, at rest and sure of it; what is older is not taken any more.
+
+        Queued measurements and previous poses are dropped. The velocities and accelerations
+        become zero, and so does their covariance, as in robot_localization.
+
+        Parameters
+        ----------
+        pose : PoseArray
+            One message.
+        now_ns : int
+            Becomes the last measurement time.
+
+        Raises
+        ------
+        JudgeError
+            When nothing connects its frame to the world.
+        """
+        rotation, offset = self.frames.lookup(self.config.world_frame, pose.frame, 'set_pose')
+        attitude, angles = np.zeros((3, 3)), np.zeros(3)
+        matrix_from_quaternion(pose.orientation[-1], attitude)
+        angles_from_matrix(rotation @ attitude, angles)
+        turn = np.kron(np.eye(2), rotation)
+        x, P = self._filter.x, self._filter.P
+        x[:], P[:] = 0.0, 0.0
+        x[:3] = rotation @ pose.position[-1] + offset
+        x[3:6] = angles
+        P[:6, :6] = turn @ pose.pose_covariance[-1] @ turn.T
+        self._filter.times[LAST_NS] = now_ns
+        self._memory.seen[:] = 0
+        self._memory.stamp_ns[:] = int(pose.stamp_ns[-1]) + 1
+        self._queue = new_queue(_FIRST_QUEUE)
+
+    @property
+    def parts(self) -> tuple[PartCount, ...]:
+        """What became of each part of each input since the start or reset."""
+        return part_counts(self._names, self._out.counts)
+
+    def notes(self) -> list[str]:
+        """Say what the user should know about the estimate so far, one line each."""
+        found = input_advice(self.config, self.navsat, self._latest, self._heading)
+        found += part_advice(self.parts)
+        if self.frames.assumed:
+            pairs = ', '.join(f'{source} = {target}' for target, source in self.frames.assumed)
+            found.append(f'no static transforms: frames assumed equal: {pairs}')
+        if self.navsat is not None:
+            lost = gps_node.lost_fixes(self._navsat_memory)
+            found += navsat_advice(self.fixes_seen, self.fixes_used, lost, self.navsat.frequency)
+        return found
+
+    def _place_navsat(self, which: str, frame: str) -> None:
+        if self._placed.get(which) == (frame,):
+            return
+        put = place_antenna if which == 'fix' else place_heading
+        put(self._navsat, frame, self.config.base_link_frame, self.frames)
+        self._placed[which] = (frame,)
+
+    def _deliver(
+        self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool
+    ) -> None:
+        if self._queue.size[1] == 0:
+            self._queue = grown(self._queue)
+        deliver(
+            self._parts, self._memory, self._filter, self._queue, self._out.counts, p, stamp_ns,
+            value, cov, attitude,
+        )  # fmt: skip
+
+
+def _recent(out: Output) -> Output:
+    """Make room: drop odometry that no transform of navsat_transform can need any more."""
+    n = int(out.n[0])
+    horizon = out.stamp_ns[n - 1] - gps_node.TRANSFORM_MEMORY_NS
+    # The row before the horizon stays: the first interval inside begins with it.
+    first = max(int(np.searchsorted(out.stamp_ns[:n], horizon)) - 1, 0)
+    kept = n - first
+    room = new_output(max(len(out.stamp_ns), 2 * kept), 0, len(out.counts))
+    for name in ('stamp_ns', 'tick_ns', 'x', 'P'):
+        getattr(room, name)[:kept] = getattr(out, name)[first:n]
+    room.n[0] = kept
+    room.counts[:] = out.counts
+    return room

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parts the inputs of a configuration have, and how a sensor's frame turns them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge.configuration import FilterConfig, SourceConfig
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.preparation import ACCELERATION, POSE, TWIST, Parts
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['Part', 'PartName', 'new_parts', 'part_names', 'parts_of', 'place']
+
+_KIND_NAMES = ('pose', 'twist', 'acceleration')
+
+
+@dataclasses.dataclass(frozen=True)
+class PartName:
+    """Which input and which part of it a number in the loop stands for."""
+
+    source: str
+    topic: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f'{self.source} {self.kind}'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """One part of one input, as configured.
+
+    Attributes
+    ----------
+    kind : int
+        POSE, TWIST or ACCELERATION.
+    source : SourceConfig
+    threshold : float
+        Mahalanobis threshold.
+    mask : (6,) float
+        Which of its quantities are fused, in the sensor's axes.
+    """
+
+    kind: int
+    source: SourceConfig
+    threshold: float
+    mask: FloatArray
+
+
+def parts_of(source: SourceConfig, kind: str) -> list[Part]:
+    """Return the parts that messages of a kind have, in the order in which they are delivered.
+
+    Parameters
+    ----------
+    source : SourceConfig
+    kind : str
+        odom, pose, twist or imu; the source's own, or odom for what navsat_transform publishes.
+    """
+    pose, twist, acceleration = source.mask[:6], source.mask[6:12], source.mask[12:]
+    if kind == 'imu':
+        # An Imu has no linear velocity.
+        twist = np.concatenate([np.zeros(3), twist[3:]])
+    parts = []
+    if kind != 'twist' and pose.any():
+        parts.append(Part(POSE, source, source.pose_threshold, pose))
+    if kind != 'pose' and twist.any():
+        parts.append(Part(TWIST, source, source.twist_threshold, twist))
+    if kind == 'imu' and acceleration.any():
+        mask = np.concatenate([acceleration, np.zeros(3)])
+        parts.append(Part(ACCELERATION, source, source.acceleration_threshold, mask))
+    return parts
+
+
+def part_names(parts: Sequence[Part]) -> tuple[PartName, ...]:
+    """Return the names under which the parts are counted."""
+    return tuple(
+        PartName(part.source.name, part.source.topic, _KIND_NAMES[part.kind]) for part in parts
+    )
+
+
+def new_parts(parts: Sequence[Part], config: FilterConfig) -> Parts:
+    """Lay out all parts, as if every sensor sat in the origin of base_link with its axes."""
+
+    def flags(values: Sequence[bool]) -> IntArray:
+        return np.array(values, dtype=np.int64)
+
+    n = len(parts)
+    return Parts(
+        kind=np.array([part.kind for part in parts], dtype=np.int64),
+        imu=flags([part.source.kind == 'imu' for part in parts]),
+        differential=flags([part.source.differential for part in parts]),
+        relative=flags([part.source.relative for part in parts]),
+        remove_gravity=flags([part.source.remove_gravity for part in parts]),
+        threshold=np.array([part.threshold for part in parts], dtype=np.float64),
+        mask=np.array([part.mask for part in parts], dtype=np.float64).reshape(-1, 6),
+        rotation=np.tile(np.eye(3), (n, 1, 1)),
+        offset=np.zeros((n, 3)),
+        gravity=config.gravity,
+        two_d=config.two_d_mode,
+    )
+
+
+def place(
+    table: Parts, number: int, part: Part, frame: str, config: FilterConfig, frames: FrameTree
+) -> None:
+    """Enter the frame of a part's messages into the table.
+
+    Parameters
+    ----------
+    table : Parts
+        Changed in place.
+    number : int
+        Number of the part in the table.
+    part : Part
+    frame : str
+        Frame of the messages: that of the twist for a twist, empty for base_link.
+    config : FilterConfig
+    frames : FrameTree
+
+    Raises
+    ------
+    JudgeError
+        When nothing connects the frame to where the filter needs it.
+    """
+    source, target = part.source, config.base_link_frame
+    if part.kind == POSE and source.kind != 'imu':
+        # Increments do not depend on the frame that both poses are given in.
+        target = frame if source.differential else config.world_frame
+    user = f'{source.name} ({source.topic})'
+    rotation, offset = frames.lookup(target, frame, user)
+    turn = rotation
+    if part.kind == POSE and source.kind == 'imu':
+        yaw = Rotation.from_matrix(rotation).as_euler('xyz')[2]
+        turn = Rotation.from_euler('z', yaw).as_matrix()
+    table.mask[number, :3] = _turned_mask(part.mask[:3], turn)
+    table.mask[number, 3:] = _turned_mask(part.mask[3:], turn)
+    table.rotation[number] = rotation
+    table.offset[number] = offset
+
+
+def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:
+    """Turn a mask of 3 axes; an axis counts when its row of R diag(mask) is longer than 1e-6."""
+    counts = np.linalg.norm(rotation @ np.diag(mask), axis=1) >= 1e-6
+    return np.asarray(counts, dtype=np.float64)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge driven message by message gives the very bits of the judge run over a recording."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judge_examples import (
+    START_NS,
+    commands,
+    filter_config,
+    fixes,
+    imu,
+    mask,
+    navsat_config,
+    odometry,
+    recording,
+    stamps,
+)
+from live_examples import arrivals, batch_bits, give, live_judge, step_through
+
+from sim2real_eval.judge import Case, FilterConfig, JudgeError, LiveJudge, NavsatConfig, judge
+from sim2real_eval.judge import live as live_module
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.queue import grown, new_queue, pop, push
+from sim2real_eval.recording import Recording, StaticTransform, read_recording
+from sim_sensors.measurements import PoseArray
+
+TRACES = (
+    'a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat', 'd_wheel_imu',
+    'e_differential_pose', 'f_relative_pose', 'g_mounted_imu_lever', 'i_predict_to_current_time',
+    'l_control',
+)  # fmt: skip
+MOUNTED = (
+    StaticTransform('base_link', 'imu_link', (0.3, -0.1, 0.2), (0.0, 0.0, 0.6, 0.8)),
+    StaticTransform('base_link', 'gps_link', (-0.4, 0.2, 1.1), (0.0, 0.0, 0.0, 1.0)),
+)
+
+
+def curve(seconds: float = 4.0, transforms: tuple[StaticTransform, ...] = MOUNTED) -> Recording:
+    """A noisy drive with wheel odometry, an IMU and fixes, that also turns; fixed seed."""
+    rng = np.random.default_rng(7)
+    imu_ns, fix_ns = stamps(100, seconds), stamps(10, seconds)
+    wheel_ns = stamps(20, seconds, START_NS + 3_000_000)
+    t = (imu_ns - START_NS) * 1e-9
+    rate = np.zeros((len(t), 3))
+    rate[:, 2] = 0.3 + 0.05 * rng.standard_normal(len(t))
+    force = np.array([0.2, 0.1, 9.8]) + 0.1 * rng.standard_normal((len(t), 3))
+    metres = 2e-5 * (fix_ns - START_NS) * 1e-9
+    velocity = np.array([1.5, 0.0, 0.0]) + 0.1 * rng.standard_normal((len(wheel_ns), 3))
+    return recording(
+        {
+            '/wheel/odom': odometry(wheel_ns, velocity=velocity),
+            '/imu/data': imu(imu_ns, yaw=0.3 * t, rate=rate, force=force),
+            '/gps/fix': fixes(fix_ns, 43.0 + 0.7 * metres, -89.4 + metres),
+            '/cmd_vel': commands(stamps(5, seconds, START_NS + 1_000_000), 1.2),
+        },
+        transforms,
+    )
+
+
+def everything(folder: Path, **more: object) -> FilterConfig:
+    """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
+    return filter_config(
+        folder,
+        frequency=35.0,
+        odom0='wheel/odom',
+        odom0_config=mask('vx', 'vyaw'),
+        odom1='odometry/gps',
+        odom1_config=mask('x', 'y'),
+        odom1_pose_rejection_threshold=3.0,
+        imu0='imu/data',
+        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
+        imu0_remove_gravitational_acceleration=True,
+        use_control=True,
+        control_config=[True, False, False, False, False, True],
+        control_timeout=0.5,
+        **more,
+    )
+
+
+@pytest.mark.parametrize('name', TRACES)
+def test_live_is_batch_to_the_bit_on_the_reference_traces(reference_dir: Path, name: str) -> None:
+    folder = reference_dir / 'judge' / 'node' / name
+    if not folder.is_dir():
+        pytest.skip(f'no trace {folder}')
+    run = read_recording(folder)
+    config = FilterConfig.from_file(folder / 'params.yaml')
+    navsat_file = folder / 'navsat_params.yaml'
+    navsat = NavsatConfig.from_file(navsat_file) if navsat_file.exists() else None
+    case = Case.from_file(folder / 'case.yaml')
+    judged = judge(run, config, navsat, case)
+    live = live_judge(run, config, navsat)
+    assert step_through(live, run, case).bits() == batch_bits(judged)
+    # The case's order of delivery is the batch's order of counting.
+    assert set(live.parts) == set(judged.parts)
+
+
+@pytest.mark.parametrize('heading', [False, True], ids=['from imu', 'from odometry'])
+@pytest.mark.parametrize('two_d', [False, True], ids=['3d', '2d'])
+def test_live_is_batch_to_the_bit_with_all_inputs(
+    tmp_path: Path, heading: bool, two_d: bool
+) -> None:
+    run, config = curve(), everything(tmp_path, two_d_mode=two_d)
+    navsat = navsat_config(tmp_path, frequency=20.0, use_odometry_yaw=heading)
+    judged = judge(run, config, navsat)
+    live = live_judge(run, config, navsat)
+    published = step_through(live, run)
+    assert len(published.filtered) > 100
+    assert len(published.gps) > 30
+    assert published.bits() == batch_bits(judged)
+    assert live.parts == judged.parts
+    assert live.notes() == list(judged.notes)
+
+
+def test_live_is_batch_with_frames_assumed_equal_and_says_so(tmp_path: Path) -> None:
+    run, config = curve(transforms=()), everything(tmp_path)
+    navsat = navsat_config(tmp_path)
+    judged, live = judge(run, config, navsat), live_judge(run, config, navsat)
+    assert step_through(live, run).bits() == batch_bits(judged)
+    assert sorted(live.notes()) == sorted(
+        note.replace(' in the recording', '') for note in judged.notes
+    )
+    assert any('assumed equal' in note for note in live.notes())
+
+
+def test_a_reset_judge_repeats_itself_to_the_bit(tmp_path: Path) -> None:
+    run, config, navsat = curve(), everything(tmp_path), navsat_config(tmp_path)
+    live = live_judge(run, config, navsat)
+    first = step_through(live, run)
+    live.reset()
+    assert all(part.received == 0 for part in live.parts)
+    assert step_through(live, run).bits() == first.bits()
+
+
+def test_a_queue_that_grows_and_a_history_that_is_cut_change_no_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for one measurement and one odometry at the start; 13 s, more than the 10 s that
+    the antenna's lever arm looks back, with fixes that come 0.3 s late.
+    """
+    run = curve(13.0)
+    late = dataclasses.replace(run.gps, arrival_ns=run.gps.stamp_ns + 300_000_000)
+    run = dataclasses.replace(run, messages={**run.messages, '/gps/fix': late})
+    config, navsat = everything(tmp_path), navsat_config(tmp_path)
+    monkeypatch.setattr(live_module, '_FIRST_QUEUE', 1)
+    monkeypatch.setattr(live_module, '_FIRST_ROWS', 1)
+    live = live_judge(run, config, navsat)
+    assert step_through(live, run).bits() == batch_bits(judge(run, config, navsat))
+
+
+def test_a_grown_queue_gives_back_everything_in_the_same_order() -> None:
+    rng = np.random.default_rng(3)
+    small, large = new_queue(4), new_queue(64)
+    order: list[tuple[int, int]] = []
+    expected: list[tuple[int, int]] = []
+    for number, stamp in enumerate(rng.integers(0, 6, 40)):
+        if small.size[1] == 0:
+            small = grown(small)
+        for queue in (small, large):
+            slot = int(queue.free[queue.size[1] - 1])
+            queue.stamp_ns[slot], queue.part[slot] = stamp, number
+            push(queue, slot)
+        if number % 3 == 0:
+            for queue, found in ((small, order), (large, expected)):
+                slot = pop(queue)
+                found.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
+    while small.size[0]:
+        for queue, found in ((small, order), (large, expected)):
+            slot = pop(queue)
+            found.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
+    assert order == expected
+    assert sorted(part for _, part in order) == list(range(40))
+
+
+def test_messages_of_an_unknown_frame_are_left_out_until_it_is_known(tmp_path: Path) -> None:
+    config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'))
+    live = LiveJudge(config, None, FrameTree(()))
+    run = recording({'/imu/data': imu(stamps(100, 0.5))}, MOUNTED)
+    events = arrivals(live, run, Case())
+    for _, taker, message in events[:10]:
+        with pytest.raises(JudgeError, match='imu_link'):
+            give(live, taker, message)
+    assert live.tick(START_NS + 100_000_000) is None
+    live.set_frames(FrameTree(MOUNTED))
+    for _, taker, message in events[10:]:
+        give(live, taker, message)
+    assert live.tick(START_NS + 600_000_000) is not None
+    assert [part.fused for part in live.parts] == [len(events) - 10]
+
+
+def test_a_message_of_another_type_is_refused_by_name(tmp_path: Path) -> None:
+    live = LiveJudge(everything(tmp_path), None, FrameTree((), assume_identity=True))
+    with pytest.raises(JudgeError, match='wheel/odom: odom0 needs Odometry'):
+        live.receive('odom0', imu(stamps(10, 0.1)))
+
+
+def test_set_pose_moves_the_estimate_and_refuses_what_is_older(tmp_path: Path) -> None:
+    """The pose is given in a frame turned by 90 degrees: 2 m along its x are 2 m along y."""
+    turned = StaticTransform('odom', 'map', (10.0, 0.0, 0.0), (0.0, 0.0, 0.5**0.5, 0.5**0.5))
+    config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'), two_d_mode=True)
+    live = LiveJudge(config, None, FrameTree((*MOUNTED, turned)))
+    messages = imu(stamps(100, 0.3))
+    live.receive('imu0', messages.take(slice(0, 10)))
+    assert live.tick(START_NS + 100_000_000) is not None
+    pose = PoseArray(
+        stamp_ns=[START_NS + 110_000_000], arrival_ns=[START_NS + 110_000_000], frame='map',
+        position=[[2.0, 0.0, 0.0]], orientation=[[0.0, 0.0, 0.0, 1.0]],
+        pose_covariance=np.diag([4.0, 1.0, 1.0, 1.0, 1.0, 1.0])[None],
+    )  # fmt: skip
+    live.set_pose(pose, START_NS + 110_000_000)
+    live.receive('imu0', messages.take(slice(10, 20)))
+    estimate = live.tick(START_NS + 200_000_000)
+    assert estimate is not None
+    np.testing.assert_allclose(estimate.position, [10.0, 2.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(estimate.orientation[2:], [0.5**0.5, 0.5**0.5], atol=1e-3)
+    assert estimate.pose_covariance[1, 1] == pytest.approx(4.0, abs=0.1)
+    # Stamps of 100 ms and 110 ms are not after the pose.
+    assert [part.older for part in live.parts] == [2]
