@@ -71,5 +71,13 @@ setup(
             'types-PyYAML>=6.0.12',
         ],
     },
-    entry_points={'console_scripts': ['sim2real = sim2real_eval.cli:main']},
+    entry_points={
+        'console_scripts': [
+            'sim2real = sim2real_eval.cli:main',
+            'gps_node = sim_sensors.ros.gps_node:main',
+            'imu_node = sim_sensors.ros.imu_node:main',
+            'sensors_node = sim_sensors.ros.sensors_node:main',
+            'trajectory_node = sim_sensors.ros.trajectory_node:main',
+        ]
+    },
 )

@@ -59,17 +59,21 @@ def motion_of(
     return drive(name.removeprefix('drive_'), seed=seed, run=run, duration=duration)
 
 
-def truth_of(motion: Motion, *, rate: float = _TRUTH_RATE) -> OdometryArray:
+def truth_of(
+    motion: Motion, *, rate: float = _TRUTH_RATE, start_ns: int = START_NS
+) -> OdometryArray:
     """Return the ground-truth odometry of a motion, zero covariance, map to base_link.
 
     Parameters
     ----------
     motion : Motion
-        Motion time 0 is stamped `START_NS`.
+        What moves.
     rate : float
         Hz.
+    start_ns : int
+        Stamp of motion time 0.
     """
-    stamp_ns, times = sample_motion(motion, rate, start_ns=None, origin_ns=START_NS)
+    stamp_ns, times = sample_motion(motion, rate, start_ns=None, origin_ns=start_ns)
     sampled = motion.at(times)
     n = len(stamp_ns)
     return OdometryArray(

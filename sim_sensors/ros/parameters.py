@@ -77,7 +77,14 @@ class NodeParameters:
         self._candidate: dict[str, Parameters] = {}
         self._applied: Callable[[], None] | None = None
 
-    def declare(self, parameters: P, prefix: str = '', skip: tuple[str, ...] = ()) -> P:
+    def declare(
+        self,
+        parameters: P,
+        prefix: str = '',
+        *,
+        skip: tuple[str, ...] = (),
+        read_only: bool = False,
+    ) -> P:
         """Declare a set, with its values as defaults, and return it with the values in force.
 
         Parameters
@@ -88,6 +95,8 @@ class NodeParameters:
             Before each name, with a dot; empty for none.
         skip : tuple of str
             Names that stay as they are and are not declared.
+        read_only : bool
+            True: none can be changed later.
 
         Raises
         ------
@@ -98,20 +107,20 @@ class NodeParameters:
         for name, declaration in parameters.declared().items():
             if name not in skip:
                 default = getattr(parameters, name)
+                if read_only:
+                    declaration = dataclasses.replace(declaration, read_only=True)
                 values[name] = self._declare(_key(prefix, name), declaration, default)
         for name, part in parameters.parts().items():
             if name not in skip:
-                values[name] = self.declare(part, _key(prefix, name))
+                values[name] = self.declare(part, _key(prefix, name), read_only=read_only)
                 del self._sets[_key(prefix, name)]
         made = self._replace(parameters, values, prefix)
         self._sets[prefix] = made
         return made
 
-    def get(self, kind: type[P], prefix: str = '') -> P:
+    def get(self, prefix: str = '') -> Any:
         """Return the set that was declared under `prefix`, with the values in force."""
-        found = self._sets[prefix]
-        assert isinstance(found, kind)
-        return found
+        return self._sets[prefix]
 
     def follow(self, applied: Callable[[], None]) -> None:
         """Accept changes from now on; `applied` is called after each that took effect."""

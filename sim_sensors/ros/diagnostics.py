@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sensor node tells about its health, as diagnostic_msgs."""
+
+from __future__ import annotations
+
+import collections
+
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+
+from sim_sensors.live_odometry import Verdict
+
+__all__ = ['SensorHealth']
+
+
+class SensorHealth:
+    """Counts what happened, in all and since the last report.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the node.
+    hardware : str
+        Model of the sensor.
+    """
+
+    def __init__(self, name: str, hardware: str) -> None:
+        self._name = name
+        self._hardware = hardware
+        self._odometry: collections.Counter[Verdict] = collections.Counter()
+        self._published = 0
+        self._resets = 0
+        self._failures = 0
+        self._longest_gap = 0.0
+        self._last_stamp_ns: int | None = None
+        self._news: dict[str, bytes] = {}
+        self._heard = False
+
+    def saw(self, verdict: Verdict, gap: float) -> None:
+        """Count an odometry sample; `gap` is the length of the latest gap, s."""
+        self._odometry[verdict] += 1
+        self._heard = True
+        if verdict in (Verdict.GAP, Verdict.RESTARTED):
+            self._longest_gap = max(self._longest_gap, gap)
+            way = 'bridged' if verdict is Verdict.GAP else 'not bridged: the sensor started anew'
+            self._note(f'odometry gap of {gap:.3g} s, {way}', DiagnosticStatus.WARN)
+        elif not verdict.accepted:
+            level = DiagnosticStatus.WARN
+            if verdict is Verdict.INVALID:
+                level = DiagnosticStatus.ERROR
+            self._note(f'odometry {verdict.value}', level)
+
+    def published(self, stamp_ns: int) -> None:
+        """Count a measurement."""
+        self._published += 1
+        self._last_stamp_ns = stamp_ns
+
+    def reset(self, why: str) -> None:
+        """Count a reset."""
+        self._resets += 1
+        self._note(f'reset: {why}', DiagnosticStatus.OK)
+
+    def failed(self, problem: str) -> None:
+        """Count measurements that could not be made."""
+        self._failures += 1
+        self._note(problem, DiagnosticStatus.ERROR)
+
+    def report(self, publishers: int, subscriptions: int) -> DiagnosticStatus:
+        """Return the status, and begin the next period.
+
+        Parameters
+        ----------
+        publishers, subscriptions : int
+            That the node is connected to: of odometry, of its measurements.
+        """
+        level, messages = DiagnosticStatus.OK, list(self._news)
+        if self._news:
+            level = max(self._news.values())
+        elif not self._heard:
+            why = 'none has come' if publishers else 'nobody publishes it'
+            level, messages = DiagnosticStatus.WARN, [f'no odometry: {why}']
+        else:
+            messages = ['measuring']
+        self._news, self._heard = {}, False
+        values = [
+            *self._values(),
+            ('odometry publishers', publishers),
+            ('subscriptions', subscriptions),
+        ]
+        return DiagnosticStatus(
+            level=level,
+            name=f'{self._name}: sensor',
+            message='; '.join(messages),
+            hardware_id=self._hardware,
+            values=[KeyValue(key=key, value=str(value)) for key, value in values],
+        )
+
+    def _values(self) -> list[tuple[str, object]]:
+        count = self._odometry
+        accepted = sum(number for verdict, number in count.items() if verdict.accepted)
+        return [
+            ('odometry accepted', accepted),
+            ('odometry repeated', count[Verdict.REPEATED]),
+            ('odometry late', count[Verdict.LATE]),
+            ('odometry stale', count[Verdict.STALE]),
+            ('odometry invalid', count[Verdict.INVALID]),
+            ('gaps', count[Verdict.GAP] + count[Verdict.RESTARTED]),
+            ('longest gap [s]', f'{self._longest_gap:.9g}'),
+            ('published', self._published),
+            ('last stamp [ns]', '' if self._last_stamp_ns is None else self._last_stamp_ns),
+            ('resets', self._resets),
+            ('failures', self._failures),
+        ]
+
+    def _note(self, text: str, level: bytes) -> None:
+        # The worst few of a period, not a line for each of a thousand messages.
+        if text in self._news or len(self._news) < 5:
+            self._news[text] = level

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all sensor nodes share: odometry in, measurements out, reset, diagnostics.
+
+See docs/nodes.md for topics, parameters and rules.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock, ClockChange, JumpThreshold, TimeJump
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_srvs.srv import Trigger
+
+from sim_sensors.errors import MotionError
+from sim_sensors.gps import GpsModel
+from sim_sensors.imu import ImuModel
+from sim_sensors.live_odometry import LiveOdometry
+from sim_sensors.live_sensor import LiveSensor
+from sim_sensors.measurements import IntArray, OdometryArray
+from sim_sensors.ros.diagnostics import SensorHealth
+from sim_sensors.ros.messages import odometry_array
+from sim_sensors.ros.parameters import NodeParameters
+from sim_sensors.ros.sensor_settings import SensorSettings
+
+__all__ = ['ODOMETRY_TOPIC', 'SensorNode']
+
+ODOMETRY_TOPIC = 'ground_truth/odometry'
+"""Relative name of the topic that the sensors measure."""
+
+# Deep enough for a burst while a model is started; best effort, so that any publisher fits.
+_ODOMETRY_QOS = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Reliable feeds both kinds of subscriptions.
+_MEASUREMENT_QOS = QoSProfile(depth=10)
+_THROTTLE_S = 5.0
+
+
+class SensorNode(Node, abc.ABC):
+    """A sensor on the graph. What it publishes depends on the messages it gets alone.
+
+    Parameters
+    ----------
+    name : str
+        Of the node.
+    settings : SensorSettings
+        Defaults of the parameters besides those of the model.
+    **node_options
+        For `rclpy.node.Node`.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is wrong.
+    """
+
+    prefix: ClassVar[str]
+    """Prefix of the parameters of the model."""
+
+    topic: ClassVar[str]
+    """Relative name of the topic of the measurements."""
+
+    message_type: ClassVar[type]
+    """Of the measurements."""
+
+    truth_topic: ClassVar[str]
+    """Private name of the topic of the errors."""
+
+    truth_type: ClassVar[type]
+    """Of the errors."""
+
+    def __init__(self, name: str, settings: SensorSettings, **node_options: Any) -> None:
+        super().__init__(name, **node_options)
+        self.declared = NodeParameters(self)
+        self._settings = self.declared.declare(settings)
+        model = self.load(self._settings.model)
+        self._model = self.declared.declare(model, self.prefix)
+        self._live: LiveSensor[Any] = LiveSensor(
+            self.switch_on,
+            self._model.rate,
+            LiveOdometry(
+                velocity=self._settings.velocity,
+                gap_factor=self._settings.gap_factor,
+                longest_gap=self._settings.longest_gap,
+            ),
+        )
+        self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
+        # Messages with their times of arrival; they wait for odometry of that time.
+        self._waiting: collections.deque[tuple[int, int, object, object]] = collections.deque()
+        self._connect()
+        self.declared.follow(self._on_change)
+
+    @abc.abstractmethod
+    def load(self, model: str) -> ImuModel | GpsModel:
+        """Return the model by name or path."""
+
+    @abc.abstractmethod
+    def switch_on(self) -> Any:
+        """Return the sensor in its initial state, with the parameters in force."""
+
+    @abc.abstractmethod
+    def messages(self, stamp_ns: IntArray, measurement: Any) -> Iterator[tuple[object, object]]:
+        """Return messages of the measurements and of the errors in them."""
+
+    def _connect(self) -> None:
+        overridable = QoSOverridingOptions.with_default_policies()
+        self._publisher = self.create_publisher(
+            self.message_type, self.topic, _MEASUREMENT_QOS, qos_overriding_options=overridable
+        )
+        self._truth_publisher = self.create_publisher(
+            self.truth_type, self.truth_topic, _MEASUREMENT_QOS
+        )
+        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        self.create_service(Trigger, '~/reset', self._on_reset)
+        # Diagnostics are about this process, so they follow the wall and go on in a paused world.
+        self.create_timer(
+            self._settings.diagnostics_period,
+            self._report,
+            clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
+        self._jump_handle = self.get_clock().create_jump_callback(
+            JumpThreshold(
+                min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False
+            ),
+            post_callback=self._on_jump,
+        )
+        self._subscription = self.create_subscription(
+            Odometry,
+            ODOMETRY_TOPIC,
+            self._on_odometry,
+            _ODOMETRY_QOS,
+            qos_overriding_options=overridable,
+        )
+
+    def _on_odometry(self, message: Odometry) -> None:
+        self._take(odometry_array([message]))
+
+    def _take(self, sample: OdometryArray) -> None:
+        verdict = self._live.push(sample)
+        self._health.saw(verdict, self._live.gap)
+        if not verdict.accepted:
+            self.get_logger().warning(
+                f'odometry {verdict.value} ({int(sample.stamp_ns[0])} ns)',
+                throttle_duration_sec=_THROTTLE_S,
+            )
+        try:
+            for stamp_ns, measurement in self._live.measure():
+                latency_ns = round(self._model.latency * 1e9)
+                pairs = self.messages(stamp_ns, measurement)
+                for stamp, pair in zip(stamp_ns.tolist(), pairs, strict=True):
+                    self._waiting.append((stamp + latency_ns, stamp, *pair))
+                self._release()
+        except MotionError as error:
+            self._health.failed(str(error))
+            self.get_logger().error(str(error), throttle_duration_sec=_THROTTLE_S)
+        self._release()
+
+    def _release(self) -> None:
+        """Publish what has arrived by the stamp of the newest odometry."""
+        newest_ns = self._live.newest_ns
+        while self._waiting and newest_ns is not None and self._waiting[0][0] <= newest_ns:
+            _, stamp, measurement, truth = self._waiting.popleft()
+            self._publisher.publish(measurement)
+            self._truth_publisher.publish(truth)
+            self._health.published(stamp)
+
+    def _on_jump(self, jump: TimeJump) -> None:
+        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
+            return
+        again = self._live.rewind()
+        self._started_anew('the clock jumped backward')
+        for sample in again:
+            self._take(sample)
+
+    def _on_reset(self, request: object, response: Any) -> Any:
+        self._live.reset()
+        self._started_anew('asked to')
+        response.success = True
+        response.message = 'starts with the next odometry, with the same random numbers'
+        return response
+
+    def _started_anew(self, why: str) -> None:
+        self._waiting.clear()
+        self._health.reset(why)
+        self.get_logger().info(f'reset: {why}')
+
+    def _on_change(self) -> None:
+        self._settings = self.declared.get()
+        self._model = self.declared.get(self.prefix)
+        self._live.change(self.switch_on)
+        self.get_logger().info('parameters changed: the noise begins anew, the stamps go on')
+
+    def _report(self) -> None:
+        status = self._health.report(
+            self._subscription.get_publisher_count(), self._publisher.get_subscription_count()
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics_publisher.publish(message)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sensor node is told besides the parameters of its model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
+from sim_sensors.parameters import Parameters, parameter
+
+__all__ = ['Datum', 'GpsSettings', 'ImuSettings', 'SensorSettings']
+
+
+@dataclasses.dataclass(frozen=True)
+class SensorSettings(Parameters):
+    """What all sensor nodes are told."""
+
+    model: str = parameter(
+        '', '', 'Sensor model: name of a preset, or path of a YAML file.', read_only=True
+    )
+    seed: int = parameter(0, '1', 'Seed of the study.', minimum=0, read_only=True)
+    run: str = parameter(
+        'run_1', '', 'Label of the run; another one draws other noise.', read_only=True
+    )
+    sensor: str = parameter(
+        '', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+    velocity: str = parameter(
+        'twist',
+        '',
+        'Where velocity comes from: twist: that of the odometry; position: its derivative.',
+        choices=('twist', 'position'),
+        read_only=True,
+    )
+    gap_factor: float = parameter(
+        1.8,
+        '1',
+        'An odometry interval above this many median ones is reported as a gap.',
+        minimum=1.0,
+        minimum_excluded=True,
+        read_only=True,
+    )
+    longest_gap: float = parameter(
+        60.0,
+        's',
+        'A gap up to this is bridged by interpolation; after a longer one the sensor starts anew.',
+        minimum=0.0,
+        minimum_excluded=True,
+        maximum=1e6,
+        read_only=True,
+    )
+    diagnostics_period: float = parameter(
+        1.0,
+        's',
+        'Wall time from one diagnostic message to the next.',
+        minimum=0.01,
+        maximum=1e6,
+        read_only=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ImuSettings(SensorSettings):
+    """What an IMU node is told."""
+
+    model: str = parameter(
+        'chrono', '', 'IMU model: name of a preset, or path of a YAML file.', read_only=True
+    )
+    sensor: str = parameter(
+        'imu', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+    gravity: float = parameter(
+        STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Datum(LocalFrame):
+    """Where on the Earth the odometry's frame is; the default is that of batch runs."""
+
+    latitude_deg: float = parameter(
+        DEFAULT_ORIGIN.latitude_deg,
+        'deg',
+        'WGS84 latitude of the origin of the odometry.',
+        minimum=-90.0,
+        maximum=90.0,
+    )
+    longitude_deg: float = parameter(
+        DEFAULT_ORIGIN.longitude_deg,
+        'deg',
+        'WGS84 longitude of the origin of the odometry.',
+        minimum=-180.0,
+        maximum=180.0,
+    )
+    altitude_m: float = parameter(
+        DEFAULT_ORIGIN.altitude_m, 'm', 'Height of that origin above the WGS84 ellipsoid.'
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class GpsSettings(SensorSettings):
+    """What a GPS node is told."""
+
+    model: str = parameter(
+        'ch_gauss', '', 'GPS model: name of a preset, or path of a YAML file.', read_only=True
+    )
+    sensor: str = parameter(
+        'gps', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+    datum: Datum = dataclasses.field(default_factory=Datum)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node that moves: ground-truth odometry of a driven car or an analytic scenario."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rosgraph_msgs.msg import Clock as ClockMessage
+
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.motions import MOTIONS, START_NS, motion_of, truth_of
+from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.ros.messages import odometry_messages
+from sim_sensors.ros.parameters import NodeParameters
+from sim_sensors.ros.running import run
+from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC
+from sim_sensors.scenarios import SCENARIOS
+
+__all__ = ['TrajectoryNode', 'TrajectorySettings', 'main']
+
+# A Time has 32 bits of seconds.
+_LATEST_NS = float((2**31 - 1) * 10**9)
+_DELIVERY = Duration(seconds=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrajectorySettings(Parameters):
+    """What a trajectory node is told besides the parameters of a scenario."""
+
+    motion: str = parameter(
+        'drive_circle',
+        '',
+        'What moves: a drive of the ART vehicle, or an analytic scenario.',
+        choices=MOTIONS,
+        read_only=True,
+    )
+    duration: float = parameter(
+        20.0,
+        's',
+        'Duration of the motion.',
+        minimum=0.0,
+        minimum_excluded=True,
+        maximum=1e5,
+        read_only=True,
+    )
+    seed: int = parameter(0, '1', 'Seed of the variation of a drive.', minimum=0, read_only=True)
+    run: str = parameter(
+        'run_1', '', 'Label of the run; another one varies a drive otherwise.', read_only=True
+    )
+    rate: float = parameter(
+        100.0, 'Hz', 'Odometry messages per second of motion.', minimum=1.0, read_only=True
+    )
+    factor: float = parameter(
+        1.0,
+        '1',
+        'Seconds of motion per second of wall time.',
+        minimum=1e-3,
+        maximum=1e3,
+        read_only=True,
+    )
+    clock: bool = parameter(False, '', 'Publish /clock.', read_only=True)
+    loop: bool = parameter(
+        False, '', 'Begin again at the end, with /clock jumping back.', read_only=True
+    )
+    subscribers: int = parameter(
+        0, '1', 'Subscriptions of the odometry to wait for.', minimum=0, read_only=True
+    )
+    delay: float = parameter(
+        1.0,
+        's',
+        'Wall time from then to the first message; either side finds the other in its own time.',
+        minimum=0.0,
+        read_only=True,
+    )
+    start_ns: int = parameter(
+        START_NS,
+        'ns',
+        'Stamp of the start of the motion.',
+        minimum=0.0,
+        maximum=_LATEST_NS,
+        read_only=True,
+    )
+    frame_id: str = parameter('map', '', 'Frame of the pose.', read_only=True)
+    child_frame_id: str = parameter('base_link', '', 'Frame of the twist.', read_only=True)
+
+    def _check(self) -> None:
+        if self.loop and not self.clock:
+            raise ParameterError(
+                type(self).__name__,
+                'loop',
+                'True is not allowed without clock: true; stamps would go back unannounced',
+            )
+
+
+class TrajectoryNode(Node):
+    """Publishes nav_msgs/Odometry on `ground_truth/odometry`, and /clock when asked.
+
+    The wall only paces it: one message per tick, whose stamp is the motion's. A machine that is
+    too slow slows the motion down and loses nothing.
+
+    Parameters
+    ----------
+    **node_options
+        For `rclpy.node.Node`.
+
+    Raises
+    ------
+    Sim2RealError
+        When a parameter is wrong.
+    """
+
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('trajectory_node', **node_options)
+        parameters = NodeParameters(self)
+        self._settings = parameters.declare(TrajectorySettings())
+        self._odometry = self._truth(parameters)
+        self._index = 0
+        self.finished = False
+        self._clock_publisher = (
+            self.create_publisher(ClockMessage, '/clock', 10) if self._settings.clock else None
+        )
+        self._publisher = self.create_publisher(
+            Odometry,
+            ODOMETRY_TOPIC,
+            QoSProfile(depth=10),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        self._wall = Clock(clock_type=ClockType.STEADY_TIME)
+        self._since = self._wall.now()
+        self._begun = False
+        period = 1.0 / (self._settings.rate * self._settings.factor)
+        self.create_timer(period, self._tick, clock=self._wall)
+
+    def _truth(self, parameters: NodeParameters) -> OdometryArray:
+        settings = self._settings
+        given: dict[str, object] = {}
+        if settings.motion in SCENARIOS:
+            # The longer of both durations: the scenario's own default must not refuse a ramp that
+            # the duration asked for has room for.
+            kind = SCENARIOS[settings.motion]
+            scenario = kind(duration=max(kind().duration, settings.duration))
+            made = parameters.declare(scenario, 'scenario', skip=('duration',), read_only=True)
+            given = made.to_mapping()
+            del given['duration']
+        motion = motion_of(
+            settings.motion,
+            seed=settings.seed,
+            run=settings.run,
+            duration=settings.duration,
+            parameters=given,
+        )
+        truth = truth_of(motion, rate=settings.rate, start_ns=settings.start_ns)
+        return dataclasses.replace(
+            truth, frame=settings.frame_id, child_frame=settings.child_frame_id
+        )
+
+    def _tick(self) -> None:
+        if self.finished or not self._is_awaited():
+            return
+        row = slice(self._index, self._index + 1)
+        message = next(odometry_messages(self._odometry.take(row)))
+        if self._clock_publisher is not None:
+            self._clock_publisher.publish(ClockMessage(clock=message.header.stamp))
+        self._publisher.publish(message)
+        self._index += 1
+        if self._index == len(self._odometry):
+            self._index = 0
+            if not self._settings.loop:
+                self._publisher.wait_for_all_acked(_DELIVERY)
+                self.get_logger().info('the motion has ended')
+                self.finished = True
+
+    def _is_awaited(self) -> bool:
+        """Whether the subscriptions to wait for have been there for long enough; kept once so."""
+        if self._begun or self._settings.subscribers == 0:
+            return True
+        now = self._wall.now()
+        if self._publisher.get_subscription_count() < self._settings.subscribers:
+            self._since = now
+        self._begun = (now - self._since).nanoseconds >= self._settings.delay * 1e9
+        return self._begun
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a trajectory node until the motion ends or it is stopped; return the exit status."""
+    nodes: list[TrajectoryNode] = []
+
+    def make() -> list[TrajectoryNode]:
+        nodes.append(TrajectoryNode())
+        return nodes
+
+    return run('trajectory_node', make, args, lambda: all(node.finished for node in nodes))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

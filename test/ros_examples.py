@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph of real nodes over real DDS, on a domain of its own; for the ROS tests."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rosgraph_msgs.msg import Clock
+
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.ros.messages import odometry_messages, stamp_ns, time_message
+
+TIMEOUT = 20.0
+# Domains 1 to 101 are safe with the ephemeral ports of Linux; processes beside this one start
+# elsewhere.
+_DOMAINS = itertools.count(os.getpid())
+
+# Fast DDS tells of itself every 3 s; processes that come and go find each other sooner so. Other
+# middleware does not read this.
+_QUICK_DISCOVERY = """<?xml version="1.0" encoding="UTF-8"?>
+<profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles">
+  <participant profile_name="quick" is_default_profile="true"><rtps><builtin><discovery_config>
+    <leaseDuration><sec>20</sec></leaseDuration>
+    <leaseAnnouncement><sec>0</sec><nanosec>100000000</nanosec></leaseAnnouncement>
+  </discovery_config></builtin></rtps></participant>
+</profiles>
+"""
+
+VECTORS = ('angular_velocity', 'linear_acceleration')
+
+
+class Graph:
+    """A node that plays the world, and processes of the nodes under test."""
+
+    def __init__(self, domain: int) -> None:
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        self.node = Node('world', context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.received: dict[str, list[Any]] = collections.defaultdict(list)
+        self.processes: list[subprocess.Popen[str]] = []
+        self._subscriptions: dict[str, Any] = {}
+        self.odometry = self.node.create_publisher(
+            Odometry, 'ground_truth/odometry', QoSProfile(depth=1000)
+        )
+        self.clock = self.node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
+        self.listen('/diagnostics', DiagnosticArray)
+
+    def close(self) -> None:
+        for process in self.processes:
+            self.stop(process, signal.SIGKILL)
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+    def start(
+        self, name: str, *parameters: str, file: Path | None = None
+    ) -> subprocess.Popen[str]:
+        """Start an executable with parameters such as `imu.rate:=50.0`."""
+        parameters = ('diagnostics_period:=0.05', *parameters)
+        words = [word for parameter in parameters for word in ('-p', parameter)]
+        words += [] if file is None else ['--params-file', str(file)]
+        process = subprocess.Popen(
+            [sys.executable, '-m', f'sim_sensors.ros.{name}', '--ros-args', *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def stop(self, process: subprocess.Popen[str], sign: int = signal.SIGINT) -> int:
+        if process.poll() is None:
+            process.send_signal(sign)
+        process.communicate(timeout=TIMEOUT)
+        return process.returncode
+
+    def listen(self, topic: str, kind: type, depth: int = 1000) -> None:
+        self._subscriptions[topic] = self.node.create_subscription(
+            kind, topic, self.received[topic].append, QoSProfile(depth=depth)
+        )
+
+    def wait(self, condition: Callable[[], Any], what: str) -> None:
+        """Spin until `condition`; the test fails when it never comes."""
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            assert time.monotonic() < end, f'waited {TIMEOUT:g} s for {what}'
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def connect(self, *topics: str, sensors: int = 1, publishers: int = 1) -> None:
+        """Wait until the sensors hear odometry and are heard on `topics`.
+
+        Either side finds the other in its own time, so the sensors are asked too.
+        """
+        known = len(self.received['/diagnostics'])
+
+        def ready() -> bool:
+            newest: dict[str, dict[str, str]] = {}
+            for array in self.received['/diagnostics'][known:]:
+                for status in array.status:
+                    newest[status.name] = {pair.key: pair.value for pair in status.values}
+            return (
+                self.odometry.get_subscription_count() == sensors
+                and all(self._subscriptions[topic].get_publisher_count() for topic in topics)
+                and len(newest) == sensors
+                and all(int(seen['odometry publishers']) == publishers for seen in newest.values())
+                and sum(int(seen['subscriptions']) for seen in newest.values()) == len(topics)
+            )
+
+        self.wait(ready, f'{sensors} sensors on {topics}')
+
+    def play(self, truth: OdometryArray, expected: Callable[[int], bool], burst: int = 20) -> None:
+        """Publish odometry; after each burst wait for `expected(samples so far)`."""
+        for k, message in enumerate(odometry_messages(truth), 1):
+            self.odometry.publish(message)
+            if k % burst == 0 or k == len(truth):
+                self.wait(lambda k=k: expected(k), f'what follows from {k} samples')
+
+    def tick(self, stamp: int) -> None:
+        self.clock.publish(Clock(clock=time_message(stamp)))
+
+    def call(self, kind: type, name: str, request: Any) -> Any:
+        client = self.node.create_client(kind, name)
+        self.wait(client.service_is_ready, name)
+        future = client.call_async(request)
+        self.wait(future.done, f'an answer of {name}')
+        self.node.destroy_client(client)
+        return future.result()
+
+    def statuses(self) -> list[Any]:
+        return [status for array in self.received['/diagnostics'] for status in array.status]
+
+    def values(self) -> dict[str, str]:
+        """Counters of the newest diagnostic status."""
+        statuses = self.statuses()
+        return {pair.key: pair.value for pair in statuses[-1].values} if statuses else {}
+
+    def said(self, text: str) -> bool:
+        return any(text in status.message for status in self.statuses())
+
+
+@contextlib.contextmanager
+def graph_of_its_own() -> Iterator[Graph]:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        profile = Path(folder, 'quick.xml')
+        profile.write_text(_QUICK_DISCOVERY)
+        domain = 1 + next(_DOMAINS) % 101
+        patch.setenv('FASTRTPS_DEFAULT_PROFILES_FILE', str(profile))
+        patch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+        patch.setenv('ROS_DOMAIN_ID', str(domain))
+        graph = Graph(domain)
+        try:
+            yield graph
+        finally:
+            graph.close()
+
+
+def stamps(messages: Sequence[Any]) -> list[int]:
+    return [stamp_ns(message.header.stamp) for message in messages]
+
+
+def final_stamps(truth: OdometryArray, rate: float, samples: int | None = None) -> list[int]:
+    """Stamps of a sensor that are final with the first samples: all before the second newest."""
+    n = len(truth) if samples is None else samples
+    if n < 3:
+        return []
+    first, end = int(truth.stamp_ns[0]), int(truth.stamp_ns[n - 2])
+    grid = [first + round(k * 1e9 / rate) for k in range(int((end - first) * rate / 1e9) + 2)]
+    return [stamp for stamp in grid if stamp < end]
+
+
+def imu_bits(messages: Sequence[Any]) -> bytes:
+    """Every number of sensor_msgs/Imu messages."""
+    rows = []
+    for m in messages:
+        q = m.orientation
+        row = [q.x, q.y, q.z, q.w, *m.orientation_covariance]
+        for name in VECTORS:
+            vector = getattr(m, name)
+            row += [vector.x, vector.y, vector.z, *getattr(m, f'{name}_covariance')]
+        rows.append(row)
+    return np.array(rows).tobytes()
+
+
+def fix_bits(messages: Sequence[Any]) -> bytes:
+    """Every number of sensor_msgs/NavSatFix messages."""
+    return np.array(
+        [
+            [
+                m.latitude,
+                m.longitude,
+                m.altitude,
+                m.status.status,
+                m.position_covariance_type,
+                *m.position_covariance,
+            ]
+            for m in messages
+        ]
+    ).tobytes()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensor nodes over real DDS: what they publish is what the batch command writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import numpy as np
+import yaml
+from geometry_msgs.msg import TwistStamped, Vector3Stamped
+from ros_examples import Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
+from sensor_msgs.msg import Imu, NavSatFix
+
+from sim2real_eval.synthetic import synthetic_recording
+from sim2real_eval.twin import Twin
+from sim_sensors import gps, imu
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.environment import LocalFrame
+from sim_sensors.measurements import FixArray, ImuArray, OdometryArray
+from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_array, odometry_messages
+
+MOTION = motion_of('drive_half_sine', seed=3, run='run_1', duration=4.0, parameters={})
+TRUTH = truth_of(MOTION)
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+def measured(graph: Graph, topic: str, truth: OdometryArray, rate: float, burst: int = 20) -> list:
+    """Play odometry and return the messages of one sensor, which must be on the very stamps."""
+    graph.connect(topic)
+    got = graph.received[topic]
+    graph.play(truth, lambda k: len(got) >= len(final_stamps(truth, rate, k)), burst)
+    assert stamps(got) == final_stamps(truth, rate)
+    return got
+
+
+def uneven(truth: OdometryArray) -> OdometryArray:
+    """Drop samples so that intervals are 10, 20 and 30 ms, and one 200 ms."""
+    keep = np.random.default_rng(1).random(len(truth)) < 0.6
+    keep[150:170] = False
+    keep[[0, -1]] = True
+    return truth.take(keep)
+
+
+def test_messages_and_arrays_turn_into_each_other_without_loss() -> None:
+    back = odometry_array(list(odometry_messages(TRUTH)))
+    for field in dataclasses.fields(OdometryArray):
+        one, other = getattr(back, field.name), getattr(TRUTH, field.name)
+        assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize('model', ['chrono', 'airsim', 'chrono_ahrs'])
+def test_imu_node_gives_the_bits_of_the_batch_run(graph: Graph, model: str) -> None:
+    """Over uneven odometry with a gap, at 250 Hz; the twin of the recording has the same bits."""
+    truth = uneven(TRUTH)
+    graph.listen('imu/data', Imu)
+    graph.listen('imu_node/truth/bias', TwistStamped)
+    graph.start('imu_node', f'model:={model}', 'seed:=7', 'run:=half_1', 'imu.rate:=250.0')
+    got = measured(graph, 'imu/data', truth, 250.0)
+    batch: ImuArray = imu.simulate(
+        dataclasses.replace(load_imu(model), rate=250.0),
+        OdometryMotion(truth, origin_ns=int(truth.stamp_ns[0]), velocity='twist'),
+        seed=7,
+        run='half_1',
+        origin_ns=int(truth.stamp_ns[0]),
+    )
+    # Only the last interval is missing.
+    assert 0 < len(batch) - len(got) <= 1 + 250.0 * 0.04
+    assert imu_bits(got) == imu_bits(list(imu_messages(batch.take(slice(0, len(got))))))
+    assert {message.header.frame_id for message in got} == {'imu_link'}
+    biases = graph.received['imu_node/truth/bias']
+    graph.wait(lambda: len(biases) == len(got), 'a bias for each measurement')
+    assert stamps(biases) == stamps(got)
+    last = biases[-1].twist
+    assert last.linear.x != 0.0
+    assert last.angular.z != 0.0
+
+
+def test_defaults_give_the_twin_that_sim2real_simulate_writes(graph: Graph) -> None:
+    twin = Twin('twin', load_gps('ch_gauss'), load_imu('chrono'))
+    recording = synthetic_recording(MOTION, twin, seed=5, run='run_1', scenario='half_sine')
+    assert recording.imu is not None
+    assert recording.gps is not None
+    for topic, kind in (('imu/data', Imu), ('gps/fix', NavSatFix)):
+        graph.listen(topic, kind)
+    graph.start('sensors_node', 'seed:=5')
+    graph.connect('imu/data', 'gps/fix', sensors=2)
+    inertial, fixes = graph.received['imu/data'], graph.received['gps/fix']
+
+    def expected(k: int) -> bool:
+        return len(inertial) >= len(final_stamps(TRUTH, 100.0, k)) and len(fixes) >= len(
+            final_stamps(TRUTH, 10.0, k)
+        )
+
+    graph.play(TRUTH, expected)
+    assert stamps(inertial) == final_stamps(TRUTH, 100.0)
+    assert stamps(fixes) == final_stamps(TRUTH, 10.0)
+    rows = recording.imu.take(slice(0, len(inertial)))
+    assert imu_bits(inertial) == imu_bits(list(imu_messages(rows)))
+    first = recording.gps.take(slice(0, len(fixes)))
+    assert fix_bits(fixes) == fix_bits(list(fix_messages(first)))
+
+
+def test_gps_node_gives_the_bits_of_the_batch_run_at_its_datum(graph: Graph) -> None:
+    """A walk with memory, an antenna off the body's origin, 5 Hz, velocity from positions."""
+    graph.listen('gps/fix', NavSatFix)
+    graph.listen('gps_node/truth/position_error', Vector3Stamped)
+    graph.start(
+        'gps_node',
+        'model:=ch_rw_airsim',
+        'seed:=2',
+        'gps.rate:=5.0',
+        'gps.lever_arm:=[0.1, 0.0, 0.5]',
+        'gps.frame_id:=antenna',
+        'velocity:=position',
+        'datum.latitude_deg:=-33.5',
+        'datum.longitude_deg:=151.0',
+        'datum.altitude_m:=12',
+    )
+    got = measured(graph, 'gps/fix', TRUTH, 5.0, burst=60)
+    origin = int(TRUTH.stamp_ns[0])
+    model = dataclasses.replace(load_gps('ch_rw_airsim'), rate=5.0, lever_arm=(0.1, 0.0, 0.5))
+    batch: FixArray = gps.simulate(
+        model,
+        OdometryMotion(TRUTH, origin_ns=origin, velocity='position'),
+        seed=2,
+        run='run_1',
+        origin_ns=origin,
+        frame=LocalFrame(-33.5, 151.0, 12.0),
+    )
+    assert fix_bits(got) == fix_bits(list(fix_messages(batch.take(slice(0, len(got))))))
+    assert {message.header.frame_id for message in got} == {'antenna'}
+    errors = graph.received['gps_node/truth/position_error']
+    graph.wait(lambda: len(errors) == len(got), 'an error for each fix')
+    assert errors[0].vector.x == 0.0
+    assert errors[-1].vector.x != 0.0
+
+
+def test_latency_waits_for_odometry_of_that_time(graph: Graph) -> None:
+    """With 0.5 s of latency what is published is what was measured 0.5 s of motion before."""
+    graph.listen('imu/data', Imu)
+    graph.start('imu_node', 'model:=ideal', 'imu.latency:=0.5')
+    graph.connect('imu/data')
+    got = graph.received['imu/data']
+    graph.play(TRUTH, lambda k: len(got) >= max(0, k - 50))
+    assert stamps(got) == TRUTH.stamp_ns[:-50].tolist()
+
+
+def test_two_imus_of_different_models_share_a_process(graph: Graph, tmp_path: Path) -> None:
+    """Each has its namespace and model; the bits are those of either alone under its label."""
+    models = {'front': 'chrono', 'rear': 'airsim'}
+    for space in models:
+        graph.listen(f'{space}/imu/data', Imu)
+    file = tmp_path / 'sensors.yaml'
+    nodes = {
+        f'/{space}/imu_node': {'ros__parameters': {'model': model}}
+        for space, model in models.items()
+    }
+    file.write_text(yaml.safe_dump(nodes))
+    graph.start('sensors_node', 'sensors:=[front/imu, rear/imu]', 'seed:=1', file=file)
+    graph.connect(*(f'{space}/imu/data' for space in models), sensors=2)
+    got = {space: graph.received[f'{space}/imu/data'] for space in models}
+    graph.play(TRUTH, lambda k: min(map(len, got.values())) >= len(final_stamps(TRUTH, 100.0, k)))
+    origin = int(TRUTH.stamp_ns[0])
+    motion = OdometryMotion(TRUTH, origin_ns=origin, velocity='twist')
+    for space, model in models.items():
+        batch: ImuArray = imu.simulate(
+            load_imu(model), motion, seed=1, run='run_1', sensor=f'{space}/imu', origin_ns=origin
+        )
+        rows = batch.take(slice(0, len(got[space])))
+        assert imu_bits(got[space]) == imu_bits(list(imu_messages(rows)))
