@@ -15,7 +15,7 @@ from sim_sensors.errors import MotionError
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
 
-__all__ = ['FinalMotion', 'LiveOdometry', 'Verdict']
+__all__ = ['LiveOdometry', 'Verdict']
 
 _WINDOW = SAMPLES_BEHIND + SAMPLES_AHEAD
 # Refused samples that may turn out to be the start of the next loop, and samples of the loop
@@ -40,22 +40,6 @@ class Verdict(enum.Enum):
     def accepted(self) -> bool:
         """Whether the sample counts."""
         return self in (Verdict.ACCEPTED, Verdict.GAP, Verdict.RESTARTED)
-
-
-@dataclasses.dataclass(frozen=True)
-class FinalMotion:
-    """Motion that no later sample changes.
-
-    Attributes
-    ----------
-    motion : OdometryMotion
-        Through the samples around the interval.
-    end_ns : int
-        Stamps before this one are final, those from the interval's start on.
-    """
-
-    motion: OdometryMotion
-    end_ns: int
 
 
 class LiveOdometry:
@@ -150,14 +134,26 @@ class LiveOdometry:
             return Verdict.GAP
         return Verdict.ACCEPTED
 
-    def final(self) -> FinalMotion | None:
-        """Return the motion that the newest sample made final, or None when there is none yet."""
-        if len(self._window) <= SAMPLES_AHEAD or self.origin_ns is None:
+    @property
+    def final_ns(self) -> int | None:
+        """Stamps before this one are final; None when none is."""
+        if len(self._window) <= SAMPLES_AHEAD:
             return None
-        motion = OdometryMotion(
-            _joined(list(self._window)), origin_ns=self.origin_ns, velocity=self._velocity
-        )
-        return FinalMotion(motion, int(self._window[-SAMPLES_AHEAD].stamp_ns[0]))
+        return int(self._window[-SAMPLES_AHEAD].stamp_ns[0])
+
+    def motion(self) -> OdometryMotion:
+        """Return the motion of the interval that the newest sample made final.
+
+        Raises
+        ------
+        MotionError
+            When there is none yet.
+        """
+        origin_ns = 0 if self.origin_ns is None else self.origin_ns
+        samples = list(self._window)
+        if not samples:
+            raise MotionError('odometry has 0 samples; at least 3 are needed')
+        return OdometryMotion(_joined(samples), origin_ns=origin_ns, velocity=self._velocity)
 
     def _start(self, sample: OdometryArray, stamp: int) -> None:
         self._window.append(sample)

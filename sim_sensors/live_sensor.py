@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from sim_sensors.live_odometry import FinalMotion, LiveOdometry, Verdict
+from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.measurements import IntArray, OdometryArray
 from sim_sensors.sampling import SampleGrid, seconds
 from sim_sensors.trajectory import Trajectory
@@ -56,13 +56,11 @@ class LiveSensor(Generic[T]):
         self._switch_on = switch_on
         self._rate = rate
         self._odometry = odometry
-        self._final: FinalMotion | None = None
         self._switch()
 
     def _switch(self) -> None:
         self._sensor = self._switch_on()
         self._index = 0
-        self._final = None
 
     @property
     def newest_ns(self) -> int | None:
@@ -79,23 +77,22 @@ class LiveSensor(Generic[T]):
         verdict = self._odometry.push(sample)
         if verdict is Verdict.RESTARTED:
             self._switch()
-        self._final = self._odometry.final() if verdict.accepted else None
         return verdict
 
     def measure(self) -> Iterator[tuple[IntArray, T]]:
         """Return stamps and measurements that the latest sample made final, in chunks."""
-        final, origin_ns = self._final, self._odometry.origin_ns
-        self._final = None
-        if final is None or origin_ns is None:
+        end_ns, origin_ns = self._odometry.final_ns, self._odometry.origin_ns
+        if end_ns is None or origin_ns is None:
             return
         grid = SampleGrid(origin_ns, self._rate)
-        count = grid.count(final.end_ns - 1)
-        while self._index < count:
+        count = grid.count(end_ns - 1)
+        # Made only when there is something to measure: a GPS skips nine samples of ten.
+        motion = self._odometry.motion() if self._index < count else None
+        while motion is not None and self._index < count:
             stamp_ns = grid.stamps(self._index, min(self._index + _CHUNK, count))
             # Counted before it is measured: what fails is not tried for ever.
             self._index += len(stamp_ns)
-            times = seconds(stamp_ns, origin_ns)
-            yield stamp_ns, self._sensor.measure(final.motion.at(times))
+            yield stamp_ns, self._sensor.measure(motion.at(seconds(stamp_ns, origin_ns)))
 
     def reset(self) -> None:
         """Start afresh with the same random numbers: the next sample is the first."""

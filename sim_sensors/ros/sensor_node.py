@@ -31,6 +31,7 @@ from sim_sensors.ros.diagnostics import SensorHealth
 from sim_sensors.ros.messages import odometry_array
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.sensor_settings import SensorSettings
+from sim_sensors.scenarios import Standstill
 
 __all__ = ['ODOMETRY_TOPIC', 'SensorNode']
 
@@ -92,6 +93,8 @@ class SensorNode(Node, abc.ABC):
                 longest_gap=self._settings.longest_gap,
             ),
         )
+        # The first measurement loads and compiles what later ones use; odometry would pile up.
+        self.switch_on().measure(Standstill().at([0.0]))
         self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
         # Messages with their times of arrival; they wait for odometry of that time.
         self._waiting: collections.deque[tuple[int, int, object, object]] = collections.deque()

@@ -133,7 +133,7 @@ class TrajectoryNode(Node):
         self._publisher = self.create_publisher(
             Odometry,
             ODOMETRY_TOPIC,
-            QoSProfile(depth=10),
+            QoSProfile(depth=100),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
@@ -168,8 +168,7 @@ class TrajectoryNode(Node):
     def _tick(self) -> None:
         if self.finished or not self._is_awaited():
             return
-        row = slice(self._index, self._index + 1)
-        message = next(odometry_messages(self._odometry.take(row)))
+        message = next(odometry_messages(self._odometry.take([self._index])))
         if self._clock_publisher is not None:
             self._clock_publisher.publish(ClockMessage(clock=message.header.stamp))
         self._publisher.publish(message)

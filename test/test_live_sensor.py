@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sensor on arriving odometry has the bits of the batch run, early, and in bounded memory."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sim_sensors import gps, imu
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.live_odometry import LiveOdometry, Verdict
+from sim_sensors.live_sensor import LiveSensor
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.odometry import OdometryMotion
+
+TRUTH = truth_of(motion_of('drive_circle', seed=1, run='a', duration=3.0, parameters={}))
+
+
+def odometry(**changes: object) -> LiveOdometry:
+    options = {'velocity': 'twist', 'gap_factor': 1.8, 'longest_gap': 60.0, **changes}
+    return LiveOdometry(**options)  # type: ignore[arg-type]
+
+
+def at(stamp_ns: int, k: int = 0) -> OdometryArray:
+    sample = TRUTH.take([k])
+    stamp = np.array([stamp_ns])
+    return dataclasses.replace(sample, stamp_ns=stamp, arrival_ns=stamp)
+
+
+def fed(sensor: LiveSensor, truth: OdometryArray) -> list[tuple[np.ndarray, object]]:
+    out = []
+    for k in range(len(truth)):
+        assert sensor.push(truth.take([k])).accepted
+        out += list(sensor.measure())
+    return out
+
+
+@pytest.mark.parametrize('rate', [1.0, 10.0, 99.7, 100.0, 1000.0])
+@pytest.mark.parametrize('keep', [1.0, 0.5])
+def test_every_model_gives_the_bits_of_the_batch_run(rate: float, keep: float) -> None:
+    chosen = np.random.default_rng(0).random(len(TRUTH)) < keep
+    chosen[0] = True
+    truth = TRUTH.take(chosen)
+    origin = int(truth.stamp_ns[0])
+    motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
+    for module, model in ((imu, load_imu('airsim')), (gps, load_gps('ch_rw_airsim'))):
+        model = dataclasses.replace(model, rate=rate)
+        sensor = LiveSensor(lambda model=model: model.start(4, 'a'), rate, odometry())
+        live = [m.messages(stamp, '') for stamp, m in fed(sensor, truth)]
+        batch = module.simulate(model, motion, seed=4, run='a', sensor=model_label(module),
+                                origin_ns=origin)  # fmt: skip
+        count = int((batch.stamp_ns < truth.stamp_ns[-2]).sum())
+        assert sum(map(len, live)) == count > 0
+        for field in dataclasses.fields(batch):
+            want = getattr(batch, field.name)
+            if isinstance(want, np.ndarray):
+                got = np.concatenate([getattr(part, field.name) for part in live])
+                assert got.tobytes() == want[:count].tobytes(), field.name
+
+
+def model_label(module: object) -> str:
+    return 'imu' if module is imu else 'gps'
+
+
+def test_measurement_comes_with_the_second_sample_past_it() -> None:
+    sensor = LiveSensor(lambda: load_imu('ideal').start(0, 'a'), 100.0, odometry())
+    counts = []
+    for k in range(6):
+        sensor.push(TRUTH.take([k]))
+        counts.append(sum(len(stamp) for stamp, _ in sensor.measure()))
+    assert counts == [0, 0, 1, 1, 1, 1]
+
+
+def test_long_gap_is_measured_in_chunks_and_a_longer_one_is_a_new_start() -> None:
+    start = int(TRUTH.stamp_ns[0])
+    stamps = [start + round(s * 1e9) for s in (0.0, 0.1, 0.2, 0.3, 50.0, 50.1, 50.2)]
+    sensor = LiveSensor(lambda: load_imu('ideal').start(0, 'a'), 1000.0, odometry())
+    verdicts, sizes = [], []
+    for stamp in stamps:
+        verdicts.append(sensor.push(at(stamp)))
+        sizes += [len(chunk) for chunk, _ in sensor.measure()]
+    assert verdicts[4] is Verdict.GAP
+    assert sensor.gap == pytest.approx(49.7)
+    assert max(sizes) == 1000
+    assert sum(sizes) == 50_100
+    assert sensor.push(at(stamps[-1] + 61 * 10**9)) is Verdict.RESTARTED
+    assert not list(sensor.measure())
+    for k in (1, 2):
+        sensor.push(at(stamps[-1] + 61 * 10**9 + k * 10**7))
+    (chunk, _), = sensor.measure()  # fmt: skip
+    assert chunk[0] == stamps[-1] + 61 * 10**9
+
+
+def test_samples_out_of_order_are_refused_and_leave_no_trace() -> None:
+    live = odometry()
+    for k in range(5):
+        assert live.push(TRUTH.take([k])) is Verdict.ACCEPTED
+    nan = dataclasses.replace(TRUTH.take([5]), position=np.full((1, 3), np.nan))
+    none = dataclasses.replace(TRUTH.take([5]), orientation=np.zeros((1, 4)))
+    assert live.push(nan) is Verdict.INVALID
+    assert live.push(none) is Verdict.INVALID
+    assert live.push(TRUTH.take([4])) is Verdict.REPEATED
+    assert live.push(TRUTH.take([2])) is Verdict.LATE
+    assert live.newest_ns == TRUTH.stamp_ns[4]
+    assert live.final_ns == TRUTH.stamp_ns[3]
+    assert live.push(TRUTH.take([7])) is Verdict.GAP
+
+
+def test_loop_begins_with_its_first_sample_whichever_topic_is_first() -> None:
+    """Refused samples of the new round are given back; leftovers of the old one are refused."""
+    live = odometry()
+    for k in range(50):
+        live.push(TRUTH.take([k]))
+    for k in range(3):
+        assert live.push(TRUTH.take([k])) is Verdict.LATE
+    again = live.rewind()
+    assert [int(sample.stamp_ns[0]) for sample in again] == TRUTH.stamp_ns[:3].tolist()
+    for sample in again:
+        assert live.push(sample) is Verdict.ACCEPTED
+    assert live.origin_ns == TRUTH.stamp_ns[0]
+    for k in range(3, 50):
+        live.push(TRUTH.take([k]))
+    assert live.rewind() == []
+    assert live.push(TRUTH.take([50])) is Verdict.STALE
+    assert live.push(TRUTH.take([0])) is Verdict.ACCEPTED
+    assert live.push(TRUTH.take([51])) is Verdict.ACCEPTED
+
+
+def test_motion_that_only_seems_stale_is_believed_in_the_end() -> None:
+    live = odometry()
+    live.push(TRUTH.take([0]))
+    live.rewind()
+    verdicts = [live.push(TRUTH.take([k])) for k in range(1, 150)]
+    assert verdicts.index(Verdict.ACCEPTED) == 100
+    assert Verdict.STALE not in verdicts[100:]
+
+
+def test_reset_gives_the_same_noise_again() -> None:
+    sensor = LiveSensor(lambda: load_imu('chrono').start(0, 'a'), 100.0, odometry())
+    first = fed(sensor, TRUTH)
+    sensor.reset()
+    again = fed(sensor, TRUTH)
+    assert [m.angular_velocity.tobytes() for _, m in first] == [
+        m.angular_velocity.tobytes() for _, m in again
+    ]
