@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording fed to the live judge step by step, in the order of the reference traces."""
+"""A recording with all inputs, and how it is fed to the live judge step by step."""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from judge_examples import (
+    START_NS,
+    commands,
+    filter_config,
+    fixes,
+    imu,
+    mask,
+    odometry,
+    recording,
+    stamps,
+)  # fmt: skip
 
 from sim2real_eval.judge import (
     Case,
@@ -19,8 +31,55 @@ from sim2real_eval.judge import (
 )
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, topic_name
 from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.recording import Recording
+from sim2real_eval.recording import Recording, StaticTransform
 from sim_sensors.measurements import MessageArray
+
+MOUNTED = (
+    StaticTransform('base_link', 'imu_link', (0.3, -0.1, 0.2), (0.0, 0.0, 0.6, 0.8)),
+    StaticTransform('base_link', 'gps_link', (-0.4, 0.2, 1.1), (0.0, 0.0, 0.0, 1.0)),
+)
+
+
+def curve(seconds: float = 4.0, transforms: tuple[StaticTransform, ...] = MOUNTED) -> Recording:
+    """A noisy drive with wheel odometry, an IMU and fixes, that also turns; fixed seed."""
+    rng = np.random.default_rng(7)
+    imu_ns, fix_ns = stamps(100, seconds), stamps(10, seconds)
+    wheel_ns = stamps(20, seconds, START_NS + 3_000_000)
+    t = (imu_ns - START_NS) * 1e-9
+    rate = np.zeros((len(t), 3))
+    rate[:, 2] = 0.3 + 0.05 * rng.standard_normal(len(t))
+    force = np.array([0.2, 0.1, 9.8]) + 0.1 * rng.standard_normal((len(t), 3))
+    metres = 2e-5 * (fix_ns - START_NS) * 1e-9
+    velocity = np.array([1.5, 0.0, 0.0]) + 0.1 * rng.standard_normal((len(wheel_ns), 3))
+    return recording(
+        {
+            '/wheel/odom': odometry(wheel_ns, velocity=velocity),
+            '/imu/data': imu(imu_ns, yaw=0.3 * t, rate=rate, force=force),
+            '/gps/fix': fixes(fix_ns, 43.0 + 0.7 * metres, -89.4 + metres),
+            '/cmd_vel': commands(stamps(5, seconds, START_NS + 1_000_000), 1.2),
+        },
+        transforms,
+    )
+
+
+def everything(folder: Path, **more: object) -> FilterConfig:
+    """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
+    return filter_config(
+        folder,
+        frequency=35.0,
+        odom0='wheel/odom',
+        odom0_config=mask('vx', 'vyaw'),
+        odom1='odometry/gps',
+        odom1_config=mask('x', 'y'),
+        odom1_pose_rejection_threshold=3.0,
+        imu0='imu/data',
+        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
+        imu0_remove_gravitational_acceleration=True,
+        use_control=True,
+        control_config=[True, False, False, False, False, True],
+        control_timeout=0.5,
+        **more,
+    )
 
 
 @dataclasses.dataclass

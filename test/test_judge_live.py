@@ -10,23 +10,29 @@ import numpy as np
 import pytest
 from judge_examples import (
     START_NS,
-    commands,
     filter_config,
-    fixes,
     imu,
     mask,
     navsat_config,
-    odometry,
     recording,
     stamps,
 )
-from live_examples import arrivals, batch_bits, give, live_judge, step_through
+from live_examples import (
+    MOUNTED,
+    arrivals,
+    batch_bits,
+    curve,
+    everything,
+    give,
+    live_judge,
+    step_through,
+)  # fmt: skip
 
 from sim2real_eval.judge import Case, FilterConfig, JudgeError, LiveJudge, NavsatConfig, judge
 from sim2real_eval.judge import live as live_module
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.queue import grown, new_queue, pop, push
-from sim2real_eval.recording import Recording, StaticTransform, read_recording
+from sim2real_eval.recording import StaticTransform, read_recording
 from sim_sensors.measurements import PoseArray
 
 TRACES = (
@@ -34,52 +40,6 @@ TRACES = (
     'e_differential_pose', 'f_relative_pose', 'g_mounted_imu_lever', 'i_predict_to_current_time',
     'l_control',
 )  # fmt: skip
-MOUNTED = (
-    StaticTransform('base_link', 'imu_link', (0.3, -0.1, 0.2), (0.0, 0.0, 0.6, 0.8)),
-    StaticTransform('base_link', 'gps_link', (-0.4, 0.2, 1.1), (0.0, 0.0, 0.0, 1.0)),
-)
-
-
-def curve(seconds: float = 4.0, transforms: tuple[StaticTransform, ...] = MOUNTED) -> Recording:
-    """A noisy drive with wheel odometry, an IMU and fixes, that also turns; fixed seed."""
-    rng = np.random.default_rng(7)
-    imu_ns, fix_ns = stamps(100, seconds), stamps(10, seconds)
-    wheel_ns = stamps(20, seconds, START_NS + 3_000_000)
-    t = (imu_ns - START_NS) * 1e-9
-    rate = np.zeros((len(t), 3))
-    rate[:, 2] = 0.3 + 0.05 * rng.standard_normal(len(t))
-    force = np.array([0.2, 0.1, 9.8]) + 0.1 * rng.standard_normal((len(t), 3))
-    metres = 2e-5 * (fix_ns - START_NS) * 1e-9
-    velocity = np.array([1.5, 0.0, 0.0]) + 0.1 * rng.standard_normal((len(wheel_ns), 3))
-    return recording(
-        {
-            '/wheel/odom': odometry(wheel_ns, velocity=velocity),
-            '/imu/data': imu(imu_ns, yaw=0.3 * t, rate=rate, force=force),
-            '/gps/fix': fixes(fix_ns, 43.0 + 0.7 * metres, -89.4 + metres),
-            '/cmd_vel': commands(stamps(5, seconds, START_NS + 1_000_000), 1.2),
-        },
-        transforms,
-    )
-
-
-def everything(folder: Path, **more: object) -> FilterConfig:
-    """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
-    return filter_config(
-        folder,
-        frequency=35.0,
-        odom0='wheel/odom',
-        odom0_config=mask('vx', 'vyaw'),
-        odom1='odometry/gps',
-        odom1_config=mask('x', 'y'),
-        odom1_pose_rejection_threshold=3.0,
-        imu0='imu/data',
-        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
-        imu0_remove_gravitational_acceleration=True,
-        use_control=True,
-        control_config=[True, False, False, False, False, True],
-        control_timeout=0.5,
-        **more,
-    )
 
 
 @pytest.mark.parametrize('name', TRACES)
@@ -131,9 +91,10 @@ def test_a_reset_judge_repeats_itself_to_the_bit(tmp_path: Path) -> None:
     run, config, navsat = curve(), everything(tmp_path), navsat_config(tmp_path)
     live = live_judge(run, config, navsat)
     first = step_through(live, run)
-    live.reset()
-    assert all(part.received == 0 for part in live.parts)
-    assert step_through(live, run).bits() == first.bits()
+    for afresh in (live.reset, live.warm_up):
+        afresh()
+        assert all(part.received == 0 for part in live.parts)
+        assert step_through(live, run).bits() == first.bits()
 
 
 def test_a_queue_that_grows_and_a_history_that_is_cut_change_no_bit(

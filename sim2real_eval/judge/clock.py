@@ -12,7 +12,10 @@ from sim2real_eval.judge.configuration import topic_name
 from sim_sensors.errors import ParameterError
 from sim_sensors.yaml_file import read_yaml
 
-__all__ = ['Case', 'Clock']
+__all__ = ['NAVSAT_PHASE_NS', 'Case', 'Clock']
+
+NAVSAT_PHASE_NS = 20_000_000
+"""From the start to the origin of navsat_transform's timer, unless told otherwise."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import NAVSAT_PHASE_NS, Case, Clock
 from sim2real_eval.judge.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
@@ -29,7 +29,6 @@ from sim_sensors.measurements import FixArray, ImuArray, MessageArray, TwistArra
 __all__ = ['judge']
 
 _COMMAND_TOPIC = 'cmd_vel'
-_NAVSAT_PHASE_NS = 20_000_000
 _FIRST_CAPACITY = 1024
 # 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.
 _MOST_TICKS = 2_000_000
@@ -155,7 +154,7 @@ def _timing(
     origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
     navsat_origin = clock.navsat_origin_ns
     if navsat_origin is None:
-        navsat_origin = start + _NAVSAT_PHASE_NS
+        navsat_origin = start + NAVSAT_PHASE_NS
     end = last + clock.run_on_ns
     if end < start or (end - start) // period > _MOST_TICKS:
         raise JudgeError(

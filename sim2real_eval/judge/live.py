@@ -103,6 +103,21 @@ class LiveJudge:
         self.fixes_seen = 0
         self.fixes_used = 0
 
+    def warm_up(self) -> None:
+        """Load the compiled kernels, or compile them after an update (half a minute), and reset.
+
+        Without it the first message or tick does so, and others are lost meanwhile.
+        """
+        if len(self._names):
+            self._deliver(0, 0, np.zeros(7), np.zeros((6, 6)), False)
+        self.tick(1)
+        gps_node.see_fix(self._navsat_memory, 0)
+        gps_node.see_heading(self._navsat, self._navsat_memory, np.array([0.0, 0.0, 0.0, 1.0]))
+        if self.navsat is not None:
+            gps_node.see_odometry(self._navsat, self._navsat_memory, self._filter.x[:6])
+            self.navsat_tick()
+        self.reset()
+
     def set_frames(self, frames: FrameTree) -> None:
         """Replace the static transforms; they apply to what arrives from now on."""
         self.frames = frames

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""judge_node: the embedded judge in the place of ekf_node and navsat_transform_node."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import (
+    PoseWithCovarianceStamped,
+    Twist,
+    TwistStamped,
+    TwistWithCovarianceStamped,
+)
+from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock, JumpThreshold
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import Imu, NavSatFix
+from std_srvs.srv import Trigger
+
+from sim2real_eval.judge import Estimate, GpsPosition, JudgeError, LiveJudge
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.timers import Timers
+from sim2real_eval.recording import RecordingError, StaticTransform
+from sim2real_eval.recording.cdr import decode, decode_transforms, encode
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
+from sim2real_eval.ros.judge_health import JudgeHealth
+from sim2real_eval.ros.judge_parameters import JudgeParameters
+from sim_sensors.measurements import MessageArray, OdometryArray, TwistArray
+from sim_sensors.ros.running import run
+
+__all__ = ['JudgeNode', 'main']
+
+_TYPES: dict[str, tuple[Any, str]] = {
+    'odom': (Odometry, 'nav_msgs/msg/Odometry'),
+    'pose': (PoseWithCovarianceStamped, 'geometry_msgs/msg/PoseWithCovarianceStamped'),
+    'twist': (TwistWithCovarianceStamped, 'geometry_msgs/msg/TwistWithCovarianceStamped'),
+    'imu': (Imu, 'sensor_msgs/msg/Imu'),
+}
+_FIX = (NavSatFix, 'sensor_msgs/msg/NavSatFix')
+_ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+_FIRST_LOOK_NS = 1_000_000
+_REPORT_PERIOD_S = 1.0
+
+
+class JudgeNode(Node):
+    """Subscribes, hands everything to a `LiveJudge` in order of arrival, and publishes.
+
+    Messages are decoded from and encoded to their serialised form by the code that reads and
+    writes bags, so that a live judge sees the very arrays of a batch run.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            'ekf_filter_node', automatically_declare_parameters_from_overrides=True, **options
+        )
+        told = JudgeParameters.of(self)
+        self._told = told
+        self._transforms = {transform.child: transform for transform in told.transforms}
+        self.live = LiveJudge(told.config, told.navsat, self._frames())
+        self.live.warm_up()
+        self.health = JudgeHealth(self.get_fully_qualified_name(), self.live)
+        self._timers_due: Timers | None = None
+        self._filtered = self.create_publisher(Odometry, 'odometry/filtered', 10)
+        self._gps = None
+        if told.navsat is not None:
+            self._gps = self.create_publisher(Odometry, NAVSAT_TOPIC, 10)
+        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        self._inputs: dict[str, Subscription] = {}
+        self._subscribe()
+        self.create_service(Trigger, '~/reset', self._on_reset)
+        self.create_service(Trigger, '~/status', self._on_status)
+        self.add_on_set_parameters_callback(self._on_parameters)
+        # One timer that is set anew for whatever is due next keeps both grids exactly.
+        self._timer = self.create_timer(_FIRST_LOOK_NS * 1e-9, self._on_timer)
+        self._restart = self.create_guard_condition(self._on_backward_jump)
+        self._jumps = self.get_clock().create_jump_callback(
+            JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
+            post_callback=lambda _: self._restart.trigger(),
+        )
+        # Reports go on while the clock stands.
+        self.create_timer(
+            _REPORT_PERIOD_S, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+
+    def _subscribe(self) -> None:
+        told, live = self._told, self.live
+        for source in told.config.sources:
+            if source.topic == NAVSAT_TOPIC and told.navsat is not None:
+                continue
+            self._listen(
+                source.name, told.topics[source.name], *_TYPES[source.kind],
+                partial(live.receive, source.name),
+                told.queue_sizes[source.name],
+            )  # fmt: skip
+        if told.navsat is not None:
+            self._listen('gps/fix', 'gps/fix', *_FIX, live.see_fix)
+            if not told.navsat.use_odometry_yaw:
+                self._listen('imu', 'imu', *_TYPES['imu'], live.see_heading)
+        if told.config.control_mask.any():
+            if told.config.stamped_control:
+                self._listen('cmd_vel', 'cmd_vel', TwistStamped, CMD_VEL_TYPE, live.see_command)
+            else:
+                qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+                self._inputs['cmd_vel'] = self.create_subscription(
+                    Twist, 'cmd_vel', self._on_command, qos
+                )
+        self._listen(
+            'set_pose', 'set_pose', *_TYPES['pose'],
+            lambda pose: live.set_pose(pose, self._now()), 1, ReliabilityPolicy.RELIABLE,
+        )  # fmt: skip
+        if find_spec('tf2_msgs') is not None:
+            # Not on PyPI, so machines without a ROS installation do without.
+            message = import_module('tf2_msgs.msg').TFMessage
+            latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+            self.create_subscription(message, '/tf_static', self.see_transforms, latched, raw=True)
+        elif not (told.transforms or told.assume_identity):
+            self.get_logger().warning(
+                'tf2_msgs is not installed: /tf_static is not read; give static_transforms_file, '
+                'or assume_identity_frames when all sensors are in the origin of base_link'
+            )
+
+    def _listen(
+        self,
+        name: str,
+        topic: str,
+        message: Any,
+        type_name: str,
+        use: Callable[[Any], None],
+        depth: int = 10,
+        reliability: ReliabilityPolicy = ReliabilityPolicy.BEST_EFFORT,
+    ) -> None:
+        kind = MESSAGE_TYPES[type_name]
+
+        def take(data: bytes) -> None:
+            self.health.saw(name)
+            try:
+                arrival = np.array([self._now()], dtype=np.int64)
+                use(decode(kind, [data], arrival, topic).array)
+            except (JudgeError, RecordingError) as error:
+                if self.health.refused(name, str(error)):
+                    self.get_logger().warning(str(error))
+
+        qos = QoSProfile(depth=depth, reliability=reliability)
+        self._inputs[name] = self.create_subscription(message, topic, take, qos, raw=True)
+
+    def see_transforms(self, data: bytes) -> None:
+        """Take a serialised tf2_msgs/TFMessage of static transforms."""
+        for transform in decode_transforms(data, '/tf_static'):
+            self._transforms[transform.child] = transform
+        self.live.set_frames(self._frames())
+
+    def _frames(self) -> FrameTree:
+        transforms: list[StaticTransform] = list(self._transforms.values())
+        return FrameTree(transforms, assume_identity=self._told.assume_identity)
+
+    def _now(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+    def _on_command(self, command: Twist) -> None:
+        self.health.saw('cmd_vel')
+        now = np.array([self._now()], dtype=np.int64)
+        linear, angular = command.linear, command.angular
+        self.live.see_command(
+            TwistArray(
+                stamp_ns=now,
+                arrival_ns=now,
+                frame='',
+                linear_velocity=np.array([[linear.x, linear.y, linear.z]]),
+                angular_velocity=np.array([[angular.x, angular.y, angular.z]]),
+                twist_covariance=np.zeros((1, 6, 6)),
+            )
+        )
+
+    def _on_timer(self) -> None:
+        now = self._now()
+        if now == 0:
+            return  # simulated time that has not begun
+        if self._timers_due is None:
+            self._timers_due = Timers(self._told.config, self._told.navsat, now)
+        due = self._timers_due
+        if due.take_filter(now):
+            estimate = self.live.tick(now)
+            if estimate is not None:
+                self._publish_filtered(estimate)
+        if due.take_navsat(now):
+            position = self.live.navsat_tick()
+            if position is not None:
+                self._publish_gps(position)
+        self._timer.timer_period_ns = max(due.next_ns - self._now(), 1)
+        self._timer.reset()
+
+    def _on_backward_jump(self) -> None:
+        self._reset('the clock went back')
+        self._timers_due = None
+        self._on_timer()
+
+    def _on_reset(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        self._reset('asked for')
+        answer.success, answer.message = True, 'waits for its first measurement'
+        return answer
+
+    def _reset(self, why: str) -> None:
+        self.live.reset()
+        self.health.resets += 1
+        self.get_logger().info(f'reset: {why}')
+
+    def _on_status(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        due = self._timers_due
+        answer.success = True
+        answer.message = json.dumps(
+            {
+                'now_ns': self._now(),
+                'next_tick_ns': 0 if due is None else due.next_ns,
+                'publishers': {
+                    name: reader.get_publisher_count() for name, reader in self._inputs.items()
+                },
+                'subscribers': {
+                    writer.topic_name: writer.get_subscription_count()
+                    for writer in (self._filtered, self._gps)
+                    if writer is not None
+                },
+                **self.health.summary(),
+            }
+        )
+        return answer
+
+    def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        fixed = [parameter.name for parameter in parameters if parameter.name != 'use_sim_time']
+        if fixed:
+            reason = f'{fixed[0]} is read when the node starts; start it anew with another value'
+            return SetParametersResult(successful=False, reason=reason)
+        return SetParametersResult(successful=True)
+
+    def _publish_filtered(self, estimate: Estimate) -> None:
+        config = self._told.config
+        self._send(
+            self._filtered,
+            OdometryArray(
+                stamp_ns=np.array([estimate.stamp_ns]),
+                arrival_ns=np.array([estimate.tick_ns]),
+                frame=config.world_frame,
+                child_frame=config.base_link_frame,
+                position=estimate.position[None],
+                orientation=estimate.orientation[None],
+                linear_velocity=estimate.linear_velocity[None],
+                angular_velocity=estimate.angular_velocity[None],
+                pose_covariance=estimate.pose_covariance[None],
+                twist_covariance=estimate.twist_covariance[None],
+            ),
+        )
+        self.health.published += 1
+
+    def _publish_gps(self, position: GpsPosition) -> None:
+        self._send(
+            self._gps,
+            OdometryArray(
+                stamp_ns=np.array([position.stamp_ns]),
+                arrival_ns=np.array([position.stamp_ns]),
+                frame=self._told.config.world_frame,
+                child_frame='',
+                position=position.position[None],
+                orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
+                linear_velocity=np.zeros((1, 3)),
+                angular_velocity=np.zeros((1, 3)),
+                pose_covariance=position.covariance[None],
+                twist_covariance=np.zeros((1, 6, 6)),
+            ),
+        )
+
+    def _send(self, publisher: Any, array: MessageArray) -> None:
+        publisher.publish(encode(_ODOMETRY, array, publisher.topic_name)[0])
+
+    def _report(self) -> None:
+        message = DiagnosticArray(status=[self.health.status()])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(message)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run judge_node; return the exit status."""
+    return run('judge_node', lambda: [JudgeNode()], args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

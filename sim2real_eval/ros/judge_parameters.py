@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What judge_node is told: the parameters of ekf_node, and a few of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rclpy.node import Node
+
+from sim2real_eval.judge import FilterConfig, NavsatConfig
+from sim2real_eval.judge.ros_parameters import NodeParameters
+from sim2real_eval.recording import StaticTransform
+from sim2real_eval.recording.metadata import read_transforms
+
+__all__ = ['JudgeParameters']
+
+# Every ROS node has these.
+_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
+_QOS = 'qos_overrides.'
+_QUEUE_SIZE = 10
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgeParameters:
+    """Parameters of one judge_node, read once when it starts.
+
+    Attributes
+    ----------
+    config : FilterConfig
+        Those of ekf_node.
+    navsat : NavsatConfig or None
+        From the file that `navsat_params_file` names.
+    transforms : tuple of StaticTransform
+        From the file that `static_transforms_file` names.
+    assume_identity : bool
+        `assume_identity_frames`: frames that nothing connects coincide.
+    topics : mapping
+        Input name to topic as given, so that a leading slash keeps its meaning.
+    queue_sizes : mapping
+        Input name to the depth of its subscription.
+    """
+
+    config: FilterConfig
+    navsat: NavsatConfig | None
+    transforms: tuple[StaticTransform, ...]
+    assume_identity: bool
+    topics: Mapping[str, str]
+    queue_sizes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, node: Node) -> JudgeParameters:
+        """Take the overrides that a node was started with and declared.
+
+        Raises
+        ------
+        ParameterError
+            For an unknown or unsupported parameter, a wrong value, or a file that is wrong.
+        """
+        values = {
+            name: _plain(parameter.value)
+            for name, parameter in node.get_parameters_by_prefix('').items()
+            if name not in _OF_ALL_NODES and not name.startswith(_QOS)
+        }
+        own = NodeParameters(f'parameters of {node.get_fully_qualified_name()}', values)
+        navsat_file = own.text('navsat_params_file', '')
+        transforms_file = own.text('static_transforms_file', '')
+        assume_identity = own.boolean('assume_identity_frames', False)
+        config = FilterConfig.from_parameters(own)
+        sizes = (values.get(f'{source.name}_queue_size') for source in config.sources)
+        return cls(
+            config=config,
+            navsat=NavsatConfig.from_file(navsat_file) if navsat_file else None,
+            transforms=read_transforms(Path(transforms_file)) if transforms_file else (),
+            assume_identity=assume_identity,
+            topics={source.name: str(values[source.name]) for source in config.sources},
+            queue_sizes={
+                source.name: size if isinstance(size, int) and size > 0 else _QUEUE_SIZE
+                for source, size in zip(config.sources, sizes, strict=True)
+            },
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Turn the arrays of rclpy into lists, as a YAML file has them."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        return value
+    return list(value)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""judge_node in a process of its own, driven in lockstep over DDS."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped
+from live_examples import Published, give
+from nav_msgs.msg import Odometry
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, NavSatFix
+from std_srvs.srv import Trigger
+
+from sim2real_eval.judge import LiveJudge
+from sim2real_eval.judge.timers import Timers
+from sim2real_eval.recording.cdr import decode, encode
+from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim_sensors.measurements import OdometryArray
+
+PATIENCE_S = 60.0
+_AGAIN_S = 0.5
+# What takes a message: topic, message type, and the name under which the node counts it.
+TAKERS: dict[str, tuple[str, Any, str]] = {
+    'odom0': ('/wheel/odom', Odometry, 'nav_msgs/msg/Odometry'),
+    'imu0': ('/imu/data', Imu, 'sensor_msgs/msg/Imu'),
+    'fix': ('/gps/fix', NavSatFix, 'sensor_msgs/msg/NavSatFix'),
+    'heading': ('/imu', Imu, 'sensor_msgs/msg/Imu'),
+    'command': ('/cmd_vel', TwistStamped, 'geometry_msgs/msg/TwistStamped'),
+    'set_pose': (
+        '/set_pose', PoseWithCovarianceStamped, 'geometry_msgs/msg/PoseWithCovarianceStamped'
+    ),
+}  # fmt: skip
+COUNTED_AS = {'fix': 'gps/fix', 'heading': 'imu', 'command': 'cmd_vel'}
+Script = list[tuple[str, Any]]
+"""What happens, in order: ('clock', ns), or what takes a message and the message."""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, '-m', 'sim2real_eval.ros.judge_node', '--ros-args', *arguments]
+
+
+def play(live: LiveJudge, script: Script) -> Published:
+    """What a judge publishes that does with the script what the node is to do, in this process."""
+    out, timers = Published(), None
+    for taker, what in script:
+        if taker != 'clock':
+            give(live, taker, what)
+            continue
+        timers = timers or Timers(live.config, live.navsat, what)
+        if timers.take_filter(what):
+            estimate = live.tick(what)
+            if estimate is not None:
+                out.filtered.append(estimate)
+        if timers.take_navsat(what):
+            position = live.navsat_tick()
+            if position is not None:
+                out.gps.append(position)
+    return out
+
+
+@dataclasses.dataclass
+class Heard:
+    """Serialised nav_msgs/Odometry of one topic."""
+
+    data: list[bytes] = dataclasses.field(default_factory=list)
+
+    @property
+    def odometry(self) -> OdometryArray:
+        kind = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+        arrival = np.zeros(len(self.data), dtype=np.int64)
+        decoded = decode(kind, self.data, arrival, 'heard')
+        assert not decoded.other_frames
+        assert isinstance(decoded.array, OdometryArray)
+        return decoded.array
+
+
+class Graph:
+    """A ROS graph of one judge_node and of what publishes and listens here."""
+
+    def __init__(self, folder: Path, arguments: list[str]) -> None:
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=int(os.environ['ROS_DOMAIN_ID']))
+        self.node = rclpy.create_node('driver', context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.clock = self.node.create_publisher(Clock, '/clock', 10)
+        self.publishers = {
+            taker: self.node.create_publisher(message, topic, 10)
+            for taker, (topic, message, _) in TAKERS.items()
+        }
+        self.status_client = self.node.create_client(Trigger, '/ekf_filter_node/status')
+        self.reset_client = self.node.create_client(Trigger, '/ekf_filter_node/reset')
+        self.filtered, self.gps = Heard(), Heard()
+        self._hear('/odometry/filtered', self.filtered)
+        self._hear('/odometry/gps', self.gps)
+        self.sent: dict[str, int] = {}
+        self.log = (folder / 'judge_node.log').open('ab')
+        self.arguments = arguments
+        self.start()
+
+    def _hear(self, topic: str, heard: Heard) -> None:
+        self.node.create_subscription(Odometry, topic, heard.data.append, 1000, raw=True)
+
+    def listen(self, topic: str) -> Heard:
+        """Subscribe, and wait until the node knows."""
+        heard, before = Heard(), self.status()['subscribers'][topic]
+        self._hear(topic, heard)
+        self.until_status(lambda status: status['subscribers'][topic] > before)
+        return heard
+
+    def start(self) -> None:
+        """Start the node and wait until both sides know of each other, on every topic."""
+        self.sent.clear()
+        before = self.listeners()
+        self.process = subprocess.Popen(command(*self.arguments), stderr=self.log)
+        try:
+            # A node that was killed is taken for alive by DDS for 20 s more.
+            self.until(
+                lambda: all(now > then for now, then in zip(self.listeners(), before, strict=True))
+            )
+            self.until_status(
+                lambda status: (
+                    all(status['publishers'].values()) and all(status['subscribers'].values())
+                )
+            )
+        except AssertionError:
+            self.kill()
+            raise
+
+    def listeners(self) -> list[int]:
+        return [publisher.get_subscription_count() for publisher in self.publishers.values()]
+
+    def kill(self) -> None:
+        """End the node without a farewell."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        self.log.close()
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < end, 'waited in vain'
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def call(self, client: Any) -> str:
+        """Ask, and ask again: a request or answer is lost where one side is not yet matched."""
+        future = client.call_async(Trigger.Request())
+        asked = time.monotonic()
+
+        def answered() -> bool:
+            nonlocal future, asked
+            if not future.done() and time.monotonic() > asked + _AGAIN_S:
+                future, asked = client.call_async(Trigger.Request()), time.monotonic()
+            return bool(future.done())
+
+        self.until(answered)
+        assert future.result().success
+        return str(future.result().message)
+
+    def status(self) -> dict[str, Any]:
+        return dict(json.loads(self.call(self.status_client)))
+
+    def until_status(self, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+
+        def condition() -> bool:
+            found.update(self.status())
+            return reached(found)
+
+        self.until(condition)
+        return found
+
+    def set_clock(self, now_ns: int) -> None:
+        message = Clock()
+        message.clock.sec, message.clock.nanosec = divmod(now_ns, 1_000_000_000)
+        self.clock.publish(message)
+
+    def reach(self, now_ns: int, dealt: Callable[[dict[str, Any]], bool]) -> None:
+        """Set the clock, again where that was lost, until the node has dealt with it."""
+        sent = 0.0
+
+        def reached(status: dict[str, Any]) -> bool:
+            nonlocal sent
+            if status['now_ns'] == now_ns and dealt(status):
+                return True
+            if time.monotonic() > sent + _AGAIN_S:
+                self.set_clock(now_ns)
+                sent = time.monotonic()
+            return False
+
+        self.until_status(reached)
+
+    def step(self, taker: str, what: Any) -> None:
+        """Send one thing and wait until the node has dealt with it."""
+        if taker == 'clock':
+            self.reach(what, lambda status: int(status['next_tick_ns']) > what)
+            return
+        kind = MESSAGE_TYPES[TAKERS[taker][2]]
+        self.publishers[taker].publish(encode(kind, what, taker)[0])
+        name = COUNTED_AS.get(taker, taker)
+        self.sent[name] = self.sent.get(name, 0) + 1
+        self.until_status(lambda s: s['received'].get(name, 0) == self.sent[name])
+
+    def play(self, script: Script) -> dict[str, Any]:
+        """Send everything in lockstep and wait until all that was published is here."""
+        for taker, what in script:
+            self.step(taker, what)
+        status = self.status()
+        self.until(lambda: len(self.filtered.data) >= status['published'])
+        return status

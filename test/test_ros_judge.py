@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""judge_node as a process of its own over DDS, under simulated time driven in lockstep."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip('rclpy')
+
+from live_examples import (
+    MOUNTED,
+    Published,
+    arrivals,
+    curve,
+    estimate_bits,
+    everything,
+    gps_bits,
+    live_judge,
+)  # fmt: skip
+from ros_judge_examples import Graph, Heard, Script, command, play
+
+from sim2real_eval.judge import Case, FilterConfig, NavsatConfig, judge
+from sim2real_eval.judge.clock import Clock
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.recording import Recording
+from sim2real_eval.recording.cdr import encode_transforms
+from sim2real_eval.recording.metadata import transform_mappings
+from sim2real_eval.ros.judge_node import JudgeNode
+from sim_sensors.measurements import PoseArray
+
+SECONDS = 1.6
+STEP_NS = 10_000_000
+
+
+@pytest.fixture(scope='module', autouse=True)
+def isolated() -> Iterator[None]:
+    """A domain of this process's own, on this machine only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('ROS_DOMAIN_ID', str(40 + os.getpid() % 60))
+        patch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+        yield
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Parameter files and transforms as a user has them."""
+    folder = tmp_path_factory.mktemp('judge_node')
+    everything(folder, stamped_control=True)
+    navsat = {'/**': {'ros__parameters': {'frequency': 20.0, 'use_odometry_yaw': False}}}
+    (folder / 'navsat_params.yaml').write_text(yaml.safe_dump(navsat), encoding='utf-8')
+    transforms = yaml.safe_dump(transform_mappings(MOUNTED))
+    (folder / 'static_transforms.yaml').write_text(transforms, encoding='utf-8')
+    return folder
+
+
+@pytest.fixture(scope='module')
+def graph(folder: Path, run: Recording) -> Iterator[Graph]:
+    # Compiles here, if at all, what the node would else compile while the test waits.
+    live_judge(run, *configs(folder)).warm_up()
+    graph = Graph(
+        folder,
+        [
+            '--params-file', str(folder / 'params.yaml'), '-p', 'use_sim_time:=true',
+            '-p', f'navsat_params_file:={folder}/navsat_params.yaml',
+            '-p', f'static_transforms_file:={folder}/static_transforms.yaml',
+        ],
+    )  # fmt: skip
+    yield graph
+    graph.close()
+
+
+@pytest.fixture(scope='module')
+def run() -> Recording:
+    return curve(SECONDS)
+
+
+def configs(folder: Path) -> tuple[FilterConfig, NavsatConfig]:
+    return (
+        FilterConfig.from_file(folder / 'params.yaml'),
+        NavsatConfig.from_file(folder / 'navsat_params.yaml'),
+    )
+
+
+def in_steps(folder: Path, run: Recording) -> tuple[Script, Case]:
+    """The recording with a clock of 100 Hz, and the case that says the same of a batch run."""
+    events = arrivals(live_judge(run, *configs(folder)), run, Case())
+    start, last = events[0][0], events[-1][0]
+    script: Script = [('clock', start)]
+    i, now = 0, start
+    # run_on_ns of the case, cut to the grid of the clock.
+    end = last + 100_000_000
+    while now <= end:
+        while i < len(events) and events[i][0] <= now:
+            script.append(events[i][1:])
+            i += 1
+        if now > start:
+            script.append(('clock', now))
+        now += STEP_NS
+    return script, Case(clock=Clock(step_ns=STEP_NS, run_on_ns=100_000_000))
+
+
+def assert_same(filtered: Heard, gps: Heard, expected: Published) -> None:
+    for heard, published in ((filtered, expected.filtered), (gps, expected.gps)):
+        assert len(heard.data) == len(published)
+    odometry, positions = filtered.odometry, gps.odometry
+    assert (odometry.frame, odometry.child_frame) == ('odom', 'base_link')
+    assert (positions.frame, positions.child_frame) == ('odom', '')
+    for name in (
+        'stamp_ns', 'position', 'orientation', 'linear_velocity', 'angular_velocity',
+        'pose_covariance', 'twist_covariance',
+    ):  # fmt: skip
+        found = getattr(odometry, name)
+        assert (
+            found.tobytes()
+            == np.array([getattr(row, name) for row in expected.filtered]).tobytes()
+        ), name
+    for name, field in (('stamp_ns',) * 2, ('position',) * 2, ('pose_covariance', 'covariance')):
+        found = getattr(positions, name)
+        assert (
+            found.tobytes() == np.array([getattr(row, field) for row in expected.gps]).tobytes()
+        ), name
+    assert (positions.orientation == [0.0, 0.0, 0.0, 1.0]).all()
+    assert not positions.twist_covariance.any()
+
+
+def test_the_node_publishes_the_bits_of_the_batch_run(
+    graph: Graph, folder: Path, run: Recording
+) -> None:
+    """All inputs, navsat_transform, mounted sensors; and a subscriber that joins half-way."""
+    script, case = in_steps(folder, run)
+    config, navsat = configs(folder)
+    expected = play(live_judge(run, config, navsat), script)
+    judged = judge(run, config, navsat, case)
+    assert estimate_bits(expected.filtered) + gps_bits(expected.gps) == b''.join(
+        getattr(judged, name).tobytes()
+        for name in (
+            'stamp_ns', 'tick_ns', 'position', 'orientation', 'linear_velocity',
+            'angular_velocity', 'pose_covariance', 'twist_covariance', 'gps_stamp_ns',
+            'gps_position', 'gps_covariance',
+        )
+    )  # fmt: skip
+    assert len(judged) > 40
+    assert len(judged.gps_position) > 10
+    half = len(script) // 2
+    graph.play(script[:half])
+    late = graph.listen('/odometry/filtered')
+    status = graph.play(script[half:])
+    assert_same(graph.filtered, graph.gps, expected)
+    graph.until(lambda: late.data[-1:] == graph.filtered.data[-1:])
+    assert late.data == graph.filtered.data[-len(late.data) :]
+    assert len(late.data) < len(graph.filtered.data)
+    assert {part['name']: part['fused'] for part in status['parts']} == {
+        part.name: part.fused for part in judged.parts
+    }
+    assert sorted(status['notes']) == sorted(judged.notes)
+
+
+def test_a_clock_that_goes_back_resets_and_a_standing_one_does_nothing(
+    graph: Graph, folder: Path, run: Recording
+) -> None:
+    """The second run of the same messages gives the same bits, though its clock stands still for
+    some messages and in the end jumps a second ahead.
+    """
+    script, _ = in_steps(folder, run)
+    config, navsat = configs(folder)
+    half = len(script) // 2
+    stood: Script = [('clock', [t for name, t in script[:half] if name == 'clock'][-1])] * 5
+    last = script[-1][1]
+    script = script[:half] + stood + script[half:] + [('clock', last + 1_000_000_000)]
+    script += [('clock', last + 1_000_000_000 + STEP_NS * k) for k in range(1, 6)]
+    expected = play(live_judge(run, config, navsat), script)
+    before = graph.status()
+    filtered, gps = graph.listen('/odometry/filtered'), graph.listen('/odometry/gps')
+    graph.reach(script[0][1], lambda status: bool(status['resets'] == before['resets'] + 1))
+    graph.play(script[1:])
+    assert_same(filtered, gps, expected)
+    # The jump is predicted over at once, without making up for the ticks that it skipped.
+    stamps = filtered.odometry.stamp_ns
+    assert stamps[-1] > last + 1_000_000_000
+    assert np.diff(stamps).max() > 900_000_000
+
+
+def test_a_killed_node_that_is_started_anew_begins_afresh(
+    graph: Graph, folder: Path, run: Recording
+) -> None:
+    script, _ = in_steps(folder, run)
+    config, navsat = configs(folder)
+    script = script[len(script) // 2 :]
+    while script[0][0] != 'clock':
+        del script[0]
+    graph.kill()
+    graph.start()
+    filtered, gps = graph.listen('/odometry/filtered'), graph.listen('/odometry/gps')
+    graph.play(script)
+    expected = play(live_judge(run, config, navsat), script)
+    assert len(expected.gps) > 3
+    assert_same(filtered, gps, expected)
+
+
+def test_set_pose_and_reset_reach_the_judge(graph: Graph, folder: Path, run: Recording) -> None:
+    """After set_pose the estimate is there; a reset counts from nothing and keeps the clock."""
+    now = graph.status()['now_ns']
+    pose = PoseArray(
+        stamp_ns=[now], arrival_ns=[now], frame='odom', position=[[7.0, -3.0, 0.0]],
+        orientation=[[0.0, 0.0, 1.0, 0.0]], pose_covariance=np.eye(6)[None],
+    )  # fmt: skip
+    graph.step('set_pose', pose)
+    heard = graph.listen('/odometry/filtered')
+    graph.step('clock', now + 100_000_000)
+    graph.until(lambda: bool(heard.data))
+    np.testing.assert_allclose(heard.odometry.position[0], [7.0, -3.0, 0.0], atol=1e-2)
+    np.testing.assert_allclose(abs(heard.odometry.orientation[0, 2]), 1.0, atol=1e-3)
+    graph.call(graph.reset_client)
+    status = graph.status()
+    assert all(part['received'] == 0 for part in status['parts'])
+    assert status['now_ns'] == now + 100_000_000
+    count = status['published']
+    graph.step('clock', now + 200_000_000)
+    assert graph.status()['published'] == count
+
+
+def test_a_message_whose_frame_nothing_connects_is_reported(graph: Graph, run: Recording) -> None:
+    """By the service and on /diagnostics, which goes on while the clock stands."""
+    from diagnostic_msgs.msg import DiagnosticArray
+
+    heard: list[DiagnosticArray] = []
+    graph.node.create_subscription(DiagnosticArray, '/diagnostics', heard.append, 10)
+    assert run.imu is not None
+    stray = dataclasses.replace(run.imu.take([0]), frame='imu_of_another_robot')
+    graph.step('imu0', stray)
+    status = graph.status()
+    assert status['refused'] == {'imu0': 1}
+
+    def told() -> bool:
+        return bool(heard) and 'imu_of_another_robot' in heard[-1].status[0].message
+
+    graph.until(told)
+    report = heard[-1].status[0]
+    assert report.name == '/ekf_filter_node: judge'
+    assert report.level == report.WARN
+    values = {entry.key: entry.value for entry in report.values}
+    assert values['imu0 refused'] == '1'
+    assert 'odom1 pose fused' in values
+
+
+def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
+    from rcl_interfaces.srv import SetParameters
+    from rclpy.parameter import Parameter
+
+    client = graph.node.create_client(SetParameters, '/ekf_filter_node/set_parameters')
+    graph.until(client.service_is_ready)
+    wanted = Parameter('frequency', value=10.0).to_parameter_msg()
+    future = client.call_async(SetParameters.Request(parameters=[wanted]))
+    graph.until(future.done)
+    (result,) = future.result().results
+    assert not result.successful
+    assert result.reason.startswith('frequency is read when the node starts')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'problem'),
+    [
+        (
+            ['-p', 'frequncy:=3.0'],
+            'parameters of /ekf_filter_node: frequncy: unknown parameter; did you mean frequency?',
+        ),
+        (
+            ['-p', 'sensor_timeout:=often'],
+            "parameters of /ekf_filter_node: sensor_timeout: 'often' is not allowed; "
+            'must be a number >= 0 and <= 1e+09',
+        ),
+        (['-p', 'navsat_params_file:=/nowhere.yaml'], '/nowhere.yaml: '),
+    ],
+    ids=['unknown', 'type', 'file'],
+)
+def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
+    folder: Path, arguments: list[str], problem: str
+) -> None:
+    done = subprocess.run(
+        command('--params-file', str(folder / 'params.yaml'), *arguments),
+        capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ''
+    assert done.stderr.startswith(f'judge_node: error: {problem}')
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_static_transforms_are_taken_in_the_form_that_tf_static_carries(folder: Path) -> None:
+    """The wire format of tf2_msgs/TFMessage; the subscription itself needs tf2_msgs installed."""
+    import rclpy
+    from rclpy.context import Context
+
+    context = Context()
+    rclpy.init(
+        args=['--ros-args', '--params-file', str(folder / 'params.yaml')],
+        context=context,
+        domain_id=int(os.environ['ROS_DOMAIN_ID']),
+    )
+    node = JudgeNode(context=context)
+    for transform in MOUNTED:
+        node.see_transforms(encode_transforms([transform], 0))
+    rotation, position = node.live.frames.lookup('imu_link', 'gps_link', 'test')
+    expected, place = FrameTree(MOUNTED).lookup('imu_link', 'gps_link', 'test')
+    np.testing.assert_array_equal(rotation, expected)
+    np.testing.assert_array_equal(position, place)
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_on_the_clock_of_the_system_it_ticks_by_itself(tmp_path: Path) -> None:
+    """Wheel odometry stamped now and plain Twist commands, which act from their arrival."""
+    import rclpy
+    from geometry_msgs.msg import Twist
+    from nav_msgs.msg import Odometry
+    from rclpy.context import Context
+    from rclpy.executors import SingleThreadedExecutor
+
+    config = everything(tmp_path)
+    context = Context()
+    rclpy.init(
+        args=[
+            '--ros-args', '--params-file', config.where, '-p', 'assume_identity_frames:=true',
+            '-r', 'odometry/gps:=somewhere_else',
+        ],
+        context=context,
+        domain_id=int(os.environ['ROS_DOMAIN_ID']),
+    )  # fmt: skip
+    judge_node, driver = JudgeNode(context=context), rclpy.create_node('driver', context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(judge_node)
+    executor.add_node(driver)
+    wheel = driver.create_publisher(Odometry, '/wheel/odom', 10)
+    commanded = driver.create_publisher(Twist, '/cmd_vel', 10)
+    heard: list[Odometry] = []
+    driver.create_subscription(Odometry, '/odometry/filtered', heard.append, 10)
+
+    def send() -> None:
+        message = Odometry(child_frame_id='base_link')
+        message.header.stamp = driver.get_clock().now().to_msg()
+        message.header.frame_id = 'odom'
+        message.twist.twist.linear.x = 2.0
+        message.twist.covariance = 0.01 * np.eye(6).ravel()
+        wheel.publish(message)
+        commanded.publish(Twist())
+
+    driver.create_timer(0.01, send)
+    end = time.monotonic() + 30.0
+    while len(heard) < 10 or not judge_node.health.received.get('cmd_vel'):
+        assert time.monotonic() < end
+        executor.spin_once(timeout_sec=0.1)
+    stamps = [message.header.stamp.sec * 10**9 + message.header.stamp.nanosec for message in heard]
+    assert (np.diff(stamps) > 0).all()
+    assert heard[-1].twist.twist.linear.x == pytest.approx(2.0, abs=0.3)
+    executor.shutdown()
+    judge_node.destroy_node()
+    driver.destroy_node()
+    rclpy.shutdown(context=context)
