@@ -189,9 +189,20 @@ def test_ament_executables_go_where_ros2_run_looks(repository: Path) -> None:
     assert parser['install']['install_scripts'] == '$base/lib/sim2real_sensors'
 
 
-def test_the_console_script_names_a_function_that_exists(metadata: dict[str, Any]) -> None:
+def test_every_executable_names_a_function_that_exists(
+    metadata: dict[str, Any], repository: Path
+) -> None:
+    """The nodes' are looked up in their sources, as they import ROS."""
     scripts = metadata['entry_points']['console_scripts']
-    assert scripts == ['sim2real = sim2real_eval.cli:main']
+    assert 'sim2real = sim2real_eval.cli:main' in scripts
+    for script in scripts:
+        name, module, function = re.fullmatch(r'(\w+) = ([\w.]+):(\w+)', script).groups()
+        if name == 'sim2real':
+            continue
+        path = repository / f'{module.replace(".", "/")}.py'
+        assert path.stem == name
+        body = ast.parse(path.read_text('utf-8')).body
+        assert function in {node.name for node in body if isinstance(node, ast.FunctionDef)}
     code = 'import sys; from sim2real_eval.cli import main; sys.exit(main(["--help"]))'
     done = subprocess.run(
         [sys.executable, '-c', code], capture_output=True, text=True, check=False
