@@ -76,6 +76,7 @@ setup(
             'sim2real = sim2real_eval.cli:main',
             'gps_node = sim_sensors.ros.gps_node:main',
             'imu_node = sim_sensors.ros.imu_node:main',
+            'judge_node = sim2real_eval.ros.judge_node:main',
             'sensors_node = sim_sensors.ros.sensors_node:main',
             'trajectory_node = sim_sensors.ros.trajectory_node:main',
         ]
