@@ -47,7 +47,7 @@ format: $(VENV)/.installed-test ## let ruff format the sources and fix what it c
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-unit: $(VENV)/.installed-test ## the test suite; narrow it with ARGS='test/test_x.py -k name'
+unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow it with ARGS='test/test_x.py -k name'
 	$(BIN)/python -m pytest --durations=10 $(ARGS)
 
 # The last Python that the oldest numpy and numba support.
@@ -78,6 +78,13 @@ $(VENV)/.installed-test: $(SETUP_FILES) | $(VENV)/.created
 	@echo 'Installing sim2real_sensors and its test tools into $(VENV) (once, from PyPI) ...'
 	@$(PIP) install --editable '.[test]'
 	@touch $@ $(VENV)/.installed
+
+# Built for some Pythons and Linux only, so the tests of the nodes skip where they cannot be had.
+$(VENV)/.installed-ros: setup.py | $(VENV)/.installed-test
+	@echo 'Installing rclpy and Fast DDS into $(VENV) for the tests of the nodes (once, from PyPI) ...'
+	@$(PIP) install --editable '.[ros]' >/dev/null 2>&1 || \
+	  echo 'make: PyPI has no rclpy for this Python and machine; the tests of the nodes are skipped'
+	@touch $@
 
 # Debian and Ubuntu ship python3 without what makes a usable environment; say so in one line.
 $(VENV)/.created:

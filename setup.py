@@ -56,6 +56,17 @@ setup(
         'scipy>=1.11.4',
     ],
     extras_require={
+        # The nodes without a ROS workspace: community builds of ROS 2 Jazzy, with Fast DDS.
+        'ros': [
+            'ros-jazzy-diagnostic-msgs',
+            'ros-jazzy-geometry-msgs',
+            'ros-jazzy-nav-msgs',
+            'ros-jazzy-rclpy',
+            'ros-jazzy-rmw-fastrtps-cpp',
+            'ros-jazzy-rosgraph-msgs',
+            'ros-jazzy-sensor-msgs',
+            'ros-jazzy-std-srvs',
+        ],
         # Linters and type checkers get upper bounds too: a new release may find new faults in old
         # code, and a fresh clone of an old commit has to pass its own checks.
         'test': [
