@@ -90,7 +90,14 @@ def comparison_record(
         'metric': options.metric.to_mapping(),
         'judge': {
             'name': setup.name,
-            'files': [{'name': path.name, 'sha256': file_digest(path)} for path in setup.files],
+            'files': [
+                {
+                    'name': path.name,
+                    'sha256': file_digest(path),
+                    'text': path.read_text(encoding='utf-8'),
+                }
+                for path in setup.files
+            ],
             'case': dataclasses.asdict(setup.case),
         },
         'models': {
@@ -103,6 +110,8 @@ def comparison_record(
         'recordings': [
             {
                 'path': source.path,
+                'name': source.name,
+                'scenario': source.scenario,
                 'topics': dict(source.topics),
                 # What could not be read may not even be there.
                 'sha256': None if source.path in failed else recording_digest(source.path),

@@ -263,6 +263,13 @@ def test_fixes_without_a_fix_are_left_out(tmp_path: Path) -> None:
     assert 'needs fixes' in str(error.value)
     judged = run(tmp_path, status=-1)
     assert len(judged.gps_stamp_ns) == 0
+    assert any('have no fix' in note for note in judged.notes)
+    assert any('no valid fix' in note for note in judged.notes)
+
+
+def test_fixes_of_unknown_status_are_used(tmp_path: Path) -> None:
+    """-2 is what a message says when nobody set its status."""
+    assert len(run(tmp_path, status=-2).gps_stamp_ns) == len(run(tmp_path).gps_stamp_ns) > 0
 
 
 def test_a_run_without_heading_publishes_no_fix_and_says_so(tmp_path: Path) -> None:
