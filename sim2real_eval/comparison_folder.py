@@ -211,7 +211,14 @@ def _fill(
         _overlays(comparison, models),
         speed_label=speed_label,
         real_label=real_label,
+        about=_about(record),
     )
+
+
+def _about(record: Mapping[str, Any]) -> str:
+    warmup = record['metric']['warmup']
+    left_out = f', first {warmup:g} s left out' if warmup else ''
+    return f'judge {record["judge"]["name"]}{left_out}'
 
 
 def _fields(run: JudgedScore, number: int) -> tuple[str | int | float, ...]:
