@@ -21,7 +21,15 @@ from sim2real_eval.twin import Twin, TwinMaker
 from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['Comparison', 'ComparisonOptions', 'Failure', 'JudgedScore', 'Source', 'compare']
+__all__ = [
+    'Comparison',
+    'ComparisonOptions',
+    'Failure',
+    'JudgedScore',
+    'Source',
+    'compare',
+    'compare_one',
+]
 
 _MOST_REASONS = 5
 

@@ -105,7 +105,6 @@ class FilterConfig:
         Acceleration limits, acceleration gains, deceleration limits, deceleration gains.
     control_timeout : float
         s.
-    stamped_control : bool
     sources : tuple of SourceConfig
     """
 
@@ -125,7 +124,6 @@ class FilterConfig:
     control_mask: FloatArray
     control_limits: FloatArray
     control_timeout: float
-    stamped_control: bool
     sources: tuple[SourceConfig, ...]
 
     @classmethod
@@ -150,6 +148,8 @@ class FilterConfig:
         control_mask, control_limits = _control(p, sources)
         # TF publication is not part of the judge, so its frames need not be known.
         p.only('smooth_lagged_data', False, 'lagged data are not smoothed yet')
+        # Whether cmd_vel is stamped only names its message type.
+        p.boolean('stamped_control', False)
         p.ignore(('history_length', 'reset_on_time_jump', *_NO_EFFECT))
         config = cls(
             where=p.where,
@@ -170,7 +170,6 @@ class FilterConfig:
             control_mask=control_mask,
             control_limits=control_limits,
             control_timeout=p.number('control_timeout', 0.0, minimum=0.0, maximum=_LONGEST_S),
-            stamped_control=p.boolean('stamped_control', False),
             sources=sources,
         )
         p.only('disabled_at_startup', False, 'the judge has no enable service')
