@@ -323,6 +323,11 @@ def _workers(group: int) -> int:
     return found
 
 
+def _hear_interrupts() -> None:
+    """Undo what a shell does to programs in the background, and with it to their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='looks for processes in /proc')
 @pytest.mark.parametrize(
     ('name', 'to_group', 'status', 'said'),
@@ -344,7 +349,7 @@ def test_signals_end_all_processes_and_leave_nothing(
         command('vepd', '--real', *copies, '--models', 'all', '--repetitions', 50, '--jobs', 2,
                 '--out', tmp_path / 'result' / 'o'),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-        start_new_session=True,
+        start_new_session=True, preexec_fn=_hear_interrupts,
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 60

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recording_examples import SUFFIX, write_bags
 
@@ -51,6 +51,7 @@ def test_a_truncated_bag_is_refused_in_one_line(
     share=st.floats(0, 1, exclude_max=True),
     junk=st.binary(min_size=1, max_size=64),
 )
+@example(storage='sqlite3', share=0.15792955160714506, junk=b'\x00')
 def test_overwritten_bytes_never_give_another_error(
     bags: Path, tmp_path: Path, storage: str, share: float, junk: bytes
 ) -> None:
