@@ -20,9 +20,18 @@ from sim2real_eval.series_folder import REAL, SeriesKey
 from sim2real_eval.twin import Twin, TwinMaker
 from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
-from sim_sensors.measurements import OdometryArray
 
-__all__ = ['Comparison', 'ComparisonOptions', 'Failure', 'JudgedScore', 'Source', 'compare']
+__all__ = [
+    'Comparison',
+    'ComparisonOptions',
+    'Failure',
+    'JudgedScore',
+    'Source',
+    'compare',
+    'compare_one',
+]
+
+_MOST_REASONS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +133,10 @@ class Failure:
     recording: str
     reason: str
 
+    def __str__(self) -> str:
+        known = self.reason.startswith(self.recording)
+        return self.reason if known else f'{self.recording}: {self.reason}'
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Comparison:
@@ -154,7 +167,7 @@ class Comparison:
         counts: dict[tuple[str, str], int] = {}
         keys = []
         for run in self.runs:
-            group = (REAL if run.model == REAL else run.model, run.scenario)
+            group = (run.model, run.scenario)
             counts[group] = counts.get(group, 0) + 1
             keys.append(SeriesKey(*group, counts[group]))
         return keys
@@ -209,12 +222,11 @@ def compare(
         else:
             runs.extend(outcome)
     if not runs:
-        more = f' (and {len(failures) - 1} more)' if len(failures) > 1 else ''
-        raise Sim2RealError(
-            f'{failures[0].reason}{more}'
-            if failures
-            else 'no recording given; must be one or more'
-        )
+        if not failures:
+            raise Sim2RealError('no recording given; must be one or more')
+        reasons = list(dict.fromkeys(str(failure) for failure in failures))
+        more = f'; and {len(reasons) - _MOST_REASONS} more' if len(reasons) > _MOST_REASONS else ''
+        raise Sim2RealError('; '.join(reasons[:_MOST_REASONS]) + more)
     names = [run.recording for run in runs if run.model == REAL]
     for name in names:
         if names.count(name) > 1:
@@ -249,14 +261,15 @@ def compare_one(recording: Recording, options: ComparisonOptions) -> list[Judged
     Sim2RealError
         When the recording lacks truth or what the judge needs.
     """
-    maker = TwinMaker(recording, seed=options.seed)
+    base = options.setup.filter.base_link_frame
+    maker = TwinMaker(recording, seed=options.seed, base_frame=base)
     about = tuple(str(note) for note in recording.notes) + maker.remarks
     runs = [_judged_score(maker, maker.real, REAL, 1, options, about)]
     for twin in options.twins:
         fitted = maker.at_real_rates(twin) if options.match_rates else twin
         for repetition in range(1, options.repetitions + 1):
             simulated = maker.make(fitted, repetition)
-            notes = maker.rate_notes(fitted)
+            notes = maker.likeness_notes(fitted)
             runs.append(_judged_score(maker, simulated, twin.label, repetition, options, notes))
     return runs
 
@@ -269,8 +282,7 @@ def _judged_score(
     options: ComparisonOptions,
     notes: tuple[str, ...],
 ) -> JudgedScore:
-    truth = recording.require('truth')
-    assert isinstance(truth, OdometryArray)
+    truth = maker.truth
     heading = None
     if options.start_heading:
         heading = float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])

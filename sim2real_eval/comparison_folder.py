@@ -90,7 +90,14 @@ def comparison_record(
         'metric': options.metric.to_mapping(),
         'judge': {
             'name': setup.name,
-            'files': [{'name': path.name, 'sha256': file_digest(path)} for path in setup.files],
+            'files': [
+                {
+                    'name': path.name,
+                    'sha256': file_digest(path),
+                    'text': path.read_text(encoding='utf-8'),
+                }
+                for path in setup.files
+            ],
             'case': dataclasses.asdict(setup.case),
         },
         'models': {
@@ -103,6 +110,8 @@ def comparison_record(
         'recordings': [
             {
                 'path': source.path,
+                'name': source.name,
+                'scenario': source.scenario,
                 'topics': dict(source.topics),
                 # What could not be read may not even be there.
                 'sha256': None if source.path in failed else recording_digest(source.path),
@@ -202,7 +211,14 @@ def _fill(
         _overlays(comparison, models),
         speed_label=speed_label,
         real_label=real_label,
+        about=_about(record),
     )
+
+
+def _about(record: Mapping[str, Any]) -> str:
+    warmup = record['metric']['warmup']
+    left_out = f', first {warmup:g} s left out' if warmup else ''
+    return f'judge {record["judge"]["name"]}{left_out}'
 
 
 def _fields(run: JudgedScore, number: int) -> tuple[str | int | float, ...]:

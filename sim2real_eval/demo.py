@@ -52,7 +52,7 @@ class Demo:
     runs : int
         Recordings per manoeuvre.
     seed : int
-        Of the study; the stand-ins are drawn from another seed than the models under test.
+        Of the study.
 
     Attributes
     ----------
@@ -131,11 +131,9 @@ class Demo:
                 motion = motion_of(
                     f'drive_{scenario}', seed=self._seed, run=name, duration=20.0, parameters={}
                 )
-                # The label keeps the stand-in's noise apart from that of the models under test.
                 recording = synthetic_recording(
-                    motion, stand_in, seed=self._seed, run=f'{name} stand-in', scenario=scenario
+                    motion, stand_in, seed=self._seed, run=name, scenario=scenario
                 )
-                recording = dataclasses.replace(recording, name=name)
                 write_recording(recording, self.recordings / name)
                 sources.append(Source(str(self.recordings / name)))
                 progress()

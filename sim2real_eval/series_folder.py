@@ -197,7 +197,8 @@ def _file_name(source: str, scenario: str, run: int, published_names: bool) -> P
     if run < 0:
         raise SeriesError(f'{scenario}: run {run}; must be >= 0')
     if published_names:
-        scenario = SCENARIO_FILES.get(scenario, scenario)
+        # Our half_sine is the paper's sine.
+        scenario = {'half_sine': 'sine'}.get(scenario, SCENARIO_FILES.get(scenario, scenario))
     name = f'{scenario}_{run}.csv'
     if source == REAL:
         return Path('Real', name)

@@ -31,4 +31,5 @@ def synthetic_recording(
         messages={topic: truth_of(motion)},
         roles={'truth': topic},
     )
-    return dataclasses.replace(TwinMaker(bare, seed=seed).make(twin), notes=())
+    maker = TwinMaker(bare, seed=seed, purpose='recording')
+    return dataclasses.replace(maker.make(twin), notes=())

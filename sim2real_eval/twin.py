@@ -6,16 +6,18 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
+from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording, RecordingError
+from sim2real_eval.truth_frame import frame_remarks, truth_origin
 from sim_sensors import gps, imu
-from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MessageArray, OdometryArray
 from sim_sensors.odometry import OdometryMotion
 
-__all__ = ['REAL_SENSOR', 'Twin', 'TwinMaker', 'truth_origin', 'within']
+__all__ = ['REAL_SENSOR', 'Twin', 'TwinMaker', 'within']
 
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
@@ -61,36 +63,6 @@ def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
     return dataclasses.replace(recording, messages=messages)
 
 
-def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
-    """Return the local frame in which the truth's positions are, as far as the fixes tell.
-
-    A recording does not say where its map frame lies on the Earth. The first fix and the true
-    position at its stamp do, to the accuracy of that fix; velocity does not depend on it. Without
-    fixes the default origin is taken.
-    """
-    if fixes is None or not len(fixes):
-        return DEFAULT_ORIGIN
-    first = int(fixes.stamp_ns[0])
-    offset = np.array(
-        [np.interp(first, truth.stamp_ns, truth.position[:, axis]) for axis in range(3)]
-    )
-    fix = [fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1]]
-    # The axes of the frame at the fix are turned against those at the origin by distance / Earth
-    # radius; each pass takes that factor off the error. Six leave less than 1e-6 m over 30 km.
-    frame = _frame_at(*fix)
-    for _ in range(6):
-        frame = _frame_at(*frame.to_geodetic(frame.to_enu(*fix) - offset))
-    return frame
-
-
-def _frame_at(latitude: FloatArray, longitude: FloatArray, altitude: FloatArray) -> LocalFrame:
-    return LocalFrame(
-        latitude_deg=float(latitude[0]),
-        longitude_deg=float(longitude[0]),
-        altitude_m=float(altitude[0]),
-    )
-
-
 class TwinMaker:
     """Simulates twins of one recording; the true motion is interpolated once.
 
@@ -104,13 +76,21 @@ class TwinMaker:
         With truth.
     seed : int
         Of the study.
+    base_frame : str
+        Body frame of the robot, whose velocity the judge estimates. A truth that is given for
+        another frame is moved there by the static transforms.
+    purpose : str
+        Part of the label of the random streams: what is drawn for another purpose from the same
+        seed (recordings to be compared with twins, say) is independent.
 
     Attributes
     ----------
     real : Recording
-        The recording, cut to its truth.
+        The recording, cut to its truth, which is that of the base frame.
+    truth : OdometryArray
+        That truth.
     remarks : tuple of str
-        What the truth's user should know, from `OdometryMotion`.
+        What the truth's user should know.
 
     Raises
     ------
@@ -118,18 +98,36 @@ class TwinMaker:
         When there is no truth, or a sensor has no message while there is truth.
     MotionError
         When the truth is no motion, such as fewer than three samples.
+    JudgeError
+        When static transforms are given but do not connect a sensor or the truth to the base.
     """
 
-    def __init__(self, recording: Recording, *, seed: int) -> None:
-        truth = recording.require('truth')
-        assert isinstance(truth, OdometryArray)
-        self._truth = truth
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        seed: int,
+        base_frame: str = 'base_link',
+        purpose: str = 'twin',
+    ) -> None:
+        self._base = base_frame
+        self._purpose = purpose
         self._seed = seed
+        self._frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+        given = recording.require('truth')
+        assert isinstance(given, OdometryArray)
+        truth = self._at_base(given)
+        recording = recording.with_messages('truth', truth)
         self.start_ns, self.end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
+        self.truth = truth
         self._motion = OdometryMotion(truth, origin_ns=self.start_ns)
         self.real = within(recording, self.start_ns, self.end_ns)
-        self.remarks = self._motion.remarks
         self._frame = truth_origin(truth, self.real.gps)
+        self.remarks = (
+            *self._body_remarks(given),
+            *self._motion.remarks,
+            *frame_remarks(truth, self.real.gps, self._frame),
+        )
 
     @property
     def duration(self) -> float:
@@ -149,11 +147,10 @@ class TwinMaker:
             Another number gives another draw of the same noise; 1 is the first.
         """
         recording = self.real
-        run = recording.name if repetition == 1 else f'{recording.name}#{repetition}'
-        truth_base = self._truth.child_frame
+        run = f'{self._purpose}/{repetition}/{recording.name}'
         if twin.imu is not None:
             frame = recording.imu.frame if recording.imu is not None else twin.imu.frame_id
-            translation, rotation = self._mounting(frame, truth_base)
+            translation, rotation = self._mounting(frame)
             measured: ImuArray = imu.simulate(
                 twin.imu.mounted(translation, rotation),
                 self._motion,
@@ -166,7 +163,7 @@ class TwinMaker:
             recording = recording.with_messages('imu', measured)
         if twin.gps is not None:
             frame = recording.gps.frame if recording.gps is not None else twin.gps.frame_id
-            translation, _ = self._mounting(frame, truth_base)
+            translation, _ = self._mounting(frame)
             fixes: FixArray = gps.simulate(
                 twin.gps.mounted(translation),
                 self._motion,
@@ -188,8 +185,8 @@ class TwinMaker:
             gps=twin.gps and dataclasses.replace(twin.gps, rate=gps_rate or twin.gps.rate),
         )
 
-    def rate_notes(self, twin: Twin) -> tuple[str, ...]:
-        """Say where a simulated sensor's rate is not that of the real one, one line each."""
+    def likeness_notes(self, twin: Twin) -> tuple[str, ...]:
+        """Say where a simulated sensor is of another kind than the real one, one line each."""
         notes = []
         for name, model, array in (
             ('GPS', twin.gps, self.real.gps),
@@ -198,22 +195,55 @@ class TwinMaker:
             real = _rate(array)
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
                 notes.append(
-                    f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: part of '
-                    'the difference is the rate; --match-rates simulates at the real rate'
+                    f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the rate '
+                    'alone can change VEPD severalfold; --match-rates simulates at the real rate'
+                )
+        if twin.imu is not None and self.real.imu is not None:
+            real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())
+            simulated_has = twin.imu.orientation.mode != 'absent'
+            if real_has != simulated_has:
+                has, lacks = ('real', 'simulated') if real_has else ('simulated', 'real')
+                notes.append(
+                    f'the {has} IMU publishes an orientation, the {lacks} one does not: part of '
+                    'the difference is the attitude; `orientation: mode:` of the model sets it'
                 )
         return tuple(notes)
 
     def _first(self, array: MessageArray | None) -> int:
         return self.start_ns if array is None else int(array.stamp_ns[0])
 
-    def _mounting(self, frame: str, base: str) -> tuple[FloatArray, FloatArray]:
-        """Pose of a sensor frame in the truth's body frame; coincident when nothing is known."""
-        for transform in self.real.transforms:
-            if transform.child.strip('/') == frame.strip('/') and (
-                transform.parent.strip('/') == base.strip('/')
-            ):
-                return np.array(transform.translation), np.array(transform.rotation)
-        return np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+    def _at_base(self, truth: OdometryArray) -> OdometryArray:
+        """Return the truth of the base frame; the very same when it is given for that frame."""
+        child = truth.child_frame.strip('/') or self._base
+        rotation, offset = self._frames.lookup(child, self._base, 'truth')
+        if np.array_equal(rotation, np.eye(3)) and not offset.any():
+            return truth
+        body = Rotation.from_quat(truth.orientation)
+        turn = Rotation.from_matrix(rotation)
+        swept = np.cross(truth.angular_velocity, offset)
+        return dataclasses.replace(
+            truth,
+            child_frame=self._base,
+            position=truth.position + body.apply(offset),
+            orientation=(body * turn).as_quat(),
+            linear_velocity=turn.inv().apply(truth.linear_velocity + swept),
+            angular_velocity=turn.inv().apply(truth.angular_velocity),
+        )
+
+    def _body_remarks(self, truth: OdometryArray) -> tuple[str, ...]:
+        child = truth.child_frame.strip('/')
+        if child == self._base:
+            return ()
+        if not child:
+            return (f'truth names no child frame: taken as that of {self._base}',)
+        if not self.real.transforms:
+            return (f'truth is given for {child}: without static transforms = {self._base}',)
+        return (f'truth is given for {child} and moved to {self._base} by static transforms',)
+
+    def _mounting(self, frame: str) -> tuple[FloatArray, FloatArray]:
+        """Return position and quaternion of a sensor frame in the robot's body frame."""
+        rotation, translation = self._frames.lookup(self._base, frame, 'simulated sensor')
+        return translation, Rotation.from_matrix(rotation).as_quat()
 
 
 def _rate(array: MessageArray | None) -> float | None:

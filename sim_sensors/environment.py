@@ -135,9 +135,14 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
         half = 0.5 * math.radians(geodetic[k, 0] - origin[0])
-        # Whole turns are taken off in degrees, where they are exact.
+        # Across the date line each longitude first goes to its own side of it: the difference of
+        # nearly 360 degrees would be rounded to 6 nm.
         turn = geodetic[k, 1] - origin[1]
-        dl = math.radians(turn - 360.0 * math.floor(turn / 360.0 + 0.5))
+        if turn > 180.0:
+            turn = (geodetic[k, 1] - 180.0) - (origin[1] + 180.0)
+        elif turn < -180.0:
+            turn = (geodetic[k, 1] + 180.0) - (origin[1] - 180.0)
+        dl = math.radians(turn)
         h = geodetic[k, 2]
         dh = h - origin[2]
         w = math.sqrt(1.0 - _E2 * math.sin(f) ** 2)

@@ -75,8 +75,7 @@ def run_of(motion: str, number: int, *, gps: str = 'ch_rw', imu: str = 'airsim')
     name = f'{scenario}_{number}'
     path = motion_of(motion, seed=7, run=name, duration=DURATION, parameters={})
     twin = Twin('stand-in', load_gps(gps), load_imu(imu))
-    recording = synthetic_recording(path, twin, seed=7, run=f'{name} real', scenario=scenario)
-    return dataclasses.replace(recording, name=name)
+    return synthetic_recording(path, twin, seed=7, run=name, scenario=scenario)
 
 
 def write_runs(folder: Path, *runs: tuple[str, int]) -> list[Path]:

@@ -7,7 +7,14 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# Seeds are fixed, so that a run that passed passes again: look for new counterexamples with
+# `pytest --hypothesis-profile=search`, and add what it finds as an @example.
+hypothesis.settings.register_profile('fixed', derandomize=True, deadline=None)
+hypothesis.settings.register_profile('search', deadline=None, max_examples=1000)
+hypothesis.settings.load_profile('fixed')
 
 ROOT = Path(__file__).resolve().parents[1]
 

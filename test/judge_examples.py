@@ -26,6 +26,17 @@ def mask(*states: str) -> list[bool]:
     return [name in states for name in STATE_NAMES]
 
 
+# Parameters of an IMU by its ROS topic, and of one of the recordings below.
+IMU = {'imu0': '/imu/data', 'imu0_config': mask('yaw', 'vyaw')}
+YAW = {'imu0': 'imu', 'imu0_config': mask('yaw', 'vyaw')}
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / 'file.yaml'
+    path.write_text(text, encoding='utf-8')
+    return path
+
+
 def parameter_file(folder: Path, parameters: dict[str, Any], node: str = '/**') -> Path:
     path = folder / 'params.yaml'
     path.write_text(yaml.safe_dump({node: {'ros__parameters': parameters}}), encoding='utf-8')

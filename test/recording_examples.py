@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small valid recording of every message type, and bit equality; for the recording tests."""
+"""For the tests of recordings: a valid one of every message type, bags of it, bit equality."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 
 import numpy as np
+from rosbags.typesys import Stores, get_typestore
 
-from sim2real_eval.recording import Recording, StaticTransform
+from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim_sensors.measurements import (
     FixArray,
     ImuArray,
@@ -19,6 +20,8 @@ from sim_sensors.measurements import (
     TwistArray,
 )
 
+TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
+SUFFIX = {'mcap': '.mcap', 'sqlite3': '.db3'}
 SHARED = Path(__file__).parents[1] / '../shared'
 REFERENCE = Path(os.environ.get('SIM2REAL_REFERENCE') or SHARED / 'reference')
 REAL = Path(os.environ.get('SIM2REAL_REAL') or SHARED / 'real')
@@ -119,6 +122,13 @@ def drive(n: int = 400, start_ns: int = 1_000_000_000_000) -> Recording:
         ),
         ros_types={'/cmd_vel': 'geometry_msgs/msg/TwistStamped'},
     )
+
+
+def write_bags(root: Path) -> Path:
+    """Write a short drive to `root`/mcap/line_3 and `root`/sqlite3/line_3."""
+    for storage in SUFFIX:
+        write_recording(drive(100), root / storage / 'line_3', storage=storage)
+    return root
 
 
 def assert_same(read: Recording, written: Recording) -> None:

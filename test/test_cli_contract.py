@@ -65,7 +65,7 @@ WRONG = {
     'vepd --real cut --out o': 'cut: not a readable rosbag2 recording',
     'vepd --real torn --out o': 'torn/torn.db3: file is cut short',
     'vepd --real blind --out o': 'blind: no truth topic',
-    'vepd --real line_1 line_1/../line_1 --models nope --out o': "'nope' is unknown",
+    'vepd --real line_1 --models nope --out o': "'nope' is unknown",
     'vepd --real line_1 --models ch_rv --out o': 'did you mean ch_rw?',
     'vepd --real line_1 --models , --out o': 'no model is named',
     'vepd --real line_1 --models gone.yaml --out o': 'gone.yaml: cannot be read',
@@ -101,7 +101,7 @@ WRONG = {
     'vepd --real line_1 --out o --judge-config ekf.yaml': 'frequencyy',
     'vepd --real line_1 --out o --case gone.yaml': 'gone.yaml: cannot be read',
     'vepd --real line_1 --out o --case case.yaml': 'clokc: unknown key',
-    'vepd --real line_1 line_1 --out o --models ch_rw --topic gps=/x': 'topic /x is missing',
+    'vepd --real line_1 --out o --models ch_rw --topic gps=/x': 'topic /x is missing',
     'vepd --series gone': 'no folder Real',
     'vepd --series full': 'no folder Real',
     'vepd --series full --models ch_rw': '--models: goes with --real only',
@@ -323,6 +323,11 @@ def _workers(group: int) -> int:
     return found
 
 
+def _hear_interrupts() -> None:
+    """Undo what a shell does to programs in the background, and with it to their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='looks for processes in /proc')
 @pytest.mark.parametrize(
     ('name', 'to_group', 'status', 'said'),
@@ -344,7 +349,7 @@ def test_signals_end_all_processes_and_leave_nothing(
         command('vepd', '--real', *copies, '--models', 'all', '--repetitions', 50, '--jobs', 2,
                 '--out', tmp_path / 'result' / 'o'),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-        start_new_session=True,
+        start_new_session=True, preexec_fn=_hear_interrupts,
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 60

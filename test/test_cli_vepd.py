@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 from pathlib import Path
 
 import pytest
 from cli_examples import Outcome, call, contents, segments, write_runs
+
+from sim2real_eval.cli.main import build_parser
+from sim2real_eval.metrics import MetricOptions
+from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -229,3 +234,21 @@ def test_result_is_replaced_only_on_demand(
     assert sorted(path.name for path in tmp_path.iterdir()) == ['result']
     assert vepd(capsys, *first, '--overwrite').status == 0
     assert contents(out) == before
+
+
+def test_metric_options_of_the_command_are_those_declared() -> None:
+    """Default, choices and name of every option against the one declaration (rule 6)."""
+    verb = next(
+        action.choices['vepd']
+        for action in build_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    given = {action.dest: action for action in verb._actions}
+    names = {'moving_average': 'window'}
+    for name, declared in MetricOptions.declared().items():
+        if name == 'spectrum_floor':
+            continue
+        action = given[names.get(name, name)]
+        assert action.default == declared.default
+        assert tuple(action.choices or ()) == declared.choices
+    assert tuple(given['component'].choices or ()) == SPEED_COMPONENTS

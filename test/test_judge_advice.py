@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 from judge_examples import filter_config, imu, mask, navsat_config, odometry, stamps
+from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
+from sim2real_eval.judge.advice import (
+    input_advice,
+    mounting_advice,
+    navsat_advice,
+    part_advice,
+)
 from sim2real_eval.judge.judged import PartCount
 from sim_sensors.measurements import ImuArray
 
@@ -56,7 +62,7 @@ def test_heading_of_navsat_transform_from_an_absent_orientation_is_told(tmp_path
 
 
 @pytest.mark.parametrize(
-    ('fused', 'rejected', 'told'), [(50, 50, False), (49, 51, True), (0, 9, True), (0, 0, False)]
+    ('fused', 'rejected', 'told'), [(50, 50, False), (49, 51, True), (0, 9, True)]
 )
 def test_a_gate_that_refuses_most_is_told(fused: int, rejected: int, told: bool) -> None:
     part = PartCount('imu0 twist', 'imu', fused + rejected, 0, 0, fused, rejected)
@@ -66,6 +72,24 @@ def test_a_gate_that_refuses_most_is_told(fused: int, rejected: int, told: bool)
         assert notes[0].startswith(
             f'imu0 twist (imu): the Mahalanobis gate refused {rejected} of {fused + rejected}'
         )
+
+
+def test_an_input_without_a_message_is_told() -> None:
+    """Of an IMU whose rates arrive, the skipped orientation is no silence."""
+    silent = PartCount('odom0 twist', 'wheel/odom', 0, 0, 0, 0, 0)
+    skipped = PartCount('imu0 pose', 'imu', 0, 0, 0, 0, 0)
+    heard = PartCount('imu0 twist', 'imu', 9, 0, 0, 9, 0)
+    (note,) = part_advice([silent, skipped, heard])
+    assert note == 'odom0 (wheel/odom): no message, so it measured nothing'
+
+
+def test_gravity_left_in_by_the_mounting_is_told() -> None:
+    """judge.md: 0.5 rad of roll at rest leaves (0, -4.70, 1.20); yaw leaves nothing."""
+    roll = Rotation.from_euler('x', 0.5).as_matrix()
+    yaw = Rotation.from_euler('z', 2.0).as_matrix()
+    (note,) = mounting_advice([('imu0', roll), ('imu1', yaw)], 9.80665)
+    assert note.startswith('imu0 is mounted with roll or pitch')
+    assert 'about 4.7 m/s^2' in note
 
 
 def test_older_messages_are_told() -> None:
@@ -82,4 +106,5 @@ def test_dropped_fixes_are_told() -> None:
         'its tick'
     )
     assert not navsat_advice(fixes=20, used=19, lost=0, frequency=10.0)
-    assert not navsat_advice(fixes=0, used=0, lost=0, frequency=10.0)
+    (nothing,) = navsat_advice(fixes=0, used=0, lost=0, frequency=10.0)
+    assert 'no valid fix' in nothing

@@ -155,7 +155,7 @@ def test_messages_of_an_unknown_frame_are_left_out_until_it_is_known(tmp_path: P
 
 def test_a_message_of_another_type_is_refused_by_name(tmp_path: Path) -> None:
     live = LiveJudge(everything(tmp_path), None, FrameTree((), assume_identity=True))
-    with pytest.raises(JudgeError, match='wheel/odom: odom0 needs Odometry'):
+    with pytest.raises(JudgeError, match='wheel/odom: odom0 needs nav_msgs/Odometry'):
         live.receive('odom0', imu(stamps(10, 0.1)))
 
 

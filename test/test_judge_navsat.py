@@ -1,34 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixes on their way to the filter: UTM, the world transform, the timer, frames."""
+"""Fixes on their way to the filter: the world transform, the timer, what is refused."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from judge_examples import (
     START_NS,
+    YAW,
     filter_config,
     fixes,
     imu,
     mask,
     navsat_config,
-    odometry,
     recording,
     stamps,
 )
-from pyproj import Geod, Transformer
+from pyproj import Geod
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.judged import JudgedRun
 from sim2real_eval.judge.navsat import (
     Navsat,
@@ -40,94 +36,11 @@ from sim2real_eval.judge.navsat import (
     see_odometry,
     tick,
 )
-from sim2real_eval.judge.utm import to_utm, utm_zone
+from sim2real_eval.judge.utm import to_utm
 from sim2real_eval.recording import StaticTransform
 
 GEOD = Geod(ellps='WGS84')
 POSITION = {'odom0': 'odometry/gps', 'odom0_config': mask('x', 'y')}
-YAW = {'imu0': 'imu', 'imu0_config': mask('yaw', 'vyaw')}
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.floats(-79.9, 83.9), st.floats(-180.0, 180.0, exclude_max=True))
-def test_utm_is_that_of_the_epsg_definition(latitude: float, longitude: float) -> None:
-    """EPSG:326zz and 327zz, from the registry that ships with PROJ, to 1e-6 m."""
-    zone = utm_zone(latitude, longitude)
-    epsg = (32600 if latitude >= 0.0 else 32700) + zone
-    oracle = Transformer.from_crs('EPSG:4326', f'EPSG:{epsg}', always_xy=True)
-    easting, northing, _ = to_utm(np.array([latitude]), np.array([longitude]))
-    expected = oracle.transform(longitude, latitude)
-    assert abs(easting[0] - expected[0]) < 1e-6
-    assert abs(northing[0] - expected[1]) < 1e-6
-
-
-@pytest.mark.parametrize(
-    ('latitude', 'longitude', 'zone'),
-    [
-        (0.0, -180.0, 1),
-        (0.0, 180.0, 1),
-        (43.07, -89.4, 16),
-        (48.0, 11.0, 32),
-        (55.99, 4.0, 31),
-        (60.4, 5.3, 32),
-        (60.0, 2.9, 31),
-        (78.2, 15.6, 33),
-        (75.0, 8.9, 31),
-        (75.0, 9.0, 33),
-        (75.0, 41.9, 37),
-        (75.0, 42.0, 38),
-        (-33.9, 151.2, 56),
-    ],
-)
-def test_zones_have_the_exceptions_of_norway_and_svalbard(
-    latitude: float, longitude: float, zone: int
-) -> None:
-    assert utm_zone(latitude, longitude) == zone
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.floats(-79.0, 83.0), st.floats(-179.99, 179.99))
-def test_convergence_is_the_direction_of_true_north_on_the_grid(
-    latitude: float, longitude: float
-) -> None:
-    """A step of 2 m along the meridian, seen on the grid, points `convergence` west of grid
-    north: by finite differences to 1e-7 rad.
-    """
-    step = 1e-5
-    latitudes = np.array([latitude, latitude - step, latitude + step])
-    easting, northing, convergence = to_utm(latitudes, np.full(3, longitude))
-    angle = math.atan2(easting[2] - easting[1], northing[2] - northing[1])
-    assert abs(angle + convergence[0]) < 1e-7 or abs(latitude) < 1e-4
-
-
-def test_convergence_is_positive_east_of_the_meridian_in_the_north() -> None:
-    """About sin(latitude) times the longitude from the central one: zone 16, -87 degrees."""
-    _, _, convergence = to_utm(np.array([43.0]), np.array([-86.0]))
-    assert convergence[0] == pytest.approx(
-        math.radians(1.0) * math.sin(math.radians(43)), rel=1e-3
-    )
-    _, _, south = to_utm(np.array([-43.0]), np.array([-86.0]))
-    assert south[0] == pytest.approx(-convergence[0], rel=1e-9)
-
-
-def test_no_fixes_project_to_nothing() -> None:
-    assert [len(array) for array in to_utm(np.zeros(0), np.zeros(0))] == [0, 0, 0]
-
-
-def all_in_one_zone() -> tuple[np.ndarray, np.ndarray]:
-    """Fixes that cross from zone 32 into 33, at 12 degrees east."""
-    return np.full(3, 48.0), np.array([11.9999, 12.0, 12.0001])
-
-
-def test_a_track_over_a_zone_border_has_no_jump() -> None:
-    """All fixes are projected in the zone of the first: even steps of 7.46 m."""
-    easting, _, _ = to_utm(*all_in_one_zone())
-    steps = np.diff(easting)
-    assert steps[0] == pytest.approx(steps[1], rel=1e-5)
-    assert steps[0] == pytest.approx(7.46, abs=0.02)
-
-
-# The whole node.
 
 
 def east_drive(rate: float, speed: float = 2.0, seconds: float = 10.0) -> tuple[np.ndarray, ...]:
@@ -350,6 +263,13 @@ def test_fixes_without_a_fix_are_left_out(tmp_path: Path) -> None:
     assert 'needs fixes' in str(error.value)
     judged = run(tmp_path, status=-1)
     assert len(judged.gps_stamp_ns) == 0
+    assert any('have no fix' in note for note in judged.notes)
+    assert any('no valid fix' in note for note in judged.notes)
+
+
+def test_fixes_of_unknown_status_are_used(tmp_path: Path) -> None:
+    """-2 is what a message says when nobody set its status."""
+    assert len(run(tmp_path, status=-2).gps_stamp_ns) == len(run(tmp_path).gps_stamp_ns) > 0
 
 
 def test_a_run_without_heading_publishes_no_fix_and_says_so(tmp_path: Path) -> None:
@@ -379,75 +299,3 @@ def test_unknown_frames_are_refused(tmp_path: Path) -> None:
     gps_only = (StaticTransform('base_link', 'gps_link'),)
     with pytest.raises(JudgeError, match="'imu_link' to 'base_link'"):
         run(tmp_path, transforms=gps_only)
-
-
-# Frames.
-
-
-def transforms_of(rng: np.random.Generator, names: list[str]) -> list[StaticTransform]:
-    """Chain of random transforms, some of them given from child to parent."""
-    result = []
-    for parent, child in itertools.pairwise(names):
-        if rng.random() < 0.5:
-            parent, child = child, parent
-        rotation = Rotation.random(rng=rng).as_quat()
-        result.append(
-            StaticTransform(parent, child, tuple(rng.normal(size=3)), tuple(rotation.tolist()))
-        )
-    return result
-
-
-def as_matrix(transform: StaticTransform) -> np.ndarray:
-    matrix = np.eye(4)
-    matrix[:3, :3] = Rotation.from_quat(transform.rotation).as_matrix()
-    matrix[:3, 3] = transform.translation
-    return matrix
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
-def test_frames_chain_as_homogeneous_matrices(seed: int, length: int) -> None:
-    """From one end of a chain to the other, in any direction of its links."""
-    rng = np.random.default_rng(seed)
-    names = [f'frame{number}' for number in range(length)]
-    chain = transforms_of(rng, names)
-    expected = np.eye(4)
-    for parent, transform in zip(names, chain, strict=False):
-        matrix = as_matrix(transform)
-        expected = expected @ (matrix if transform.parent == parent else np.linalg.inv(matrix))
-    rng.shuffle(chain)
-    rotation, position = FrameTree(chain).lookup(names[0], names[-1], 'test')
-    np.testing.assert_allclose(rotation, expected[:3, :3], atol=1e-12)
-    np.testing.assert_allclose(position, expected[:3, 3], atol=1e-12)
-
-
-def test_a_frame_is_itself_and_slashes_do_not_matter() -> None:
-    tree = FrameTree([StaticTransform('/base_link', 'imu', (1.0, 2.0, 3.0))])
-    assert tree.lookup('imu', '/imu', 'test')[1].tolist() == [0.0, 0.0, 0.0]
-    assert tree.lookup('base_link', 'imu', 'test')[1].tolist() == [1.0, 2.0, 3.0]
-
-
-def test_unknown_frame_is_refused_with_both_names() -> None:
-    tree = FrameTree([StaticTransform('base_link', 'imu'), StaticTransform('other', 'gps')])
-    for source in ('gps', 'camera'):
-        with pytest.raises(JudgeError, match=f"imu0.*'{source}' to 'base_link'"):
-            tree.lookup('base_link', source, 'imu0')
-    assert not tree.assumed
-
-
-def test_identity_is_assumed_only_when_there_are_no_transforms(tmp_path: Path) -> None:
-    """And then the user is told which frames."""
-    tree = FrameTree([], assume_identity=True)
-    rotation, position = tree.lookup('base_link', 'imu', 'imu0')
-    tree.lookup('base_link', 'imu', 'imu0')
-    assert rotation.tolist() == np.eye(3).tolist()
-    assert not position.any()
-    assert tree.assumed == [('base_link', 'imu')]
-    clock = stamps(20.0, 1.0)
-    config = filter_config(tmp_path, odom0='odom', odom0_config=mask('vx'), **YAW)
-    messages = {'odom': odometry(clock), 'imu': imu(clock)}
-    free = judge(recording(messages), config)
-    assert any('frames assumed equal: imu_link = base_link' in note for note in free.notes)
-    other = (StaticTransform('base_link', 'camera'),)
-    with pytest.raises(JudgeError, match="'imu_link' to 'base_link'"):
-        judge(recording(messages, other), config)

@@ -310,5 +310,5 @@ def test_two_increments_at_one_stamp_measure_nothing(tmp_path: Path) -> None:
 
 def test_type_that_does_not_fit_the_input_is_refused(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='odom', imu0_config=mask('yaw'))
-    with pytest.raises(JudgeError, match='odom: imu0 needs Imu messages, the topic has Odometry'):
+    with pytest.raises(JudgeError, match='needs sensor_msgs/Imu messages, the topic has nav_msgs'):
         prepared(config, odometry(stamps(1.0, 1.0)))

@@ -42,7 +42,9 @@ def batch_bits(truth: OdometryArray) -> bytes:
     """Bits of all measurements but those that wait for odometry that never came."""
     origin = int(truth.stamp_ns[0])
     motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
-    made = imu.simulate(load_imu('chrono'), motion, seed=0, run='run_1', origin_ns=origin)
+    made = imu.simulate(
+        load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=origin
+    )
     return imu_bits(list(imu_messages(made.take(slice(0, len(final_stamps(truth, 100.0)))))))
 
 

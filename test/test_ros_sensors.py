@@ -136,7 +136,7 @@ def test_gps_node_gives_the_bits_of_the_batch_run_at_its_datum(graph: Graph) -> 
         model,
         OdometryMotion(TRUTH, origin_ns=origin, velocity='position'),
         seed=2,
-        run='run_1',
+        run='recording/1/run_1',
         origin_ns=origin,
         frame=LocalFrame(-33.5, 151.0, 12.0),
     )
@@ -177,7 +177,12 @@ def test_two_imus_of_different_models_share_a_process(graph: Graph, tmp_path: Pa
     motion = OdometryMotion(TRUTH, origin_ns=origin, velocity='twist')
     for space, model in models.items():
         batch: ImuArray = imu.simulate(
-            load_imu(model), motion, seed=1, run='run_1', sensor=f'{space}/imu', origin_ns=origin
+            load_imu(model),
+            motion,
+            seed=1,
+            run='recording/1/run_1',
+            sensor=f'{space}/imu',
+            origin_ns=origin,
         )
         rows = batch.take(slice(0, len(got[space])))
         assert imu_bits(got[space]) == imu_bits(list(imu_messages(rows)))

@@ -202,7 +202,11 @@ def test_mounting_takes_the_frame_of_the_real_messages() -> None:
     assert real.imu is not None
     real = real.with_messages('imu', dataclasses.replace(real.imu, frame='/vn100'))
     real = dataclasses.replace(
-        real, transforms=(StaticTransform('base_link', 'vn100', (0.0, 0.0, 0.0), (1, 0, 0, 0)),)
+        real,
+        transforms=(
+            StaticTransform('base_link', 'vn100', (0.0, 0.0, 0.0), (1, 0, 0, 0)),
+            StaticTransform('base_link', 'gps_link'),
+        ),
     )
     twin = TwinMaker(real, seed=0).make(IDEAL)
     assert twin.imu is not None
@@ -289,20 +293,21 @@ def test_rates_of_the_real_sensors_can_be_taken_and_are_told_otherwise() -> None
     assert real.gps is not None
     slow = real.with_messages('gps', real.gps.take(slice(None, None, 4)))
     maker = TwinMaker(slow, seed=0)
-    (note,) = maker.rate_notes(NOISY)
+    (note, *_) = maker.likeness_notes(NOISY)
     assert note.startswith('simulated GPS at 10 Hz, real one at 2.5 Hz')
     fitted = maker.at_real_rates(NOISY)
     assert fitted.gps is not None
     assert fitted.imu is not None
     assert (fitted.gps.rate, fitted.imu.rate) == (2.5, 100.0)
-    assert maker.rate_notes(fitted) == ()
+    (attitude,) = maker.likeness_notes(fitted)
+    assert attitude.startswith('the real IMU publishes an orientation, the simulated one does not')
     twin = maker.make(fitted)
     assert twin.gps is not None
     assert slow.gps is not None
     assert np.array_equal(twin.gps.stamp_ns, slow.gps.stamp_ns)
     kept = Twin('kept', None, NOISY.imu)
     assert maker.at_real_rates(kept).gps is None
-    assert maker.rate_notes(kept) == ()
+    assert maker.likeness_notes(kept) == (attitude,)
 
 
 def test_what_is_no_truth_is_refused() -> None:

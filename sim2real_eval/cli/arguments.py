@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sim2real_eval.comparison import Source
     from sim2real_eval.twin import Twin
 
@@ -139,21 +141,41 @@ def topic_roles(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def sources(paths: Sequence[str], topics: Sequence[str], scenario: str | None) -> list[Source]:
-    """Return one source per path; paths whose last folders are alike get numbered names."""
+    """Return one source per path; where last folders are alike, the folder above goes before.
+
+    A label depends on its own path and on which labels are alike, never on the order.
+    """
     from pathlib import Path
 
     from sim2real_eval.comparison import Source
     from sim2real_eval.recording.roles import run_name
 
     pairs = topic_roles(topics)
-    counts: dict[str, int] = {}
-    found = []
+    seen: dict[Path, str] = {}
     for path in paths:
-        name = run_name(Path(path))
-        counts[name] = counts.get(name, 0) + 1
-        unique = None if counts[name] == 1 else f'{name}-{counts[name]}'
-        found.append(Source(path, unique, pairs, scenario))
-    return found
+        whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are other recordings
+        if whole in seen:
+            raise ParameterError(
+                path, '', f'is given twice (as {seen[whole]}); must be given once'
+            )
+        seen[whole] = path
+    labels = [run_name(Path(path)) for path in paths]
+    return [
+        Source(
+            path,
+            f'{_folder_above(Path(path), label)}_{label}' if labels.count(label) > 1 else None,
+            pairs,
+            scenario,
+        )
+        for path, label in zip(paths, labels, strict=True)
+    ]
+
+
+def _folder_above(path: Path, label: str) -> str:
+    """Name of the folder above the part of a path that gave the label."""
+    whole = path.resolve()
+    named = next((one for one in (whole, *whole.parents) if one.stem == label), whole)
+    return named.parent.name
 
 
 def twins(gps: str, imu: str) -> tuple[Twin, ...]:

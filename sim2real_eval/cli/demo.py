@@ -67,8 +67,14 @@ def run(options: argparse.Namespace) -> int:
             )
         )
         print()
-    notes = [note for result in results for note in result.comparison.notes()]
-    print_notes(dict.fromkeys(notes))
+    found = {result.judge: result.comparison.notes() for result in results}
+    shared = set.intersection(*(set(notes) for notes in found.values()))
+    print_notes(
+        note if note in shared else f'judge {judge}: {note}'
+        for judge, notes in found.items()
+        for note in notes
+        if judge == results[0].judge or note not in shared
+    )
     print(f'Recordings: {demo.recordings}')
     for result in results:
         print(f'Judge {result.judge}: {result.folder}')

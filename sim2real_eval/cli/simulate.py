@@ -169,7 +169,7 @@ def _twins(options: argparse.Namespace, twin: Twin) -> list[Iterator[Recording]]
             raise ParameterError(flag, '', 'goes with --motion only')
 
     def runs(source: Source) -> Iterator[Recording]:
-        maker = TwinMaker(source.read(), seed=options.seed)
+        maker = TwinMaker(source.read(), seed=options.seed, purpose='recording')
         for number in range(1, options.runs + 1):
             recording = maker.make(twin, number)
             if options.runs > 1:

@@ -142,6 +142,13 @@ def add_parser(verbs: Any) -> None:
         metavar='N',
         help='moving average over the estimate, samples (default 2)',
     )
+    metric.add_argument(
+        '--rezero',
+        choices=('none', 'each', 'common'),
+        default='none',
+        help='each: truth and estimate each start at their own first sample, as in the '
+        "paper's experiment D (default none)",
+    )
     metric.add_argument('--spectrum', choices=('magnitude', 'power'), default='magnitude')
     metric.add_argument('--detrend', choices=('none', 'mean'), default='none')
     metric.add_argument(
@@ -167,6 +174,7 @@ def _metric(options: argparse.Namespace) -> MetricOptions:
         rate=options.rate,
         moving_average=options.window,
         warmup=options.warmup,
+        rezero=options.rezero,
         spectrum=options.spectrum,
         detrend=options.detrend,
         drop_zeros=options.drop_zeros,
@@ -212,7 +220,7 @@ def run(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
     )
     for failure in comparison.failures:
-        complain(f'left out: {failure.reason}')
+        complain(f'left out: {failure}')
     if options.json:
         print_json(record)
     else:

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
 from sim2real_eval.judge.judged import PartCount
 from sim2real_eval.judge.state import YAW
-from sim_sensors.measurements import ImuArray, MessageArray
+from sim_sensors.measurements import FloatArray, ImuArray, MessageArray
 
-__all__ = ['input_advice', 'navsat_advice', 'part_advice']
+__all__ = ['input_advice', 'mounting_advice', 'navsat_advice', 'part_advice']
 
 _MOST = 0.5
+_LEAST_GRAVITY = 0.05
 
 
 def _has_no_attitude(imu: ImuArray) -> bool:
@@ -30,6 +31,12 @@ def input_advice(
     """Say what an IMU without orientation means for this configuration, one line each."""
     notes = []
     for source in config.sources:
+        if source.differential and source.topic == NAVSAT_TOPIC:
+            notes.append(
+                f'{source.name} fuses GPS increments, which are world components, as body '
+                'velocity: forward speed is meaningless unless the vehicle heads along a world '
+                'axis; horizontal speed is not affected'
+            )
         imu = sources.get(source.name)
         if not isinstance(imu, ImuArray) or not _has_no_attitude(imu):
             continue
@@ -38,11 +45,11 @@ def input_advice(
                 f'{source.name} is configured to measure orientation, but {source.topic} carries '
                 'none (-1): that part is skipped and attitude comes from the rates alone'
             )
-            if source.mask[YAW]:
+            if source.mask[YAW] and config.initial_state[YAW] == 0.0:
                 text += (
                     ', from a start heading of 0 (east): forward speed is then meaningless and '
-                    'accelerations are fused in a wrong direction; `sim2real vepd '
-                    '--start-heading` starts with the true heading'
+                    'accelerations are fused in a wrong direction unless the run starts eastward; '
+                    'give the heading in `initial_state`, or `sim2real vepd --start-heading`'
                 )
             notes.append(text)
         if source.remove_gravity:
@@ -59,9 +66,40 @@ def input_advice(
     return notes
 
 
+def mounting_advice(inputs_frames: Sequence[tuple[str, FloatArray]], gravity: float) -> list[str]:
+    """Say what gravity removal leaves in for an IMU mounted with roll or pitch, one line each.
+
+    Parameters
+    ----------
+    inputs_frames : sequence of (name, rotation)
+        IMUs whose gravity is removed and their mounting, (3, 3), sensor to base_link.
+    gravity : float
+        m/s^2.
+    """
+    notes = []
+    for name, rotation in inputs_frames:
+        # Level and at rest the acceleration in base_link is (0, 0, g); robot_localization takes
+        # off g times the third row of the mounting rotation.
+        left_in = gravity * float(np.hypot(rotation[2, 0], rotation[2, 1]))
+        if left_in > _LEAST_GRAVITY:
+            notes.append(
+                f'{name} is mounted with roll or pitch: as in robot_localization, gravity is '
+                f'removed in the wrong axes, which leaves about {left_in:.1f} m/s^2 of false '
+                'acceleration at rest'
+            )
+    return notes
+
+
 def part_advice(parts: Sequence[PartCount]) -> list[str]:
     """Say which inputs the judge hardly used, one line each."""
     notes = []
+    received: dict[tuple[str, str], int] = {}
+    for part in parts:
+        key = (part.name.split()[0], part.topic)
+        received[key] = received.get(key, 0) + part.received
+    for (source, topic), count in received.items():
+        if not count:
+            notes.append(f'{source} ({topic}): no message, so it measured nothing')
     for part in parts:
         judged = part.fused + part.rejected
         if judged and part.rejected > _MOST * judged:
@@ -79,7 +117,9 @@ def part_advice(parts: Sequence[PartCount]) -> list[str]:
 
 def navsat_advice(fixes: int, used: int, lost: int, frequency: float) -> list[str]:
     """Say how many fixes the navsat timer dropped, one line."""
-    if fixes and used == 0:
+    if not fixes:
+        return ['navsat_transform got no valid fix, so the filter had no GPS']
+    if used == 0:
         return [f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry']
     # One is normal: the tick that fixes the transform publishes nothing.
     if lost > 1:

@@ -106,6 +106,7 @@ class FilterConfig:
     control_timeout : float
         s.
     stamped_control : bool
+        Whether cmd_vel comes as TwistStamped; recordings know their types.
     sources : tuple of SourceConfig
     """
 
@@ -169,8 +170,8 @@ class FilterConfig:
             dynamic_process_noise=p.boolean('dynamic_process_noise_covariance', False),
             control_mask=control_mask,
             control_limits=control_limits,
-            control_timeout=p.number('control_timeout', 0.0, minimum=0.0, maximum=_LONGEST_S),
             stamped_control=p.boolean('stamped_control', False),
+            control_timeout=p.number('control_timeout', 0.0, minimum=0.0, maximum=_LONGEST_S),
             sources=sources,
         )
         p.only('disabled_at_startup', False, 'the judge has no enable service')

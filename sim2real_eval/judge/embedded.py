@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
+from sim2real_eval.judge.advice import input_advice, mounting_advice, navsat_advice, part_advice
 from sim2real_eval.judge.clock import NAVSAT_PHASE_NS, Case, Clock
 from sim2real_eval.judge.configuration import (
     NAVSAT_TOPIC,
@@ -68,14 +68,20 @@ def judge(
     notes: list[str] = []
     fixes = headings = None
     if navsat is not None:
-        fixes = _fixes(recording, topics, case)
+        fixes = _fixes(recording, topics, case, notes)
         headings = None if navsat.use_odometry_yaw else _headings(recording, topics, case)
     sources: dict[str, MessageArray | None] = {}
+    taken_by = ''
     for source in _in_delivery_order(config, case):
         if source.topic == NAVSAT_TOPIC and navsat is not None:
             sources[source.name] = None
+        elif source.topic in topics:
+            sources[source.name] = topics[source.topic]
         else:
-            sources[source.name] = _messages(source, recording, topics, notes)
+            sources[source.name] = _stand_in(source, recording, topics, taken_by)
+            taken_by = source.name
+            used = recording.roles['imu']
+            notes.append(f'{source.name} subscribes to {source.topic}: {used} used instead')
     frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
     commands = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
     inputs = build_inputs(
@@ -88,6 +94,12 @@ def judge(
         pairs = ', '.join(f'{source} = {target}' for target, source in frames.assumed)
         notes.append(f'no static transforms in the recording: frames assumed equal: {pairs}')
     notes += input_advice(config, navsat, sources, headings)
+    mountings = [
+        (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
+        for source in config.sources
+        if source.remove_gravity and isinstance(array := sources[source.name], ImuArray)
+    ]
+    notes += mounting_advice(mountings, config.gravity)
     return _run(inputs, config, navsat, case.clock, notes)
 
 
@@ -96,38 +108,40 @@ def _in_delivery_order(config: FilterConfig, case: Case) -> list[SourceConfig]:
     return sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank)))
 
 
-def _messages(
-    source: SourceConfig,
-    recording: Recording,
-    topics: dict[str, MessageArray],
-    notes: list[str],
-) -> MessageArray:
-    if source.topic in topics:
-        return topics[source.topic]
+def _stand_in(
+    source: SourceConfig, recording: Recording, topics: dict[str, MessageArray], taken_by: str
+) -> ImuArray:
+    """Return the recording's IMU for an input whose topic it has not; once per recording."""
     if source.topic == NAVSAT_TOPIC:
         raise JudgeError(
             f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
             'navsat_transform_node, which makes it from the fixes'
         )
-    if source.kind == 'imu' and recording.imu is not None:
-        used = recording.roles['imu']
-        if topic_name(used) != 'imu/data':
-            notes.append(f'{source.name} subscribes to {source.topic}: {used} used instead')
+    if source.kind == 'imu' and recording.imu is not None and not taken_by:
         return recording.imu
+    taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
     raise JudgeError(
-        f'{source.name}: topic {source.topic} is not in {recording.path}; it has '
+        f'{source.name}: topic {source.topic} is not in {recording.path}{taken}; it has '
         f'{", ".join(sorted(topics)) or "nothing"}'
     )
 
 
-def _fixes(recording: Recording, topics: dict[str, MessageArray], case: Case) -> FixArray:
+def _fixes(
+    recording: Recording, topics: dict[str, MessageArray], case: Case, notes: list[str]
+) -> FixArray:
     array = topics.get(case.fix) if case.fix else recording.gps
     if not isinstance(array, FixArray):
         where = f' on {case.fix}, as the case says' if case.fix else ''
         raise JudgeError(
             f'{recording.path}: navsat_transform needs fixes, the recording has none{where}'
         )
-    return valid_fixes(array)
+    valid = valid_fixes(array)
+    if len(valid) < len(array):
+        notes.append(
+            f'navsat_transform dropped {len(array) - len(valid)} of {len(array)} messages of the '
+            'GPS that have no fix'
+        )
+    return valid
 
 
 def _headings(recording: Recording, topics: dict[str, MessageArray], case: Case) -> ImuArray:

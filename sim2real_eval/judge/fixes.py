@@ -14,6 +14,8 @@ from sim_sensors.measurements import FixArray
 
 __all__ = ['enter_fixes', 'new_navsat', 'place_antenna', 'place_heading', 'valid_fixes']
 
+_NO_FIX = -1
+
 
 def new_navsat(config: NavsatConfig | None, fixes: int) -> Navsat:
     """Return the node's settings with room for a number of fixes; None for no such node."""
@@ -36,8 +38,9 @@ def new_navsat(config: NavsatConfig | None, fixes: int) -> Navsat:
 
 def valid_fixes(fixes: FixArray) -> FixArray:
     """Leave out what has no fix or a position that is not a number."""
-    valid = (fixes.status >= 0) & np.isfinite(fixes.latitude) & np.isfinite(fixes.longitude)
-    return fixes.take(valid & np.isfinite(fixes.altitude))
+    # Status -2, unknown, is the messages' default and counts as a fix.
+    valid = (fixes.status != _NO_FIX) & np.isfinite(fixes.latitude)
+    return fixes.take(valid & np.isfinite(fixes.longitude) & np.isfinite(fixes.altitude))
 
 
 def enter_fixes(navsat: Navsat, fixes: FixArray, datum: FixArray) -> None:

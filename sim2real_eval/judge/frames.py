@@ -65,5 +65,6 @@ class FrameTree:
             return np.eye(3), np.zeros(3)
         raise JudgeError(
             f'{user}: no static transform connects frame {source!r} to {target!r}; '
-            'add it to the recording or to static_transforms.yaml'
+            'add it to the recording, to recording.yaml (lever_arms, transforms) or to '
+            'static_transforms.yaml'
         )

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.judge.blocks import Block, covariance_rows, merge, padded, plain
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig, SourceConfig
+from sim2real_eval.judge.configuration import (
+    NAVSAT_TOPIC,
+    FilterConfig,
+    NavsatConfig,
+    SourceConfig,
+)
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.fixes import enter_fixes, new_navsat, place_antenna, place_heading
 from sim2real_eval.judge.frames import FrameTree
@@ -36,6 +41,13 @@ _TYPES: Mapping[str, type[MessageArray]] = {
     'pose': PoseArray,
     'twist': TwistArray,
     'imu': ImuArray,
+}
+_ROS_TYPES: Mapping[type[MessageArray], str] = {
+    FixArray: 'sensor_msgs/NavSatFix',
+    ImuArray: 'sensor_msgs/Imu',
+    OdometryArray: 'nav_msgs/Odometry',
+    PoseArray: 'geometry_msgs/PoseWithCovarianceStamped',
+    TwistArray: 'geometry_msgs/TwistWithCovarianceStamped',
 }
 
 
@@ -134,9 +146,14 @@ def build_inputs(
 def check_type(source: SourceConfig, array: MessageArray) -> None:
     """Raise JudgeError when an input's messages are of another type than its name says."""
     if not isinstance(array, _TYPES[source.kind]):
+        hint = (
+            f'; fixes enter through navsat_transform, as the topic {NAVSAT_TOPIC}'
+            if isinstance(array, FixArray)
+            else ''
+        )
         raise JudgeError(
-            f'{source.topic}: {source.name} needs {_TYPES[source.kind].__name__[:-5]} messages, '
-            f'the topic has {type(array).__name__[:-5]}'
+            f'{source.topic}: {source.name} needs {_ROS_TYPES[_TYPES[source.kind]]} messages, '
+            f'the topic has {_ROS_TYPES[type(array)]}{hint}'
         )
 
 

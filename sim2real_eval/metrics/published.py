@@ -15,6 +15,7 @@ from sim2real_eval.metrics.distances import POOLED
 
 __all__ = [
     'MODEL_LABELS',
+    'PAPER_SCENARIOS',
     'ROBUSTNESS',
     'TABLE_1',
     'TABLE_2',
@@ -88,10 +89,14 @@ ROBUSTNESS: Mapping[str, float] = {'grass': 0.0796, 'concrete': 0.0867}
 """Experiment D: VEPD of ch_rw, sine, simulated on flat ground against two real surfaces."""
 
 
+PAPER_SCENARIOS = {'half_sine': 'sine'}
+"""Names of our manoeuvres that the paper calls otherwise."""
+
+
 def published_vepd(model: str, scenario: str) -> float | None:
     """Return the paper's VEPD of a model in a scenario (`all` is Table I), None if not printed."""
     if scenario == POOLED:
         row = TABLE_1.get(model)
         return row.vepd if row is not None else None
-    entry = TABLE_2.get(scenario, {}).get(model)
+    entry = TABLE_2.get(PAPER_SCENARIOS.get(scenario, scenario), {}).get(model)
     return entry.vepd if entry is not None else None

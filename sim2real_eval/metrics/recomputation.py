@@ -12,7 +12,7 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.series_folder import REAL, SeriesKey, read_series_folder
 
-__all__ = ['SeriesVepd', 'table_from_scores', 'vepd_from_series']
+__all__ = ['SeriesVepd', 'vepd_from_series']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +49,6 @@ def vepd_from_series(folder: str | Path, options: MetricOptions | None = None) -
     scores = {key: score_run(series, options) for key, series in read.series.items()}
     real, sim = _split(scores)
     return SeriesVepd(vepd_table(real, sim), scores, (*read.notes, *coverage_notes(real, sim)))
-
-
-def table_from_scores(scores: Mapping[SeriesKey, RunScore]) -> list[VepdRow]:
-    """Return the VEPD table of scored runs; see `sim2real_eval.metrics.distances.vepd_table`."""
-    return vepd_table(*_split(scores))
 
 
 def _split(

@@ -5,7 +5,7 @@ Every type here is a header, at most one more text and then fields of fixed size
 equal texts have
 equal layout: one numpy record type reads them all. Decoding 4500 sensor_msgs/Imu this way takes
 some 3 ms, against
-0.15 s message by message (benchmark in test_recording_rosbag.py).
+0.15 s message by message (benchmark in test_recording_cdr.py).
 """
 
 from __future__ import annotations

@@ -227,10 +227,17 @@ def _with_frames(
 def _given_transforms(
     given: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
 ) -> list[StaticTransform]:
+    """Return the transforms that the YAML states.
+
+    Who states lever arms has described the sensors: one that is not named is at the base frame.
+    """
+    if not given.lever_arms:
+        return list(given.transforms)
+    stated = {transform.child for transform in given.transforms}
     arms = [
-        StaticTransform(given.base_frame, messages[roles[role]].frame, arm)
-        for role, arm in given.lever_arms.items()
-        if role in roles
+        StaticTransform(given.base_frame, frame, given.lever_arms.get(role, (0.0, 0.0, 0.0)))
+        for role, frame in ((role, messages[roles[role]].frame) for role in roles)
+        if role != 'truth' and (role in given.lever_arms or frame not in stated)
     ]
     return [*given.transforms, *arms]
 

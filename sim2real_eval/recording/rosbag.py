@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import operator
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -109,7 +110,8 @@ def _read(path: Path, wanted: Collection[str]) -> RawBag:
             for connection, received_ns, data in reader.messages(chosen):
                 topic = bag.topics[connection.topic]
                 topic.data.append(bytes(data))
-                topic.received_ns.append(received_ns)
+                # SQLite's columns are untyped: damage can turn a number into anything.
+                topic.received_ns.append(operator.index(received_ns))
     return bag
 
 

@@ -19,8 +19,19 @@ TRUTH_COLOUR = '#000000'
 REAL_COLOUR = '#7f7f7f'
 
 # Okabe and Ito's palette, which people with the common colour deficiencies can tell apart, without
-# its yellow (too pale for lines on white); black and grey are taken by truth and reality.
-_PALETTE = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
+# its yellow (too pale for lines on white); black and grey are taken by truth and reality. The last
+# three are from Tol's muted palette.
+_PALETTE = (
+    '#0072B2',
+    '#D55E00',
+    '#009E73',
+    '#CC79A7',
+    '#E69F00',
+    '#56B4E9',
+    '#882255',
+    '#999933',
+    '#332288',
+)
 _KNOWN = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim', 'baseline')
 
 

@@ -51,6 +51,7 @@ def overlay_figure(
     *,
     speed_label: str = 'horizontal speed',
     real_label: str = 'real',
+    about: str = '',
 ) -> Figure:
     """Return small multiples of speed over time.
 
@@ -66,6 +67,8 @@ def overlay_figure(
         What the speed is, for the axis.
     real_label : str
         What the runs that count as real are, such as `real` or a label of stand-ins.
+    about : str
+        Judge and warm-up, for the title.
 
     Raises
     ------
@@ -97,7 +100,7 @@ def overlay_figure(
             own_truth |= _draw(panel, overlay, model, colours[model])
         for unused in panels[line][len(block) :]:
             unused.remove()
-    figure.supxlabel('time since the start of the run [s]', fontsize=9)
+    figure.supxlabel('time since the start of what is compared [s]', fontsize=9)
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
     handles = [
         Line2D([], [], color=TRUTH_COLOUR, linewidth=1.1, label='truth'),
@@ -111,7 +114,7 @@ def overlay_figure(
     handles[2].set_label('estimate, simulated sensors (colour of the model)')
     figure.legend(
         handles=handles,
-        title='True and estimated speed',
+        title=f'True and estimated speed{", " if about else ""}{about}',
         title_fontsize=10,
         loc='outside upper center',
         ncols=len(handles) if columns > 2 else 2,
@@ -149,7 +152,8 @@ def save_overlays(
     *,
     speed_label: str = 'horizontal speed',
     real_label: str = 'real',
+    about: str = '',
 ) -> Path:
     """Write the overlays as PNG; see `overlay_figure`."""
-    figure = overlay_figure(overlays, speed_label=speed_label, real_label=real_label)
+    figure = overlay_figure(overlays, speed_label=speed_label, real_label=real_label, about=about)
     return save_png(figure, path)

@@ -20,7 +20,7 @@ class SensorSettings(Parameters):
     )
     seed: int = parameter(0, '1', 'Seed of the study.', minimum=0, read_only=True)
     run: str = parameter(
-        'run_1', '', 'Label of the run; another one draws other noise.', read_only=True
+        'recording/1/run_1', '', 'Label of the run; another one draws other noise.', read_only=True
     )
     sensor: str = parameter(
         '', '', 'Label of the sensor; another one draws other noise.', read_only=True

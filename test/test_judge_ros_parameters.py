@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter files: read as ROS reads them, refused in one line when wrong."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judge_examples import IMU, parameter_file, write
+
+from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.ros_parameters import read_node_parameters
+from sim_sensors.errors import ParameterError, Sim2RealError
+
+
+@pytest.mark.parametrize('node', ['/**', 'ekf_filter_node', '/ekf_filter_node', 'any_other_name'])
+def test_parameters_are_found_under_the_names_of_a_node(tmp_path: Path, node: str) -> None:
+    """For all nodes, by name, or under the only name that there is."""
+    config = FilterConfig.from_file(parameter_file(tmp_path, {**IMU, 'frequency': 12.5}, node))
+    assert config.frequency == 12.5
+
+
+def test_parameters_are_found_in_a_namespace(tmp_path: Path) -> None:
+    tree = {'robot': {'ekf_filter_node': {'ros__parameters': IMU}}}
+    path = write(tmp_path, yaml.safe_dump(tree))
+    assert FilterConfig.from_file(path).sources[0].name == 'imu0'
+
+
+def test_own_parameters_override_those_of_all_nodes(tmp_path: Path) -> None:
+    tree = {
+        'ekf_filter_node': {'ros__parameters': {'frequency': 50.0}},
+        '/**': {'ros__parameters': {**IMU, 'frequency': 10.0, 'two_d_mode': True}},
+    }
+    config = FilterConfig.from_file(write(tmp_path, yaml.safe_dump(tree)))
+    assert config.frequency == 50.0
+    assert config.two_d_mode
+
+
+def test_one_file_can_hold_several_nodes(tmp_path: Path) -> None:
+    """Each node takes its own section; the upstream example has ekf_filter_node_odom and _map."""
+    tree = {
+        'ekf_filter_node_map': {'ros__parameters': {**IMU, 'frequency': 20.0}},
+        'navsat_transform': {'ros__parameters': {'frequency': 7.0}},
+    }
+    path = write(tmp_path, yaml.safe_dump(tree))
+    assert FilterConfig.from_file(path).frequency == 20.0
+    assert NavsatConfig.from_file(path).frequency == 7.0
+    tree['ekf_filter_node_odom'] = {'ros__parameters': IMU}
+    path = write(tmp_path, yaml.safe_dump(tree))
+    with pytest.raises(ParameterError, match=r'ekf_filter_node_map.*ekf_filter_node_odom'):
+        FilterConfig.from_file(path)
+    assert FilterConfig.from_file(path, 'ekf_filter_node_map').frequency == 20.0
+
+
+def test_nested_parameters_have_dotted_names(tmp_path: Path) -> None:
+    path = parameter_file(tmp_path, {'a': {'b': {'c': 1}}, 'd': 2})
+    assert sorted(read_node_parameters(path, 'x').names()) == ['a.b.c', 'd']
+
+
+def test_exponents_without_a_dot_are_numbers(tmp_path: Path) -> None:
+    """YAML 1.1 reads 1e-9 as a text; robot_localization's own examples write it."""
+    values = ', '.join(['1e-9'] * 15)
+    path = write(
+        tmp_path,
+        'ekf_filter_node:\n  ros__parameters:\n    imu0: /imu\n    sensor_timeout: 1e-1\n'
+        f'    initial_estimate_covariance: [{values}]\n',
+    )
+    config = FilterConfig.from_file(path)
+    assert config.initial_covariance.tolist() == (1e-9 * np.eye(15)).tolist()
+    assert config.sensor_timeout == 0.1
+
+
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        ('', 'section'),
+        ('3', 'section'),
+        ('frequency: 30.0', 'section'),
+        ('a: {ros__parameters: 3}', 'section'),
+        ('[', 'not valid YAML'),
+        ('a: \x00', 'not valid YAML'),
+        ('a: {ros__parameters: {imu0: /imu, frequency: 2001-99-99}}', 'not valid YAML'),
+        ('a: {ros__parameters: {imu0: /imu, frequency: 0x_}}', 'not valid YAML'),
+        ('a: {ros__parameters: {imu0: !!int foo}}', 'not valid YAML'),
+        ('a: {ros__parameters: {frequency: ' + '9' * 5000 + '}}', 'not valid YAML'),
+        ('&a\nx: *a', 'refers to itself'),
+        ('[' * 5000, 'nested too deeply'),
+    ],
+)
+def test_file_that_is_no_parameter_file_is_refused(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ParameterError, match=problem) as error:
+        FilterConfig.from_file(path)
+    assert str(error.value).startswith(str(path))
+    assert '\n' not in str(error.value)
+
+
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+    binary = tmp_path / 'binary.yaml'
+    binary.write_bytes(b'\xff\xfe\xfa')
+    for path in (tmp_path / 'missing.yaml', tmp_path, binary):
+        for read_file in (FilterConfig.from_file, NavsatConfig.from_file, Case.from_file):
+            with pytest.raises(ParameterError, match=str(path)):
+                read_file(path)
+
+
+KEYS = st.sampled_from(
+    [
+        'frequency', 'sensor_timeout', 'two_d_mode', 'world_frame', 'odom0', 'odom0_config',
+        'imu0', 'imu0_config', 'imu0_pose_rejection_threshold', 'process_noise_covariance',
+        'initial_state', 'use_control', 'control_config', 'acceleration_limits',
+        'smooth_lagged_data', 'yaw_offset', 'ros__parameters', '/**', 'ekf_filter_node', 'clock',
+        'start_ns', 'period_ns', 'run_on_ns', 'inputs', 'topic', 'navsat', 'fix', 'imu', 'node',
+    ]
+)  # fmt: skip
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=10)
+    | st.dates()
+    | st.binary(max_size=4)
+    | st.sampled_from(['/imu', 'ekf_node', '1e-9', 10**400, -(2**63)])
+)
+TREES = st.recursive(
+    SCALARS | st.lists(st.booleans() | st.floats(), min_size=15, max_size=15),
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.dictionaries(KEYS | st.text(max_size=6) | st.integers(), inner, max_size=6)
+    ),
+    max_leaves=25,
+)
+CONFIGURATIONS = st.dictionaries(KEYS, TREES, max_size=8)
+FILES = (
+    TREES
+    | CONFIGURATIONS
+    | st.builds(lambda entries: {'/**': {'ros__parameters': entries}}, CONFIGURATIONS)
+    | st.builds(lambda entries: {'clock': entries}, CONFIGURATIONS)
+)
+
+
+def refusals(path: Path) -> list[str]:
+    """What each of the three readers has against a file; other errors than ours get through."""
+    messages = []
+    for read_file in (FilterConfig.from_file, NavsatConfig.from_file, Case.from_file):
+        try:
+            read_file(path)
+        except Sim2RealError as error:
+            messages.append(str(error))
+    return messages
+
+
+@settings(deadline=None, max_examples=150)
+@given(FILES)
+def test_any_tree_is_read_or_refused_in_words(tree: object) -> None:
+    """Whatever YAML can hold: a configuration, or an error meant for users; nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), yaml.safe_dump(tree, allow_unicode=True))
+        assert all(message.startswith(str(path)) for message in refusals(path))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / 'file.yaml'
+        path.write_bytes(text.encode('utf-8', 'surrogatepass'))
+        assert all(message.startswith(str(path)) for message in refusals(path))

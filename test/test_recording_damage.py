@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damaged bags fail in one line, or are remarked."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from recording_examples import SUFFIX, write_bags
+
+from sim2real_eval.recording import RecordingError, read_recording, recording_digest
+
+
+@pytest.fixture(scope='module')
+def bags(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bags(tmp_path_factory.mktemp('bags'))
+
+
+def damaged(bags: Path, tmp_path: Path, storage: str) -> tuple[Path, Path, bytes]:
+    folder = tmp_path / 'line_3'
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(bags / storage / 'line_3', folder)
+    file = folder / f'line_3{SUFFIX[storage]}'
+    return folder, file, file.read_bytes()
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('share', [0.0, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.9999])
+@pytest.mark.parametrize('single', [False, True])
+def test_a_truncated_bag_is_refused_in_one_line(
+    bags: Path, tmp_path: Path, storage: str, share: float, single: bool
+) -> None:
+    folder, file, data = damaged(bags, tmp_path, storage)
+    file.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(RecordingError) as error:
+        read_recording(file if single else folder)
+    assert 'line_3' in str(error.value)
+    assert '\n' not in str(error.value)
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    storage=st.sampled_from(['mcap', 'sqlite3']),
+    share=st.floats(0, 1, exclude_max=True),
+    junk=st.binary(min_size=1, max_size=64),
+)
+@example(storage='sqlite3', share=0.15792955160714506, junk=b'\x00')
+def test_overwritten_bytes_never_give_another_error(
+    bags: Path, tmp_path: Path, storage: str, share: float, junk: bytes
+) -> None:
+    folder, file, data = damaged(bags, tmp_path, storage)
+    at = int(share * len(data))
+    file.write_bytes(data[:at] + junk + data[at + len(junk) :])
+    with contextlib.suppress(RecordingError):
+        read_recording(folder)
+
+
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(start=st.floats(0, 1), length=st.integers(1, 80), junk=st.text(max_size=5))
+def test_a_damaged_metadata_yaml_never_gives_another_error(
+    bags: Path, tmp_path: Path, start: float, length: int, junk: str
+) -> None:
+    folder, _, _ = damaged(bags, tmp_path, 'sqlite3')
+    text = (folder / 'metadata.yaml').read_text()
+    at = int(start * len(text))
+    broken = text[:at] + junk + text[at + length :]
+    (folder / 'metadata.yaml').write_text(broken, errors='surrogatepass')
+    with contextlib.suppress(RecordingError):
+        read_recording(folder)
+
+
+def test_missing_pieces_are_named(bags: Path, tmp_path: Path) -> None:
+    folder, file, _ = damaged(bags, tmp_path, 'mcap')
+    (folder / 'metadata.yaml').unlink()
+    with pytest.raises(RecordingError, match=r'metadata\.yaml is missing; give the \.mcap'):
+        read_recording(folder)
+    folder, file, _ = damaged(bags, tmp_path, 'mcap')
+    file.unlink()
+    with pytest.raises(RecordingError, match=r'line_3\.mcap'):
+        read_recording(folder)
+    with pytest.raises(RecordingError, match='no such file or folder'):
+        read_recording(tmp_path / 'nowhere')
+    (tmp_path / 'empty').mkdir()
+    with pytest.raises(RecordingError, match=r'neither metadata\.yaml nor CSV'):
+        read_recording(tmp_path / 'empty')
+    with pytest.raises(RecordingError, match=r'did you mean .*line_3'):
+        read_recording(bags / 'mcap')
+    (tmp_path / 'notes.txt').write_text('hello')
+    with pytest.raises(RecordingError, match=r'\.mcap or \.db3'):
+        read_recording(tmp_path / 'notes.txt')
+
+
+def test_messages_lost_from_a_database_are_remarked(bags: Path, tmp_path: Path) -> None:
+    folder, file, _ = damaged(bags, tmp_path, 'sqlite3')
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute('DELETE FROM messages WHERE id % 50 = 7')
+        database.commit()
+    recording = read_recording(folder)
+    assert any('were announced' in note.problem for note in recording.notes)
+
+
+def test_a_database_with_messages_left_in_its_log_is_refused(bags: Path, tmp_path: Path) -> None:
+    folder, file, _ = damaged(bags, tmp_path, 'sqlite3')
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute('PRAGMA journal_mode=WAL')
+        database.execute("INSERT INTO messages(topic_id, timestamp, data) VALUES (1, 1, x'00')")
+        database.commit()
+        with pytest.raises(RecordingError, match='recording was not closed'):
+            read_recording(folder)
+
+
+def test_the_digest_follows_content_and_not_place(bags: Path, tmp_path: Path) -> None:
+    original = recording_digest(bags / 'mcap/line_3')
+    folder, file, data = damaged(bags, tmp_path, 'mcap')
+    assert recording_digest(folder) == original
+    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert recording_digest(folder) != original
+    with pytest.raises(RecordingError):
+        recording_digest(tmp_path / 'nowhere')

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A twin measures where the robot carries its sensors, whatever frame the truth is given for."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge import JudgeError
+from sim2real_eval.recording import Recording, StaticTransform
+from sim2real_eval.synthetic import truth_of
+from sim2real_eval.truth_frame import frame_remarks, truth_origin
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.scenarios import SCENARIOS
+
+TOPIC = '/ground_truth/odometry'
+IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
+QUARTER = tuple(Rotation.from_euler('z', 90, degrees=True).as_quat().tolist())
+GPS = StaticTransform('base_link', 'gps_link')
+
+
+def circle() -> OdometryArray:
+    parameters = {'radius': 5.0, 'speed': 2.0, 'duration': 8.0}
+    return truth_of(SCENARIOS['circle'].from_mapping(parameters, 'circle'))
+
+
+def maker(truth: OdometryArray, *transforms: StaticTransform) -> TwinMaker:
+    recording = Recording('circle_1', 'circle', '', {TOPIC: truth}, {'truth': TOPIC}, transforms)
+    return TwinMaker(recording, seed=0)
+
+
+def test_a_chain_of_transforms_mounts_as_one_transform_does() -> None:
+    """base_link -> plate -> imu_link, as a URDF gives it, against the product of the two."""
+    arm = (0.4, 0.1, 0.2)
+    chain = maker(
+        circle(),
+        StaticTransform('base_link', 'plate', arm),
+        StaticTransform('plate', 'imu_link', (0.0, 0.0, 0.0), QUARTER),
+        GPS,
+    ).make(IDEAL)
+    direct = maker(circle(), StaticTransform('base_link', 'imu_link', arm, QUARTER), GPS).make(
+        IDEAL
+    )
+    level = maker(circle()).make(IDEAL)
+    assert chain.imu is not None
+    assert direct.imu is not None
+    assert level.imu is not None
+    force = chain.imu.linear_acceleration
+    np.testing.assert_allclose(force, direct.imu.linear_acceleration, atol=1e-12)
+    # A quarter turn to the left: the centripetal force is no longer on y but on x.
+    assert abs(force[-1, 0] - level.imu.linear_acceleration[-1, 1]) < 0.1
+    assert abs(force[-1, 1]) < 0.1
+
+
+def test_transforms_that_do_not_reach_a_sensor_are_refused() -> None:
+    with pytest.raises(JudgeError, match=r"'imu_link' to 'base_link'"):
+        maker(circle(), GPS).make(IDEAL)
+
+
+def test_a_truth_of_another_frame_is_moved_to_the_base() -> None:
+    """An INS 1 m ahead and turned by 90 degrees: back at base_link its truth is the original."""
+    truth = circle()
+    arm = np.array([1.0, -0.5, 0.3])
+    body = Rotation.from_quat(truth.orientation)
+    turn = Rotation.from_quat(QUARTER)
+    at_ins = dataclasses.replace(
+        truth,
+        child_frame='ins',
+        position=truth.position + body.apply(arm),
+        orientation=(body * turn).as_quat(),
+        linear_velocity=turn.inv().apply(
+            truth.linear_velocity + np.cross(truth.angular_velocity, arm)
+        ),
+        angular_velocity=turn.inv().apply(truth.angular_velocity),
+    )
+    moved = maker(at_ins, StaticTransform('base_link', 'ins', tuple(arm.tolist()), QUARTER))
+    for name in ('position', 'linear_velocity', 'angular_velocity'):
+        np.testing.assert_allclose(getattr(moved.truth, name), getattr(truth, name), atol=1e-12)
+    difference = Rotation.from_quat(moved.truth.orientation) * body.inv()
+    assert difference.magnitude().max() < 1e-12
+    assert moved.real.truth is not None
+    assert moved.real.truth.child_frame == 'base_link'
+    assert any('moved to base_link' in remark for remark in moved.remarks)
+
+
+def test_a_truth_without_frame_counts_as_the_base_and_is_told() -> None:
+    nameless = maker(dataclasses.replace(circle(), child_frame=''))
+    assert nameless.truth.child_frame == ''
+    assert any('names no child frame' in remark for remark in nameless.remarks)
+    assert not maker(circle()).remarks
+
+
+def line_with_fixes(turn_deg: float) -> tuple[OdometryArray, Recording]:
+    """Return a truth whose axes are turned from east-north, and a recording with right fixes."""
+    parameters = {'length': 30.0, 'speed': 2.0, 'duration': 15.0}
+    truth = truth_of(SCENARIOS['half_sine'].from_mapping(parameters, 'half_sine'))
+    measured = maker(truth).make(IDEAL)
+    turn = Rotation.from_euler('z', turn_deg, degrees=True)
+    turned = dataclasses.replace(
+        truth,
+        position=turn.apply(truth.position),
+        orientation=(turn * Rotation.from_quat(truth.orientation)).as_quat(),
+    )
+    return turned, measured
+
+
+@pytest.mark.parametrize('turn', [-90.0, 10.0, 180.0])
+def test_a_truth_that_is_not_east_north_is_told_with_its_angle(turn: float) -> None:
+    truth, measured = line_with_fixes(turn)
+    assert measured.gps is not None
+    (remark,) = frame_remarks(truth, measured.gps, truth_origin(truth, measured.gps))
+    assert f'turned by {-turn:.0f} degrees' in remark or f'turned by {turn:.0f} degrees' in remark
+
+
+def test_an_east_north_truth_is_not_complained_about() -> None:
+    truth, measured = line_with_fixes(0.0)
+    assert measured.gps is not None
+    assert frame_remarks(truth, measured.gps, truth_origin(truth, measured.gps)) == ()
+    assert frame_remarks(truth, None, truth_origin(truth, None)) == ()
