@@ -17,6 +17,7 @@ from sim2real_eval.series import SeriesError, VelocitySeries, read_series, write
 
 __all__ = [
     'MODEL_FOLDERS',
+    'PAPER_SCENARIOS',
     'REAL',
     'SCENARIO_FILES',
     'SeriesFolder',
@@ -36,6 +37,9 @@ MODEL_FOLDERS: Mapping[str, str] = {
     'gazebo': 'gazebo_results',
 }
 """Our model names to the folder names of the published data, in the order of the paper."""
+
+PAPER_SCENARIOS: Mapping[str, str] = {'half_sine': 'sine'}
+"""Our manoeuvres that the paper calls otherwise."""
 
 SCENARIO_FILES: Mapping[str, str] = {'line': 'path', 'circle': 'circle', 'sine': 'sine'}
 """Our scenario names to the file names of the published data, in the order of the paper."""
@@ -197,8 +201,8 @@ def _file_name(source: str, scenario: str, run: int, published_names: bool) -> P
     if run < 0:
         raise SeriesError(f'{scenario}: run {run}; must be >= 0')
     if published_names:
-        # Our half_sine is the paper's sine.
-        scenario = {'half_sine': 'sine'}.get(scenario, SCENARIO_FILES.get(scenario, scenario))
+        scenario = PAPER_SCENARIOS.get(scenario, scenario)
+        scenario = SCENARIO_FILES.get(scenario, scenario)
     name = f'{scenario}_{run}.csv'
     if source == REAL:
         return Path('Real', name)

@@ -16,6 +16,7 @@ from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MessageArray, OdometryArray
 from sim_sensors.odometry import OdometryMotion
+from sim_sensors.seeding import run_label
 
 __all__ = ['REAL_SENSOR', 'Twin', 'TwinMaker', 'within']
 
@@ -129,11 +130,6 @@ class TwinMaker:
             *frame_remarks(truth, self.real.gps, self._frame),
         )
 
-    @property
-    def duration(self) -> float:
-        """Time for which there is truth, s."""
-        return (self.end_ns - self.start_ns) * 1e-9
-
     def make(self, twin: Twin, repetition: int = 1) -> Recording:
         """Return the recording with the sensors of `twin` in place of its own.
 
@@ -147,7 +143,7 @@ class TwinMaker:
             Another number gives another draw of the same noise; 1 is the first.
         """
         recording = self.real
-        run = f'{self._purpose}/{repetition}/{recording.name}'
+        run = run_label(self._purpose, repetition, recording.name)
         if twin.imu is not None:
             frame = recording.imu.frame if recording.imu is not None else twin.imu.frame_id
             translation, rotation = self._mounting(frame)

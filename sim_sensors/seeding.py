@@ -7,7 +7,25 @@ import hashlib
 
 import numpy as np
 
-__all__ = ['stream']
+__all__ = ['run_label', 'stream']
+
+
+def run_label(purpose: str, repetition: int, name: str) -> str:
+    """Return the label of a run for `stream`.
+
+    Draws for different purposes are independent: a recording that was simulated (`recording`) is
+    not the very twin that is later compared with it (`twin`), though both have its name.
+
+    Parameters
+    ----------
+    purpose : str
+        What is drawn: `recording` or `twin`.
+    repetition : int
+        1 is the first draw.
+    name : str
+        Name of the recording.
+    """
+    return f'{purpose}/{repetition}/{name}'
 
 
 def stream(seed: int, run: str, sensor: str, source: str) -> np.random.Generator:

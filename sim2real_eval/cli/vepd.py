@@ -17,7 +17,13 @@ from sim2real_eval.cli.arguments import (
     sources,
     twins,
 )
-from sim2real_eval.cli.output import complain, print_json, print_notes, print_table, progress_bar
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -219,8 +225,7 @@ def run(options: argparse.Namespace) -> int:
         speed_label=f'{options.component} speed',
         overwrite=options.overwrite,
     )
-    for failure in comparison.failures:
-        complain(f'left out: {failure}')
+    report_failures([str(failure) for failure in comparison.failures], of=len(recordings))
     if options.json:
         print_json(record)
     else:

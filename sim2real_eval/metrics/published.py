@@ -12,10 +12,10 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.series_folder import PAPER_SCENARIOS
 
 __all__ = [
     'MODEL_LABELS',
-    'PAPER_SCENARIOS',
     'ROBUSTNESS',
     'TABLE_1',
     'TABLE_2',
@@ -87,10 +87,6 @@ TABLE_2: Mapping[str, Mapping[str, PublishedVepd]] = {
 
 ROBUSTNESS: Mapping[str, float] = {'grass': 0.0796, 'concrete': 0.0867}
 """Experiment D: VEPD of ch_rw, sine, simulated on flat ground against two real surfaces."""
-
-
-PAPER_SCENARIOS = {'half_sine': 'sine'}
-"""Names of our manoeuvres that the paper calls otherwise."""
 
 
 def published_vepd(model: str, scenario: str) -> float | None:

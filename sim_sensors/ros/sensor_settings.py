@@ -7,6 +7,7 @@ import dataclasses
 
 from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.seeding import run_label
 
 __all__ = ['Datum', 'GpsSettings', 'ImuSettings', 'SensorSettings']
 
@@ -20,7 +21,10 @@ class SensorSettings(Parameters):
     )
     seed: int = parameter(0, '1', 'Seed of the study.', minimum=0, read_only=True)
     run: str = parameter(
-        'recording/1/run_1', '', 'Label of the run; another one draws other noise.', read_only=True
+        run_label('recording', 1, 'run_1'),
+        '',
+        'Label of the run; another one draws other noise.',
+        read_only=True,
     )
     sensor: str = parameter(
         '', '', 'Label of the sensor; another one draws other noise.', read_only=True
