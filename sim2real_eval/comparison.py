@@ -8,16 +8,12 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge_setup import JudgeSetup, velocity_series
-from sim2real_eval.metrics import MetricOptions, RunScore, VepdRow, advice, score_run, vepd_table
-from sim2real_eval.metrics.scores import prepare
+from sim2real_eval.metrics import RunScore, VepdRow, vepd_table
 from sim2real_eval.recording import Recording, read_recording
 from sim2real_eval.run_notes import merge_notes
-from sim2real_eval.series import VelocitySeries
+from sim2real_eval.run_plan import ComparisonOptions, JudgedScore, RunPlan
 from sim2real_eval.series_folder import REAL, SeriesKey
-from sim2real_eval.twin import Twin, TwinMaker
 from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
 
@@ -27,6 +23,7 @@ __all__ = [
     'Failure',
     'JudgedScore',
     'Source',
+    'assemble',
     'compare',
     'compare_one',
 ]
@@ -61,69 +58,6 @@ class Source:
         )
         # Afterwards: the scenario may follow from the recording's own name, never from this one.
         return recording if self.name is None else dataclasses.replace(recording, name=self.name)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ComparisonOptions:
-    """What is compared and how.
-
-    Attributes
-    ----------
-    twins : tuple of Twin
-        Simulated variants, with distinct labels.
-    setup : JudgeSetup
-    metric : MetricOptions
-    component : str
-        Speed that is compared; see `sim2real_eval.metrics.speed`.
-    seed : int
-    repetitions : int
-        Simulated runs per recording and variant.
-    match_rates : bool
-        Give simulated sensors the rates of the real ones instead of their models' own.
-    start_heading : bool
-        Start the judge with the true heading, in real and simulated runs alike.
-    """
-
-    twins: tuple[Twin, ...]
-    setup: JudgeSetup
-    metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
-    component: str = 'horizontal'
-    seed: int = 0
-    repetitions: int = 1
-    match_rates: bool = False
-    start_heading: bool = False
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class JudgedScore:
-    """One judged run.
-
-    Attributes
-    ----------
-    model : str
-        `real` or the label of a twin.
-    recording, scenario : str
-    repetition : int
-        1 for real runs.
-    series : VelocitySeries
-        What was scored: re-zeroed, warm-up left out.
-    score : RunScore
-    forward : RunScore
-        The same with body-forward speed, which unlike horizontal speed sees the heading.
-    estimates, fixes_used : int
-    notes : tuple of str
-    """
-
-    model: str
-    recording: str
-    scenario: str
-    repetition: int
-    series: VelocitySeries
-    score: RunScore
-    forward: RunScore
-    estimates: int
-    fixes_used: int
-    notes: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,13 +146,39 @@ def compare(
         When no recording could be compared. A recording that cannot be while others can becomes
         a `Failure`.
     """
-    runs: list[JudgedScore] = []
-    failures: list[Failure] = []
     judge_source = functools.partial(_outcome, options=options)
     outcomes = map_in_processes(judge_source, sources, jobs=jobs, progress=progress)
-    for source, outcome in zip(sources, outcomes, strict=True):
-        if isinstance(outcome, str):
-            failures.append(Failure(source.path, outcome))
+    return assemble(
+        (
+            Failure(source.path, outcome) if isinstance(outcome, str) else outcome
+            for source, outcome in zip(sources, outcomes, strict=True)
+        ),
+        [twin.label for twin in options.twins],
+    )
+
+
+def assemble(
+    outcomes: Iterable[Sequence[JudgedScore] | Failure], models: Sequence[str]
+) -> Comparison:
+    """Compare the sets of scores.
+
+    Parameters
+    ----------
+    outcomes : iterable of (sequence of JudgedScore, or Failure)
+        What became of each recording, in the order of the recordings.
+    models : sequence of str
+        Labels of the twins, in the order of the table.
+
+    Raises
+    ------
+    Sim2RealError
+        When no recording could be compared, or two have one name.
+    """
+    runs: list[JudgedScore] = []
+    failures: list[Failure] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            failures.append(outcome)
         else:
             runs.extend(outcome)
     if not runs:
@@ -232,10 +192,7 @@ def compare(
         if names.count(name) > 1:
             raise Sim2RealError(f'{name}: is the name of several recordings; must be of one')
     real = _by_scenario(run for run in runs if run.model == REAL)
-    sim = {
-        twin.label: _by_scenario(run for run in runs if run.model == twin.label)
-        for twin in options.twins
-    }
+    sim = {model: _by_scenario(run for run in runs if run.model == model) for model in models}
     return Comparison(tuple(runs), tuple(vepd_table(real, sim)), tuple(failures))
 
 
@@ -261,55 +218,5 @@ def compare_one(recording: Recording, options: ComparisonOptions) -> list[Judged
     Sim2RealError
         When the recording lacks truth or what the judge needs.
     """
-    base = options.setup.filter.base_link_frame
-    maker = TwinMaker(recording, seed=options.seed, base_frame=base)
-    about = tuple(str(note) for note in recording.notes) + maker.remarks
-    runs = [_judged_score(maker, maker.real, REAL, 1, options, about)]
-    for twin in options.twins:
-        fitted = maker.at_real_rates(twin) if options.match_rates else twin
-        for repetition in range(1, options.repetitions + 1):
-            simulated = maker.make(fitted, repetition)
-            notes = maker.likeness_notes(fitted)
-            runs.append(_judged_score(maker, simulated, twin.label, repetition, options, notes))
-    return runs
-
-
-def _judged_score(
-    maker: TwinMaker,
-    recording: Recording,
-    model: str,
-    repetition: int,
-    options: ComparisonOptions,
-    notes: tuple[str, ...],
-) -> JudgedScore:
-    truth = maker.truth
-    heading = None
-    if options.start_heading:
-        heading = float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
-    judged = options.setup.judge(recording, start_ns=maker.start_ns, start_heading=heading)
-
-    def series_of(component: str) -> VelocitySeries:
-        return velocity_series(
-            judged,
-            truth,
-            origin_ns=maker.start_ns,
-            component=component,
-            name=f'{recording.name} ({model})',
-        )
-
-    whole = series_of(options.component)
-    series = prepare(whole, options.metric)
-    # What `prepare` did must not be done twice.
-    rest = dataclasses.replace(options.metric, warmup=0.0, rezero='none')
-    return JudgedScore(
-        model=model,
-        recording=recording.name,
-        scenario=recording.scenario,
-        repetition=repetition,
-        series=series,
-        score=score_run(series, rest),
-        forward=score_run(series_of('forward'), options.metric),
-        estimates=len(judged),
-        fixes_used=len(judged.gps_stamp_ns),
-        notes=notes + judged.notes + tuple(advice(whole, options.metric)),
-    )
+    plan = RunPlan(recording, options)
+    return [plan.score(run, plan.judge(run)) for run in plan]

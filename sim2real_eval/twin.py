@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Generic, TypeVar
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -12,13 +13,16 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording, RecordingError
 from sim2real_eval.truth_frame import frame_remarks, truth_origin
 from sim_sensors import gps, imu
+from sim_sensors.environment import LocalFrame
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MessageArray, OdometryArray
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.seeding import run_label
 
-__all__ = ['REAL_SENSOR', 'Twin', 'TwinMaker', 'within']
+__all__ = ['REAL_SENSOR', 'Placed', 'Twin', 'TwinMaker', 'TwinSensors', 'within']
+
+S = TypeVar('S', ImuModel, GpsModel)
 
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
@@ -41,6 +45,49 @@ class Twin:
     label: str
     gps: GpsModel | None
     imu: ImuModel | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Placed(Generic[S]):
+    """A simulated sensor on the robot.
+
+    Attributes
+    ----------
+    model : ImuModel or GpsModel
+        With mounting and frame of the messages.
+    start_ns : int
+        First stamp.
+    """
+
+    model: S
+    start_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TwinSensors:
+    """How the sensors of a twin are switched on: the same in a batch run and on a live graph.
+
+    Attributes
+    ----------
+    imu : Placed of ImuModel, or None
+        None: the recording's own IMU stays.
+    gps : Placed of GpsModel, or None
+        None: the recording's own fixes stay.
+    seed : int
+    run : str
+        Label of the random streams; those of the sensors are the defaults, `imu` and `gps`.
+    velocity : {'twist', 'position'}
+        Where the velocity of the motion comes from, as decided from the whole truth.
+    origin : LocalFrame
+        Where on the Earth the truth is.
+    """
+
+    imu: Placed[ImuModel] | None
+    gps: Placed[GpsModel] | None
+    seed: int
+    run: str
+    velocity: str
+    origin: LocalFrame
 
 
 def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
@@ -143,34 +190,50 @@ class TwinMaker:
             Another number gives another draw of the same noise; 1 is the first.
         """
         recording = self.real
-        run = run_label(self._purpose, repetition, recording.name)
-        if twin.imu is not None:
-            frame = recording.imu.frame if recording.imu is not None else twin.imu.frame_id
-            translation, rotation = self._mounting(frame)
+        sensors = self.sensors(twin, repetition)
+        if sensors.imu is not None:
             measured: ImuArray = imu.simulate(
-                twin.imu.mounted(translation, rotation),
+                sensors.imu.model,
                 self._motion,
-                seed=self._seed,
-                run=run,
-                start_ns=self._first(recording.imu),
+                seed=sensors.seed,
+                run=sensors.run,
+                start_ns=sensors.imu.start_ns,
                 origin_ns=self.start_ns,
             )
-            measured = dataclasses.replace(measured, frame=frame)
             recording = recording.with_messages('imu', measured)
-        if twin.gps is not None:
-            frame = recording.gps.frame if recording.gps is not None else twin.gps.frame_id
-            translation, _ = self._mounting(frame)
+        if sensors.gps is not None:
             fixes: FixArray = gps.simulate(
-                twin.gps.mounted(translation),
+                sensors.gps.model,
                 self._motion,
-                seed=self._seed,
-                run=run,
-                start_ns=self._first(recording.gps),
+                seed=sensors.seed,
+                run=sensors.run,
+                start_ns=sensors.gps.start_ns,
                 origin_ns=self.start_ns,
-                frame=self._frame,
+                frame=sensors.origin,
             )
-            recording = recording.with_messages('gps', dataclasses.replace(fixes, frame=frame))
+            recording = recording.with_messages('gps', fixes)
         return recording
+
+    def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
+        """Return how the simulated sensors of a twin are mounted and switched on."""
+        own_imu, own_gps = self.real.imu, self.real.gps
+        placed_imu = placed_gps = None
+        if twin.imu is not None:
+            frame = own_imu.frame if own_imu is not None else twin.imu.frame_id
+            mounted = twin.imu.mounted(*self._mounting(frame))
+            placed_imu = Placed(dataclasses.replace(mounted, frame_id=frame), self._first(own_imu))
+        if twin.gps is not None:
+            frame = own_gps.frame if own_gps is not None else twin.gps.frame_id
+            antenna = twin.gps.mounted(self._mounting(frame)[0])
+            placed_gps = Placed(dataclasses.replace(antenna, frame_id=frame), self._first(own_gps))
+        return TwinSensors(
+            imu=placed_imu,
+            gps=placed_gps,
+            seed=self._seed,
+            run=run_label(self._purpose, repetition, self.real.name),
+            velocity=self._motion.velocity_source,
+            origin=self._frame,
+        )
 
     def at_real_rates(self, twin: Twin) -> Twin:
         """Return the twin with every simulated sensor at the median rate of the real one."""
