@@ -76,6 +76,12 @@ class TrajectorySettings(Parameters):
     subscribers: int = parameter(
         0, '1', 'Subscriptions of the odometry to wait for.', minimum=0, read_only=True
     )
+    publishers: str = parameter(
+        '',
+        '',
+        'Topics that somebody has to publish first, such as odometry/filtered; spaces between.',
+        read_only=True,
+    )
     delay: float = parameter(
         1.0,
         's',
@@ -166,11 +172,15 @@ class TrajectoryNode(Node):
         )
 
     def _tick(self) -> None:
-        if self.finished or not self._is_awaited():
+        if self.finished:
             return
         message = next(odometry_messages(self._odometry.take([self._index])))
         if self._clock_publisher is not None:
+            # While others are waited for it stands at the start: with simulated time some of them,
+            # such as ekf_node and `ros2 bag record`, subscribe only when there is a time.
             self._clock_publisher.publish(ClockMessage(clock=message.header.stamp))
+        if not self._is_awaited():
+            return
         self._publisher.publish(message)
         self._index += 1
         if self._index == len(self._odometry):
@@ -181,11 +191,14 @@ class TrajectoryNode(Node):
                 self.finished = True
 
     def _is_awaited(self) -> bool:
-        """Whether the subscriptions to wait for have been there for long enough; kept once so."""
-        if self._begun or self._settings.subscribers == 0:
+        """Whether those to wait for have been there for long enough; kept once so."""
+        topics = self._settings.publishers.split()
+        if self._begun or (self._settings.subscribers == 0 and not topics):
             return True
         now = self._wall.now()
-        if self._publisher.get_subscription_count() < self._settings.subscribers:
+        if self._publisher.get_subscription_count() < self._settings.subscribers or not all(
+            self.count_publishers(topic) for topic in topics
+        ):
             self._since = now
         self._begun = (now - self._since).nanoseconds >= self._settings.delay * 1e9
         return self._begun
