@@ -27,9 +27,7 @@ from sim2real_eval.cli.output import (
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sim2real_eval.metrics import MetricOptions, VepdRow
+    from sim2real_eval.metrics import MetricOptions
 
 __all__ = ['add_parser', 'run']
 
@@ -198,10 +196,10 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    from sim2real_eval.cli.result import print_comparison, write_result
     from sim2real_eval.comparison import ComparisonOptions, compare
-    from sim2real_eval.comparison_folder import check_target, comparison_record, write_comparison
+    from sim2real_eval.comparison_folder import check_target
     from sim2real_eval.judge_setup import JudgeSetup
-    from sim2real_eval.report.console import vepd_console_table
 
     check_target(options.out, overwrite=options.overwrite)
     recordings = sources(options.real, options.topic, options.scenario)
@@ -217,37 +215,25 @@ def run(options: argparse.Namespace) -> int:
     )
     with progress_bar(len(recordings), 'recordings') as progress:
         comparison = compare(recordings, study, jobs=options.jobs, progress=progress)
-    record = comparison_record(comparison, recordings, study)
-    folder = write_comparison(
-        options.out,
-        comparison,
-        record,
-        speed_label=f'{options.component} speed',
-        overwrite=options.overwrite,
+    record, folder = write_result(
+        options.out, comparison, recordings, study, overwrite=options.overwrite
     )
     report_failures([str(failure) for failure in comparison.failures], of=len(recordings))
     if options.json:
         print_json(record)
     else:
-        table = vepd_console_table(
-            _shown(comparison.rows),
-            forward_rmse=comparison.forward_rmse(),
-            title=f'VEPD of {options.component} speed, judge {options.config}: smaller is closer',
+        print_comparison(
+            comparison,
+            component=options.component,
+            judge=options.config,
+            folder=folder,
             published=options.published,
         )
-        print_table(table)
-        print_notes(comparison.notes())
-        print(f'Tables, series and plots: {folder}')
     return 1 if comparison.failures else 0
 
 
-def _shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
-    """Leave the pooled rows out when there is one scenario: they would say the same again."""
-    pooled = len({row.scenario for row in rows}) > 2
-    return [row for row in rows if pooled or row.scenario != 'all']
-
-
 def _recompute(options: argparse.Namespace) -> int:
+    from sim2real_eval.cli.result import shown
     from sim2real_eval.metrics import vepd_from_series
     from sim2real_eval.metrics.distances import write_vepd
     from sim2real_eval.report.console import vepd_console_table
@@ -274,6 +260,6 @@ def _recompute(options: argparse.Namespace) -> int:
             }
         )
     else:
-        print_table(vepd_console_table(_shown(result.rows), published=options.published))
+        print_table(vepd_console_table(shown(result.rows), published=options.published))
         print_notes(result.notes)
     return 0
