@@ -17,10 +17,12 @@ from sim_sensors.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, 
 
 __all__ = ['LiveOdometry', 'Verdict']
 
-_WINDOW = SAMPLES_BEHIND + SAMPLES_AHEAD
+# Those that the interval which the next sample makes final depends on, without that sample; the
+# interval that ends a record depends on the same.
+_KEPT = SAMPLES_BEHIND + SAMPLES_AHEAD - 1
 # Refused samples that may turn out to be the start of the next loop, and samples of the loop
 # before that may come after the jump; as many as a subscription queues.
-_HELD = 100
+_HELD = 1000
 # Intervals whose median is the usual one.
 _USUAL = 50
 
@@ -34,6 +36,7 @@ class Verdict(enum.Enum):
     REPEATED = 'refused: stamp repeated'
     LATE = 'refused: stamp before the newest'
     STALE = 'refused: from before the jump of the clock'
+    FINISHED = 'refused: the odometry was said to be finished'
     INVALID = 'refused: not finite, or no rotation'
 
     @property
@@ -43,7 +46,9 @@ class Verdict(enum.Enum):
 
 
 class LiveOdometry:
-    """The newest samples of odometry that is arriving, four at most.
+    """The samples of arriving odometry that motion still depends on.
+
+    All since the last call of `trim`, and three before it.
 
     What it answers depends on the samples and on the calls of `rewind` alone, never on a clock.
 
@@ -62,6 +67,8 @@ class LiveOdometry:
         Stamp of the first sample, which is time 0; None before it.
     newest_ns : int or None
         Stamp of the newest sample that counts.
+    finished : bool
+        Whether the last sample has come.
     gap : float
         Length of the latest gap, s; 0 before any.
     """
@@ -77,10 +84,25 @@ class LiveOdometry:
         self._forget()
 
     def _forget(self) -> None:
-        self._window: collections.deque[OdometryArray] = collections.deque(maxlen=_WINDOW)
+        self._window: list[OdometryArray] = []
         self._intervals: collections.deque[int] = collections.deque(maxlen=_USUAL)
         self.origin_ns: int | None = None
         self.newest_ns: int | None = None
+        self.finished = False
+
+    def finish(self) -> None:
+        """Take the newest sample for the last: motion is final up to it, and more is refused.
+
+        Until `reset` or `rewind`.
+
+        Raises
+        ------
+        MotionError
+            Fewer than three samples have come, so that there is no motion; more is refused still.
+        """
+        self.finished = True
+        if len(self._window) <= SAMPLES_AHEAD:
+            raise MotionError(f'odometry has {len(self._window)} samples; at least 3 are needed')
 
     def reset(self) -> None:
         """Forget everything; the next sample is the first."""
@@ -110,6 +132,11 @@ class LiveOdometry:
         stamp = int(sample.stamp_ns[0])
         if self._is_stale(stamp):
             return Verdict.STALE
+        if self.finished:
+            # The next loop may begin before the clock tells so.
+            if self.newest_ns is not None and stamp < self.newest_ns:
+                self._hold(sample, stamp)
+            return Verdict.FINISHED
         if self.newest_ns is None:
             self._start(sample, stamp)
             return Verdict.ACCEPTED
@@ -120,7 +147,7 @@ class LiveOdometry:
             self._hold(sample, stamp)
             return Verdict.LATE
         self._held.clear()
-        if interval > self._longest_gap_ns:
+        if self.is_new_start(stamp):
             self.gap = interval * 1e-9
             self._forget()
             self._start(sample, stamp)
@@ -134,26 +161,40 @@ class LiveOdometry:
             return Verdict.GAP
         return Verdict.ACCEPTED
 
+    def is_new_start(self, stamp_ns: int) -> bool:
+        """Whether a sample of that stamp would come after a gap too long to bridge.
+
+        What is final must be measured before it is pushed: it forgets all samples before it.
+        """
+        if self.finished or self.newest_ns is None:
+            return False
+        return stamp_ns - self.newest_ns > self._longest_gap_ns
+
     @property
     def final_ns(self) -> int | None:
         """Stamps before this one are final; None when none is."""
-        if len(self._window) <= SAMPLES_AHEAD:
+        if len(self._window) <= SAMPLES_AHEAD or self.newest_ns is None:
             return None
+        if self.finished:
+            return self.newest_ns + 1
         return int(self._window[-SAMPLES_AHEAD].stamp_ns[0])
 
     def motion(self) -> OdometryMotion:
-        """Return the motion of the interval that the newest sample made final.
+        """Return the motion that has become final since `trim`, by the batch's rule for its end.
 
         Raises
         ------
         MotionError
-            When there is none yet.
+            Fewer than three samples.
         """
         origin_ns = 0 if self.origin_ns is None else self.origin_ns
-        samples = list(self._window)
-        if not samples:
+        if not self._window:
             raise MotionError('odometry has 0 samples; at least 3 are needed')
-        return OdometryMotion(_joined(samples), origin_ns=origin_ns, velocity=self._velocity)
+        return OdometryMotion(_joined(self._window), origin_ns=origin_ns, velocity=self._velocity)
+
+    def trim(self) -> None:
+        """Forget the samples that only motion before `final_ns` depends on."""
+        del self._window[:-_KEPT]
 
     def _start(self, sample: OdometryArray, stamp: int) -> None:
         self._window.append(sample)

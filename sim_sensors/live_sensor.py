@@ -2,8 +2,8 @@
 """A sensor on motion that is still arriving: the bits of a batch run, as soon as they are final.
 
 This is what a node steps. Its grid of stamps starts at the first odometry stamp, which is also
-time 0, as in a batch run over the same odometry. Only the last interval, which waits for samples
-that never come, is missing.
+time 0, as in a batch run over the same odometry, or at a stamp of its own. The last interval waits
+for samples that never come until `finish` says so.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from sim_sensors.sampling import SampleGrid, seconds
 from sim_sensors.trajectory import Trajectory
 
 __all__ = ['LiveSensor']
-
-# Stamps measured at once, so that a gap of any length needs bounded memory.
-_CHUNK = 1000
 
 T_co = TypeVar('T_co', covariant=True)
 T = TypeVar('T')
@@ -40,6 +37,12 @@ class LiveSensor(Generic[T]):
         Of the sensor, Hz.
     odometry : LiveOdometry
         Empty.
+    start_ns : int or None
+        Where the grid of stamps starts; those before the first odometry are left out. None: at
+        the first odometry stamp.
+    chunk : int
+        Measurements made at once; memory is bounded by it. With 1, one that fails takes no other
+        with it.
 
     Examples
     --------
@@ -51,16 +54,24 @@ class LiveSensor(Generic[T]):
     """
 
     def __init__(
-        self, switch_on: Callable[[], _Sensor[T]], rate: float, odometry: LiveOdometry
+        self,
+        switch_on: Callable[[], _Sensor[T]],
+        rate: float,
+        odometry: LiveOdometry,
+        *,
+        start_ns: int | None = None,
+        chunk: int = 1000,
     ) -> None:
         self._switch_on = switch_on
         self._rate = rate
         self._odometry = odometry
+        self._start_ns = start_ns
+        self._chunk = chunk
         self._switch()
 
     def _switch(self) -> None:
         self._sensor = self._switch_on()
-        self._index = 0
+        self._index: int | None = None
 
     @property
     def newest_ns(self) -> int | None:
@@ -68,9 +79,18 @@ class LiveSensor(Generic[T]):
         return self._odometry.newest_ns
 
     @property
+    def final_ns(self) -> int | None:
+        """Stamps before this one are measured by `measure`; None before any can be."""
+        return self._odometry.final_ns
+
+    @property
     def gap(self) -> float:
         """Length of the latest gap in the odometry, s."""
         return self._odometry.gap
+
+    def is_new_start(self, stamp_ns: int) -> bool:
+        """Whether a sample of that stamp makes the sensor start anew; measure before it then."""
+        return self._odometry.is_new_start(stamp_ns)
 
     def push(self, sample: OdometryArray) -> Verdict:
         """Take the next odometry sample, one row."""
@@ -79,20 +99,40 @@ class LiveSensor(Generic[T]):
             self._switch()
         return verdict
 
+    def finish(self) -> None:
+        """Say that the newest sample is the last: what is left can be measured.
+
+        Raises
+        ------
+        MotionError
+            Fewer than three samples have come.
+        """
+        self._odometry.finish()
+
     def measure(self) -> Iterator[tuple[IntArray, T]]:
-        """Return stamps and measurements that the latest sample made final, in chunks."""
+        """Return stamps and measurements that the samples so far made final, in chunks.
+
+        Raises
+        ------
+        MotionError
+            The sensor cannot measure that motion. The chunk is lost; the next call goes on after
+            it.
+        """
         end_ns, origin_ns = self._odometry.final_ns, self._odometry.origin_ns
         if end_ns is None or origin_ns is None:
             return
-        grid = SampleGrid(origin_ns, self._rate)
+        grid = SampleGrid(origin_ns if self._start_ns is None else self._start_ns, self._rate)
+        if self._index is None:
+            self._index = grid.count(origin_ns - 1)
         count = grid.count(end_ns - 1)
         # Made only when there is something to measure: a GPS skips nine samples of ten.
         motion = self._odometry.motion() if self._index < count else None
         while motion is not None and self._index < count:
-            stamp_ns = grid.stamps(self._index, min(self._index + _CHUNK, count))
+            stamp_ns = grid.stamps(self._index, min(self._index + self._chunk, count))
             # Counted before it is measured: what fails is not tried for ever.
             self._index += len(stamp_ns)
             yield stamp_ns, self._sensor.measure(motion.at(seconds(stamp_ns, origin_ns)))
+        self._odometry.trim()
 
     def reset(self) -> None:
         """Start afresh with the same random numbers: the next sample is the first."""

@@ -7,12 +7,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.errors import MotionError
 from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.live_sensor import LiveSensor
-from sim_sensors.measurements import OdometryArray
+from sim_sensors.measurements import MessageArray, OdometryArray
 from sim_sensors.motions import motion_of, truth_of
 from sim_sensors.odometry import OdometryMotion
 
@@ -63,6 +66,100 @@ def test_every_model_gives_the_bits_of_the_batch_run(rate: float, keep: float) -
 
 def model_label(module: object) -> str:
     return 'imu' if module is imu else 'gps'
+
+
+def assert_same(live: list[MessageArray], batch: MessageArray) -> None:
+    for field in dataclasses.fields(batch):
+        want = getattr(batch, field.name)
+        if isinstance(want, np.ndarray):
+            got = np.concatenate([getattr(part, field.name) for part in live])
+            assert got.tobytes() == want.tobytes(), field.name
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    chosen=st.lists(st.booleans(), min_size=301, max_size=301),
+    cuts=st.sets(st.integers(1, 300)),
+    last=st.integers(3, 301),
+    rate=st.sampled_from([10.0, 99.7, 250.0]),
+    late_ns=st.none() | st.integers(0, 2 * 10**9),
+    velocity=st.sampled_from(['twist', 'position']),
+)
+def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
+    chosen: list[bool],
+    cuts: set[int],
+    last: int,
+    rate: float,
+    late_ns: int | None,
+    velocity: str,
+) -> None:
+    """Uneven odometry, in bursts of any size, with a grid that starts anywhere in it."""
+    keep = np.array(chosen)
+    keep[[0, 1, -1]] = True
+    truth = TRUTH.take(keep).take(slice(0, last))
+    origin = int(truth.stamp_ns[0])
+    start = None if late_ns is None else min(origin + late_ns, int(truth.stamp_ns[-1]))
+    motion = OdometryMotion(truth, origin_ns=origin, velocity=velocity)
+    for module, model in ((imu, load_imu('chrono')), (gps, load_gps('ch_rw_airsim'))):
+        model = dataclasses.replace(model, rate=rate)
+        sensor = LiveSensor(
+            lambda model=model: model.start(4, 'a'),
+            rate,
+            odometry(velocity=velocity),
+            start_ns=start,
+            chunk=7,
+        )
+        live = []
+        for k in range(len(truth)):
+            assert sensor.push(truth.take([k])).accepted
+            if k in cuts:
+                live += list(sensor.measure())
+        sensor.finish()
+        live += list(sensor.measure())
+        assert not list(sensor.measure())
+        batch = module.simulate(model, motion, seed=4, run='a', start_ns=start, origin_ns=origin)
+        assert_same([m.messages(stamp, '') for stamp, m in live], batch)
+        assert sensor.push(at(int(truth.stamp_ns[-1]) + 1)) is Verdict.FINISHED
+
+
+def test_grid_that_starts_before_the_odometry_keeps_its_phase() -> None:
+    """As after a long gap: what lies before the first sample is left out."""
+    start = int(TRUTH.stamp_ns[0])
+    sensor = LiveSensor(
+        lambda: load_imu('ideal').start(0, 'a'), 100.0, odometry(), start_ns=start - 12_000_000
+    )
+    stamps = np.concatenate([stamp for stamp, _ in fed(sensor, TRUTH)])
+    assert stamps[0] == start + 8_000_000
+    far = start + 100 * 10**9
+    assert sensor.push(at(far)) is Verdict.RESTARTED
+    for k in (1, 2, 3):
+        sensor.push(at(far + k * 10**7))
+    (chunk, _), = sensor.measure()  # fmt: skip
+    assert chunk[0] == far + 8_000_000
+
+
+def test_finish_of_less_than_a_motion_is_an_error_until_reset() -> None:
+    sensor = LiveSensor(lambda: load_imu('ideal').start(0, 'a'), 100.0, odometry())
+    sensor.push(TRUTH.take([0]))
+    sensor.push(TRUTH.take([1]))
+    with pytest.raises(MotionError, match='2 samples'):
+        sensor.finish()
+    assert not list(sensor.measure())
+    assert sensor.push(TRUTH.take([2])) is Verdict.FINISHED
+    sensor.reset()
+    fed(sensor, TRUTH)
+    sensor.finish()
+    assert sensor.final_ns == TRUTH.stamp_ns[-1] + 1
+
+
+def test_next_loop_may_begin_before_the_clock_tells_also_after_finish() -> None:
+    live = odometry()
+    for k in range(50):
+        live.push(TRUTH.take([k]))
+    live.finish()
+    assert live.push(TRUTH.take([0])) is Verdict.FINISHED
+    (again,) = live.rewind()
+    assert live.push(again) is Verdict.ACCEPTED
 
 
 def test_measurement_comes_with_the_second_sample_past_it() -> None:
@@ -133,9 +230,9 @@ def test_motion_that_only_seems_stale_is_believed_in_the_end() -> None:
     live = odometry()
     live.push(TRUTH.take([0]))
     live.rewind()
-    verdicts = [live.push(TRUTH.take([k])) for k in range(1, 150)]
-    assert verdicts.index(Verdict.ACCEPTED) == 100
-    assert Verdict.STALE not in verdicts[100:]
+    verdicts = [live.push(at(int(TRUTH.stamp_ns[0]) + k * 10**7)) for k in range(1, 1150)]
+    assert verdicts.index(Verdict.ACCEPTED) == 1000
+    assert Verdict.STALE not in verdicts[1000:]
 
 
 def test_reset_gives_the_same_noise_again() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import yaml
 from geometry_msgs.msg import TwistStamped, Vector3Stamped
 from ros_examples import Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
 from sensor_msgs.msg import Imu, NavSatFix
+from std_srvs.srv import Trigger
 
 from sim2real_eval.synthetic import synthetic_recording
 from sim2real_eval.twin import Twin
@@ -156,6 +158,80 @@ def test_latency_waits_for_odometry_of_that_time(graph: Graph) -> None:
     got = graph.received['imu/data']
     graph.play(TRUTH, lambda k: len(got) >= max(0, k - 50))
     assert stamps(got) == TRUTH.stamp_ns[:-50].tolist()
+
+
+@pytest.mark.parametrize('late_ns', [-3_000_000, 123_456_789])
+def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
+    graph: Graph, late_ns: int
+) -> None:
+    """The sensors of a recording start in the middle of its truth, each with its latency.
+
+    Where a grid starts before the odometry, the batch run is that of its first stamp inside.
+    """
+    truth, origin = uneven(TRUTH), int(TRUTH.stamp_ns[0])
+    motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
+    models = {
+        'imu': dataclasses.replace(load_imu('chrono'), latency=0.25),
+        'gps': dataclasses.replace(load_gps('ch_rw_airsim'), latency=0.5),
+    }
+    graph.listen('imu/data', Imu)
+    graph.listen('gps/fix', NavSatFix)
+    for kind, model in models.items():
+        graph.start(
+            f'{kind}_node',
+            f'model:={"chrono" if kind == "imu" else "ch_rw_airsim"}',
+            f'start_ns:={origin + late_ns}',
+            f'{kind}.latency:={model.latency}',
+        )
+    graph.connect('imu/data', 'gps/fix', sensors=2)
+    batch = {}
+    for kind, module in (('imu', imu), ('gps', gps)):
+        start = origin + late_ns
+        while start < origin:
+            start += round(1e9 / models[kind].rate)
+        batch[kind] = module.simulate(
+            models[kind], motion, seed=0, run='recording/1/run_1', start_ns=start, origin_ns=origin
+        )
+    for message in odometry_messages(truth):
+        graph.odometry.publish(message)
+
+    def heard() -> bool:
+        newest = {status.name: status.values[0].value for status in graph.statuses()}
+        return list(newest.values()) == [str(len(truth))] * 2
+
+    graph.wait(heard, 'all odometry')
+    for kind, topic in (('imu', 'imu/data'), ('gps', 'gps/fix')):
+        answer = graph.call(Trigger, f'{kind}_node/finish', Trigger.Request())
+        want = batch[kind]
+        assert answer.success
+        assert json.loads(answer.message) == {
+            'published': len(want),
+            'last_stamp_ns': int(want.stamp_ns[-1]),
+        }
+        graph.wait(lambda t=topic, w=want: len(graph.received[t]) == len(w), 'the rest')
+    assert stamps(graph.received['imu/data']) == batch['imu'].stamp_ns.tolist()
+    assert stamps(graph.received['gps/fix']) == batch['gps'].stamp_ns.tolist()
+    assert imu_bits(graph.received['imu/data']) == imu_bits(list(imu_messages(batch['imu'])))
+    assert fix_bits(graph.received['gps/fix']) == fix_bits(list(fix_messages(batch['gps'])))
+
+
+def test_odometry_after_the_end_is_refused_until_reset(graph: Graph) -> None:
+    graph.listen('imu/data', Imu)
+    graph.start('imu_node')
+    graph.connect('imu/data')
+    answer = graph.call(Trigger, 'imu_node/finish', Trigger.Request())
+    assert not answer.success
+    told = json.loads(answer.message)
+    assert told == {
+        'published': 0,
+        'last_stamp_ns': None,
+        'error': 'odometry has 0 samples; at least 3 are needed',
+    }
+    graph.play(TRUTH.take(slice(0, 10)), lambda k: True)
+    graph.wait(lambda: graph.values()['odometry after the end'] == '10', 'the refusals')
+    assert graph.said('was said to be finished')
+    assert graph.call(Trigger, 'imu_node/reset', Trigger.Request()).success
+    measured(graph, 'imu/data', TRUTH, 100.0)
 
 
 def test_two_imus_of_different_models_share_a_process(graph: Graph, tmp_path: Path) -> None:

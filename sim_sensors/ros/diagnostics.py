@@ -102,6 +102,7 @@ class SensorHealth:
             ('odometry repeated', count[Verdict.REPEATED]),
             ('odometry late', count[Verdict.LATE]),
             ('odometry stale', count[Verdict.STALE]),
+            ('odometry after the end', count[Verdict.FINISHED]),
             ('odometry invalid', count[Verdict.INVALID]),
             ('gaps', count[Verdict.GAP] + count[Verdict.RESTARTED]),
             ('longest gap [s]', f'{self._longest_gap:.9g}'),

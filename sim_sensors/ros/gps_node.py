@@ -37,6 +37,8 @@ class GpsNode(SensorNode):
     message_type = NavSatFix
     truth_topic = '~/truth/position_error'
     truth_type = Vector3Stamped
+    # A position that cannot be converted must not take its neighbours with it.
+    chunk = 1
 
     def __init__(self, settings: GpsSettings | None = None, **node_options: Any) -> None:
         super().__init__('gps_node', settings or GpsSettings(), **node_options)

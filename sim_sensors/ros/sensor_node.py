@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import collections
+import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -38,8 +39,10 @@ __all__ = ['ODOMETRY_TOPIC', 'SensorNode']
 ODOMETRY_TOPIC = 'ground_truth/odometry'
 """Relative name of the topic that the sensors measure."""
 
-# Deep enough for a burst while a model is started; best effort, so that any publisher fits.
-_ODOMETRY_QOS = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Deep enough for a second of ten times real time; best effort, so that any publisher fits.
+_ODOMETRY_QOS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Odometry that is taken before other callbacks get their turn.
+_AT_ONCE = 200
 # Reliable feeds both kinds of subscriptions.
 _MEASUREMENT_QOS = QoSProfile(depth=10)
 _THROTTLE_S = 5.0
@@ -78,6 +81,9 @@ class SensorNode(Node, abc.ABC):
     truth_type: ClassVar[type]
     """Of the errors."""
 
+    chunk: ClassVar[int] = 1000
+    """Measurements made at once; see `LiveSensor`."""
+
     def __init__(self, name: str, settings: SensorSettings, **node_options: Any) -> None:
         super().__init__(name, **node_options)
         self.declared = NodeParameters(self)
@@ -92,7 +98,11 @@ class SensorNode(Node, abc.ABC):
                 gap_factor=self._settings.gap_factor,
                 longest_gap=self._settings.longest_gap,
             ),
+            start_ns=self._settings.start_ns or None,
+            chunk=self.chunk,
         )
+        self._published = 0
+        self._last_ns: int | None = None
         # The first measurement loads and compiles what later ones use; odometry would pile up.
         self.switch_on().measure(Standstill().at([0.0]))
         self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
@@ -123,6 +133,7 @@ class SensorNode(Node, abc.ABC):
         )
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self.create_service(Trigger, '~/reset', self._on_reset)
+        self.create_service(Trigger, '~/finish', self._on_finish)
         # Diagnostics are about this process, so they follow the wall and go on in a paused world.
         self.create_timer(
             self._settings.diagnostics_period,
@@ -143,36 +154,101 @@ class SensorNode(Node, abc.ABC):
             qos_overriding_options=overridable,
         )
 
-    def _on_odometry(self, message: Odometry) -> None:
-        self._take(odometry_array([message]))
+    @property
+    def newest_ns(self) -> int | None:
+        """Stamp of the newest odometry that counts; None before any."""
+        return self._live.newest_ns
 
-    def _take(self, sample: OdometryArray) -> None:
-        verdict = self._live.push(sample)
-        self._health.saw(verdict, self._live.gap)
-        if not verdict.accepted:
-            self.get_logger().warning(
-                f'odometry {verdict.value} ({int(sample.stamp_ns[0])} ns)',
-                throttle_duration_sec=_THROTTLE_S,
-            )
+    @property
+    def final_ns(self) -> int | None:
+        """Stamps before this one are measured; None before any can be."""
+        return self._live.final_ns
+
+    @property
+    def published(self) -> int:
+        """How many measurements were published since the start or the latest reset."""
+        return self._published
+
+    def finish(self) -> None:
+        """Measure and publish all that is left, as no more odometry is coming.
+
+        Odometry that waits in the subscription is taken first; what comes later is refused until
+        a reset. After it the output is that of the batch run over the same odometry, whole.
+
+        Raises
+        ------
+        MotionError
+            Fewer than three odometry messages have come.
+        """
+        while samples := self._queued():
+            self._take(samples)
         try:
-            for stamp_ns, measurement in self._live.measure():
-                latency_ns = round(self._model.latency * 1e9)
-                pairs = self.messages(stamp_ns, measurement)
-                for stamp, pair in zip(stamp_ns.tolist(), pairs, strict=True):
-                    self._waiting.append((stamp + latency_ns, stamp, *pair))
-                self._release()
+            self._live.finish()
         except MotionError as error:
-            self._health.failed(str(error))
-            self.get_logger().error(str(error), throttle_duration_sec=_THROTTLE_S)
+            self._failed(error)
+            raise
+        self._measure()
+        self._release(all_of_it=True)
+
+    def _on_odometry(self, message: Odometry) -> None:
+        self._take([odometry_array([message]), *self._queued()])
+
+    def _queued(self) -> list[OdometryArray]:
+        """Return what more waits in the subscription.
+
+        Taking it together makes a burst cheap: motion is made once for all of it.
+        """
+        messages: list[Odometry] = []
+        handle = self._subscription.handle
+        with handle:
+            while len(messages) < _AT_ONCE and (taken := handle.take_message(Odometry, False)):
+                messages.append(taken[0])
+        return [odometry_array([message]) for message in messages]
+
+    def _take(self, samples: list[OdometryArray]) -> None:
+        for sample in samples:
+            stamp_ns = int(sample.stamp_ns[0])
+            if self._live.is_new_start(stamp_ns):
+                self._measure()
+            verdict = self._live.push(sample)
+            self._health.saw(verdict, self._live.gap)
+            if not verdict.accepted:
+                self.get_logger().warning(
+                    f'odometry {verdict.value} ({stamp_ns} ns)', throttle_duration_sec=_THROTTLE_S
+                )
+        self._measure()
         self._release()
 
-    def _release(self) -> None:
-        """Publish what has arrived by the stamp of the newest odometry."""
+    def _measure(self) -> None:
+        """Measure all that is final, and have it wait for its time of arrival."""
+        latency_ns = round(self._model.latency * 1e9)
+        while True:
+            try:
+                for stamp_ns, measurement in self._live.measure():
+                    pairs = self.messages(stamp_ns, measurement)
+                    for stamp, pair in zip(stamp_ns.tolist(), pairs, strict=True):
+                        self._waiting.append((stamp + latency_ns, stamp, *pair))
+                    self._release()
+                return
+            except MotionError as error:
+                self._failed(error)
+
+    def _failed(self, error: MotionError) -> None:
+        self._health.failed(str(error))
+        self.get_logger().error(str(error), throttle_duration_sec=_THROTTLE_S)
+
+    def _release(self, *, all_of_it: bool = False) -> None:
+        """Publish what has arrived by the stamp of the newest odometry, or all of it."""
         newest_ns = self._live.newest_ns
-        while self._waiting and newest_ns is not None and self._waiting[0][0] <= newest_ns:
-            _, stamp, measurement, truth = self._waiting.popleft()
+        while self._waiting and newest_ns is not None:
+            arrival_ns, stamp, measurement, truth = self._waiting[0]
+            if arrival_ns > newest_ns and not all_of_it:
+                break
+            self._waiting.popleft()
             self._publisher.publish(measurement)
             self._truth_publisher.publish(truth)
+            self._published += 1
+            self._last_ns = stamp
             self._health.published(stamp)
 
     def _on_jump(self, jump: TimeJump) -> None:
@@ -180,8 +256,7 @@ class SensorNode(Node, abc.ABC):
             return
         again = self._live.rewind()
         self._started_anew('the clock jumped backward')
-        for sample in again:
-            self._take(sample)
+        self._take(again)
 
     def _on_reset(self, request: object, response: Any) -> Any:
         self._live.reset()
@@ -190,8 +265,20 @@ class SensorNode(Node, abc.ABC):
         response.message = 'starts with the next odometry, with the same random numbers'
         return response
 
+    def _on_finish(self, request: object, response: Any) -> Any:
+        told: dict[str, object] = {}
+        try:
+            self.finish()
+        except MotionError as error:
+            told['error'] = str(error)
+        response.success = not told
+        told = {'published': self._published, 'last_stamp_ns': self._last_ns, **told}
+        response.message = json.dumps(told)
+        return response
+
     def _started_anew(self, why: str) -> None:
         self._waiting.clear()
+        self._published, self._last_ns = 0, None
         self._health.reset(why)
         self.get_logger().info(f'reset: {why}')
 

@@ -53,6 +53,14 @@ class SensorSettings(Parameters):
         maximum=1e6,
         read_only=True,
     )
+    start_ns: int = parameter(
+        0,
+        'ns',
+        'First stamp of the sensor; stamps before the first odometry are left out. '
+        '0: the stamp of the first odometry.',
+        minimum=0.0,
+        read_only=True,
+    )
     diagnostics_period: float = parameter(
         1.0,
         's',
