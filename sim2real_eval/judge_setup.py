@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
 
 __all__ = ['JudgeSetup', 'profiles', 'velocity_series']
+
+Setup = TypeVar('Setup', bound='JudgeSetup')
 
 _NAVSAT_SUFFIX = '_navsat'
 _START_HEADING_VARIANCE = 0.01
@@ -122,6 +126,13 @@ class JudgeSetup:
             Yaw that the filter starts with, radians from east, to 0.1 rad (one standard
             deviation), instead of the initial state of the parameter file.
         """
+        setup = self.started(start_ns=start_ns, start_heading=start_heading)
+        return judge(recording, setup.filter, setup.navsat, setup.case)
+
+    def started(
+        self: Setup, *, start_ns: int | None = None, start_heading: float | None = None
+    ) -> Setup:
+        """Return a copy whose clock and filter start as `judge` would start them."""
         clock = self.case.clock
         if clock.start_ns is None and start_ns is not None:
             clock = dataclasses.replace(clock, start_ns=start_ns)
@@ -132,7 +143,13 @@ class JudgeSetup:
             config = dataclasses.replace(
                 config, initial_state=state, initial_covariance=covariance
             )
-        return judge(recording, config, self.navsat, dataclasses.replace(self.case, clock=clock))
+        case = dataclasses.replace(self.case, clock=clock)
+        return dataclasses.replace(self, filter=config, case=case)
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """What else made the result, beside the parameters; nothing for the embedded judge."""
+        return {}
 
 
 def _has_navsat(path: Path) -> bool:

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from sim2real_eval.judge.advice import input_advice, mounting_advice, navsat_advice, part_advice
 from sim2real_eval.judge.clock import NAVSAT_PHASE_NS, Case, Clock
-from sim2real_eval.judge.configuration import (
-    NAVSAT_TOPIC,
-    FilterConfig,
-    NavsatConfig,
-    SourceConfig,
-    topic_name,
-)
+from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
 from sim2real_eval.judge.fixes import valid_fixes
@@ -22,13 +18,13 @@ from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.replay import Timing, new_output, replay
+from sim2real_eval.judge.routing import route
 from sim2real_eval.judge.state import ROLL, VX
 from sim2real_eval.recording import Recording
-from sim_sensors.measurements import FixArray, ImuArray, MessageArray, TwistArray
+from sim_sensors.measurements import FixArray, ImuArray, TwistArray
 
-__all__ = ['judge']
+__all__ = ['Prepared', 'judge', 'prepare']
 
-_COMMAND_TOPIC = 'cmd_vel'
 _FIRST_CAPACITY = 1024
 # 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.
 _MOST_TICKS = 2_000_000
@@ -64,30 +60,49 @@ def judge(
         When the recording lacks what the configuration needs.
     """
     case = case or Case()
-    topics = {topic_name(topic): array for topic, array in recording.messages.items()}
-    notes: list[str] = []
-    fixes = headings = None
-    if navsat is not None:
-        fixes = _fixes(recording, topics, case, notes)
-        headings = None if navsat.use_odometry_yaw else _headings(recording, topics, case)
-    sources: dict[str, MessageArray | None] = {}
-    taken_by = ''
-    for source in _in_delivery_order(config, case):
-        if source.topic == NAVSAT_TOPIC and navsat is not None:
-            sources[source.name] = None
-        elif source.topic in topics:
-            sources[source.name] = topics[source.topic]
-        else:
-            sources[source.name] = _stand_in(source, recording, topics, taken_by)
-            taken_by = source.name
-            used = recording.roles['imu']
-            notes.append(f'{source.name} subscribes to {source.topic}: {used} used instead')
+    prepared = prepare(recording, config, navsat, case)
+    return _run(prepared, config, navsat)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a recording gives the judge.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    timing : Timing
+        Among others the first and the last time of the clock.
+    notes : tuple of str
+        What can be said before the run.
+    """
+
+    inputs: Inputs
+    timing: Timing
+    notes: tuple[str, ...]
+
+
+def prepare(
+    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: Case
+) -> Prepared:
+    """Lay out what `judge` runs on; parameters and errors as there."""
+    routing = route(recording, config, navsat, case)
+    notes = list(routing.notes)
+    sources = {
+        name: None if topic is None else recording.messages[topic]
+        for name, topic in routing.sources.items()
+    }
+    fixes = headings = commands = None
+    if routing.fix is not None:
+        fixes = _fixes(recording, routing.fix, notes)
+    if routing.heading is not None:
+        headings = recording.messages[routing.heading]
+        assert isinstance(headings, ImuArray)
+    if routing.command is not None:
+        commands = recording.messages[routing.command]
+        assert isinstance(commands, TwistArray)
     frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
-    commands = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
-    inputs = build_inputs(
-        config, navsat, sources, fixes, headings,
-        commands if isinstance(commands, TwistArray) else None, frames,
-    )  # fmt: skip
+    inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames)
     if len(inputs.messages.part) == 0:
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
     if frames.assumed:
@@ -100,41 +115,12 @@ def judge(
         if source.remove_gravity and isinstance(array := sources[source.name], ImuArray)
     ]
     notes += mounting_advice(mountings, config.gravity)
-    return _run(inputs, config, navsat, case.clock, notes)
+    return Prepared(inputs, _timing(config, navsat, case.clock, inputs), tuple(notes))
 
 
-def _in_delivery_order(config: FilterConfig, case: Case) -> list[SourceConfig]:
-    rank = {topic: number for number, topic in enumerate(case.topics)}
-    return sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank)))
-
-
-def _stand_in(
-    source: SourceConfig, recording: Recording, topics: dict[str, MessageArray], taken_by: str
-) -> ImuArray:
-    """Return the recording's IMU for an input whose topic it has not; once per recording."""
-    if source.topic == NAVSAT_TOPIC:
-        raise JudgeError(
-            f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
-            'navsat_transform_node, which makes it from the fixes'
-        )
-    if source.kind == 'imu' and recording.imu is not None and not taken_by:
-        return recording.imu
-    taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
-    raise JudgeError(
-        f'{source.name}: topic {source.topic} is not in {recording.path}{taken}; it has '
-        f'{", ".join(sorted(topics)) or "nothing"}'
-    )
-
-
-def _fixes(
-    recording: Recording, topics: dict[str, MessageArray], case: Case, notes: list[str]
-) -> FixArray:
-    array = topics.get(case.fix) if case.fix else recording.gps
-    if not isinstance(array, FixArray):
-        where = f' on {case.fix}, as the case says' if case.fix else ''
-        raise JudgeError(
-            f'{recording.path}: navsat_transform needs fixes, the recording has none{where}'
-        )
+def _fixes(recording: Recording, topic: str, notes: list[str]) -> FixArray:
+    array = recording.messages[topic]
+    assert isinstance(array, FixArray)
     valid = valid_fixes(array)
     if len(valid) < len(array):
         notes.append(
@@ -142,17 +128,6 @@ def _fixes(
             'GPS that have no fix'
         )
     return valid
-
-
-def _headings(recording: Recording, topics: dict[str, MessageArray], case: Case) -> ImuArray:
-    array = topics.get(case.heading) if case.heading else recording.imu
-    if not isinstance(array, ImuArray):
-        where = f' on {case.heading}, as the case says' if case.heading else ''
-        raise JudgeError(
-            f'{recording.path}: navsat_transform needs an IMU for the heading, the recording has '
-            f'none{where}; use_odometry_yaw does without'
-        )
-    return array
 
 
 def _timing(
@@ -190,14 +165,8 @@ def _timing(
     )
 
 
-def _run(
-    inputs: Inputs,
-    config: FilterConfig,
-    navsat: NavsatConfig | None,
-    clock: Clock,
-    notes: list[str],
-) -> JudgedRun:
-    timing = _timing(config, navsat, clock, inputs)
+def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) -> JudgedRun:
+    inputs, timing, notes = prepared.inputs, prepared.timing, list(prepared.notes)
     ticks = (timing.end - timing.start) // timing.filter_period + 2
     capacity = _FIRST_CAPACITY
     while True:

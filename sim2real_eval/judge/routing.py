@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which topic of a recording feeds which input of the judge, and in what order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.configuration import (
+    NAVSAT_TOPIC,
+    FilterConfig,
+    NavsatConfig,
+    SourceConfig,
+    topic_name,
+)
+from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.recording import Recording
+from sim_sensors.measurements import FixArray, ImuArray, TwistArray
+
+__all__ = ['COMMAND', 'FIX', 'HEADING', 'Routing', 'route']
+
+FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
+"""Takers beside the filter's inputs: navsat_transform's fixes and headings, velocity commands."""
+
+_COMMAND_TOPIC = 'cmd_vel'
+
+
+@dataclasses.dataclass(frozen=True)
+class Routing:
+    """What the judge hears of a recording.
+
+    Attributes
+    ----------
+    sources : mapping of str to str or None
+        Input (`odom0`) to topic, in the order in which messages that arrive together are
+        delivered; None for what navsat_transform publishes.
+    fix, heading, command : str or None
+        Topics of navsat_transform and of the commands; None where nobody listens.
+    notes : tuple of str
+        What the user should know about the choice.
+    """
+
+    sources: Mapping[str, str | None]
+    fix: str | None
+    heading: str | None
+    command: str | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def takers(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of taker and topic; of messages that arrive together the earlier is first."""
+        rest = ((FIX, self.fix), (HEADING, self.heading), (COMMAND, self.command))
+        pairs = (*self.sources.items(), *rest)
+        return tuple((taker, topic) for taker, topic in pairs if topic is not None)
+
+
+def route(
+    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: Case
+) -> Routing:
+    """Find the topics; their messages are not looked at, so that they may be still to come.
+
+    Parameters
+    ----------
+    recording : Recording
+        An IMU or fix topic that it has not is replaced by its imu or gps.
+    config, navsat, case
+        As `judge` takes them.
+
+    Raises
+    ------
+    JudgeError
+        When the recording lacks what the configuration needs.
+    """
+    topics = {topic_name(topic): topic for topic in recording.messages}
+    fix = heading = None
+    if navsat is not None:
+        fix = _fix(recording, topics, case)
+        heading = None if navsat.use_odometry_yaw else _heading(recording, topics, case)
+    sources: dict[str, str | None] = {}
+    notes: list[str] = []
+    taken_by = ''
+    for source in _in_delivery_order(config, case):
+        if source.topic == NAVSAT_TOPIC and navsat is not None:
+            sources[source.name] = None
+        elif source.topic in topics:
+            sources[source.name] = topics[source.topic]
+        else:
+            used = _stand_in(source, recording, topics, taken_by)
+            sources[source.name] = used
+            taken_by = source.name
+            notes.append(f'{source.name} subscribes to {source.topic}: {used} used instead')
+    command = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
+    if command is not None and not isinstance(recording.messages[command], TwistArray):
+        command = None
+    return Routing(sources, fix, heading, command, tuple(notes))
+
+
+def _in_delivery_order(config: FilterConfig, case: Case) -> list[SourceConfig]:
+    rank = {topic: number for number, topic in enumerate(case.topics)}
+    return sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank)))
+
+
+def _stand_in(
+    source: SourceConfig, recording: Recording, topics: Mapping[str, str], taken_by: str
+) -> str:
+    """Return the recording's IMU for an input whose topic it has not; once per recording."""
+    if source.topic == NAVSAT_TOPIC:
+        raise JudgeError(
+            f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
+            'navsat_transform_node, which makes it from the fixes'
+        )
+    if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
+        return recording.roles['imu']
+    taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
+    raise JudgeError(
+        f'{source.name}: topic {source.topic} is not in {recording.path}{taken}; it has '
+        f'{", ".join(sorted(topics)) or "nothing"}'
+    )
+
+
+def _fix(recording: Recording, topics: Mapping[str, str], case: Case) -> str:
+    topic = topics.get(case.fix) if case.fix else recording.roles.get('gps')
+    if topic is None or not isinstance(recording.messages[topic], FixArray):
+        where = f' on {case.fix}, as the case says' if case.fix else ''
+        raise JudgeError(
+            f'{recording.path}: navsat_transform needs fixes, the recording has none{where}'
+        )
+    return topic
+
+
+def _heading(recording: Recording, topics: Mapping[str, str], case: Case) -> str:
+    topic = topics.get(case.heading) if case.heading else recording.roles.get('imu')
+    if topic is None or not isinstance(recording.messages[topic], ImuArray):
+        where = f' on {case.heading}, as the case says' if case.heading else ''
+        raise JudgeError(
+            f'{recording.path}: navsat_transform needs an IMU for the heading, the recording has '
+            f'none{where}; use_odometry_yaw does without'
+        )
+    return topic
