@@ -30,6 +30,7 @@ from live_examples import (
 
 from sim2real_eval.judge import Case, FilterConfig, JudgeError, LiveJudge, NavsatConfig, judge
 from sim2real_eval.judge import live as live_module
+from sim2real_eval.judge import live_navsat as live_navsat_module
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.queue import grown, new_queue, pop, push
 from sim2real_eval.recording import StaticTransform, read_recording
@@ -108,7 +109,7 @@ def test_a_queue_that_grows_and_a_history_that_is_cut_change_no_bit(
     run = dataclasses.replace(run, messages={**run.messages, '/gps/fix': late})
     config, navsat = everything(tmp_path), navsat_config(tmp_path)
     monkeypatch.setattr(live_module, '_FIRST_QUEUE', 1)
-    monkeypatch.setattr(live_module, '_FIRST_ROWS', 1)
+    monkeypatch.setattr(live_navsat_module, '_FIRST_ROWS', 1)
     live = live_judge(run, config, navsat)
     assert step_through(live, run).bits() == batch_bits(judge(run, config, navsat))
 

@@ -92,15 +92,11 @@ def prepare(
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()
     }
-    fixes = headings = commands = None
-    if routing.fix is not None:
-        fixes = _fixes(recording, routing.fix, notes)
-    if routing.heading is not None:
-        headings = recording.messages[routing.heading]
-        assert isinstance(headings, ImuArray)
-    if routing.command is not None:
-        commands = recording.messages[routing.command]
-        assert isinstance(commands, TwistArray)
+    fixes = None if routing.fix is None else _fixes(recording, routing.fix, notes)
+    headings = None if routing.heading is None else recording.messages[routing.heading]
+    commands = None if routing.command is None else recording.messages[routing.command]
+    assert headings is None or isinstance(headings, ImuArray)
+    assert commands is None or isinstance(commands, TwistArray)
     frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames)
     if len(inputs.messages.part) == 0:

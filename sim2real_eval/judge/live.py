@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim2real_eval.judge import navsat as gps_node
 from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
-from sim2real_eval.judge.filter import CONTROL_NS, LAST_NS, NO_STAMP, dynamics_of, new_filter
-from sim2real_eval.judge.fixes import (
-    enter_fixes,
-    new_navsat,
-    place_antenna,
-    place_heading,
-    valid_fixes,
+from sim2real_eval.judge.filter import (
+    CONTROL_NS,
+    INITIALISED,
+    LAST_NS,
+    NO_STAMP,
+    dynamics_of,
+    new_filter,
 )
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.inputs import check_type, part_frame, source_blocks
 from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
+from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.part_table import Part, new_parts, part_names, parts_of, place
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import grown, new_queue
-from sim2real_eval.judge.replay import Output, Timing, deliver, filter_tick, new_output
+from sim2real_eval.judge.replay import Timing, deliver, filter_tick, new_output
 from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_quaternion
 from sim2real_eval.judge.state import ROLL, VX, N
 from sim_sensors.measurements import (
@@ -41,7 +41,6 @@ from sim_sensors.measurements import (
 __all__ = ['LiveJudge']
 
 _FIRST_QUEUE = 256
-_FIRST_ROWS = 1024
 
 
 class LiveJudge:
@@ -65,6 +64,8 @@ class LiveJudge:
         self.config = config
         self.navsat = navsat
         self.frames = frames
+        base = config.base_link_frame
+        self._gps = None if navsat is None else LiveNavsat(navsat, base, frames)
         parts: list[Part] = []
         self._of: dict[str, tuple[int, list[Part]]] = {}
         self._navsat_parts: tuple[int, ...] = ()
@@ -92,16 +93,13 @@ class LiveJudge:
         self._memory = new_memory(len(self._names), NO_STAMP)
         self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
         self._queue = new_queue(_FIRST_QUEUE)
-        self._out = new_output(_FIRST_ROWS, 0, len(self._names))
+        self._out = new_output(1, 0, len(self._names))
         self._last_published = NO_STAMP
-        self._navsat = new_navsat(self.navsat, 1)
-        self._navsat_memory = gps_node.new_navsat_memory()
-        self._datum: FixArray | None = None
         self._placed: dict[str, tuple[str, ...]] = {}
         self._latest: dict[str, MessageArray | None] = {}
         self._heading: ImuArray | None = None
-        self.fixes_seen = 0
-        self.fixes_used = 0
+        if self._gps is not None:
+            self._gps.reset()
 
     def warm_up(self) -> None:
         """Load the compiled kernels, or compile them after an update (half a minute), and reset.
@@ -111,17 +109,16 @@ class LiveJudge:
         if len(self._names):
             self._deliver(0, 0, np.zeros(7), np.zeros((6, 6)), False)
         self.tick(1)
-        gps_node.see_fix(self._navsat_memory, 0)
-        gps_node.see_heading(self._navsat, self._navsat_memory, np.array([0.0, 0.0, 0.0, 1.0]))
-        if self.navsat is not None:
-            gps_node.see_odometry(self._navsat, self._navsat_memory, self._filter.x[:6])
-            self.navsat_tick()
+        if self._gps is not None:
+            self._gps.warm_up()
         self.reset()
 
     def set_frames(self, frames: FrameTree) -> None:
         """Replace the static transforms; they apply to what arrives from now on."""
         self.frames = frames
         self._placed.clear()
+        if self._gps is not None:
+            self._gps.set_frames(frames)
 
     def receive(self, name: str, array: MessageArray) -> None:
         """Take messages of an input, such as odom0.
@@ -153,25 +150,16 @@ class LiveJudge:
 
     def see_fix(self, fixes: FixArray) -> None:
         """Take fixes for navsat_transform; raises JudgeError like `receive`."""
-        valid = valid_fixes(fixes)
-        if self.navsat is None or not len(valid):
-            return
-        self._place_navsat('fix', fixes.frame)
-        for number in range(len(valid)):
-            fix = valid.take([number])
-            self._datum = self._datum or fix
-            enter_fixes(self._navsat, fix, self._datum)
-            gps_node.see_fix(self._navsat_memory, 0)
-        self.fixes_seen += len(valid)
+        if self._gps is not None:
+            self._gps.see_fix(fixes)
 
     def see_heading(self, imu: ImuArray) -> None:
         """Take orientations for navsat_transform; raises JudgeError like `receive`."""
         if self.navsat is None or self.navsat.use_odometry_yaw:
             return
-        self._place_navsat('imu', imu.frame)
-        self._heading = imu
-        for q in imu.orientation:
-            gps_node.see_heading(self._navsat, self._navsat_memory, q)
+        if self._gps is not None:
+            self._gps.see_heading(imu)
+            self._heading = imu
 
     def see_command(self, commands: TwistArray) -> None:
         """Take velocity commands, which act from their stamps."""
@@ -182,20 +170,18 @@ class LiveJudge:
 
     def tick(self, now_ns: int) -> Estimate | None:
         """Run the filter's timer once; return what it publishes."""
-        if self._out.n[0] == len(self._out.stamp_ns):
-            self._out = _recent(self._out)
-        before = int(self._out.n[0])
+        self._out.n[0] = 0
         self._last_published = filter_tick(
             self._parts, self._memory, self._filter, self._dynamics, self._timing, self._queue,
             self._out, self._last_published, now_ns, *self._scratch,
         )  # fmt: skip
-        if self._out.n[0] == before:
+        if self._out.n[0] == 0:
             return None
-        if self.navsat is not None:
-            gps_node.see_odometry(self._navsat, self._navsat_memory, self._filter.x[:6])
-        x, P = self._out.x[before], self._out.P[before]
+        x, P, stamp_ns = self._out.x[0], self._out.P[0], int(self._out.stamp_ns[0])
+        if self._gps is not None:
+            self._gps.see_odometry(stamp_ns, x[:6])
         return Estimate(
-            stamp_ns=int(self._out.stamp_ns[before]),
+            stamp_ns=stamp_ns,
             tick_ns=now_ns,
             position=x[:3].copy(),
             orientation=quaternions(x[None, ROLL:VX])[0],
@@ -207,24 +193,16 @@ class LiveJudge:
 
     def navsat_tick(self) -> GpsPosition | None:
         """Run navsat_transform's timer once; return what it publishes, already delivered."""
-        if self.navsat is None:
+        found = None if self._gps is None else self._gps.tick()
+        if found is None:
             return None
-        position, covariance = np.zeros(3), np.zeros((6, 6))
-        fix = gps_node.tick(
-            self._navsat, self._navsat_memory, self._out.stamp_ns, self._out.x,
-            int(self._out.n[0]), position, covariance,
-        )  # fmt: skip
-        if fix < 0:
-            return None
-        self.fixes_used += 1
-        stamp_ns = int(self._navsat.stamp_ns[0])
         # The orientation is the identity; the twist is zero and so is its covariance.
-        pose = np.concatenate([position, [0.0, 0.0, 0.0, 1.0]])
-        values = ((pose, covariance), (np.zeros(7), np.zeros((6, 6))))
+        pose = np.concatenate([found.position, [0.0, 0.0, 0.0, 1.0]])
+        values = ((pose, found.covariance), (np.zeros(7), np.zeros((6, 6))))
         for p in self._navsat_parts:
             value, cov = values[int(self._parts.kind[p])]
-            self._deliver(p, stamp_ns, value, cov, False)
-        return GpsPosition(stamp_ns, position, covariance)
+            self._deliver(p, found.stamp_ns, value, cov, False)
+        return found
 
     def set_pose(self, pose: PoseArray, now_ns: int) -> None:
         """Continue from a given pose, at rest and sure of it; what is older is not taken any more.
@@ -260,6 +238,11 @@ class LiveJudge:
         self._queue = new_queue(_FIRST_QUEUE)
 
     @property
+    def initialised(self) -> bool:
+        """Whether a measurement was processed; before, ticks do nothing."""
+        return bool(self._filter.times[INITIALISED])
+
+    @property
     def parts(self) -> tuple[PartCount, ...]:
         """What became of each part of each input since the start or reset."""
         return part_counts(self._names, self._out.counts)
@@ -271,17 +254,10 @@ class LiveJudge:
         if self.frames.assumed:
             pairs = ', '.join(f'{source} = {target}' for target, source in self.frames.assumed)
             found.append(f'no static transforms: frames assumed equal: {pairs}')
-        if self.navsat is not None:
-            lost = gps_node.lost_fixes(self._navsat_memory)
-            found += navsat_advice(self.fixes_seen, self.fixes_used, lost, self.navsat.frequency)
+        gps = self._gps
+        if gps is not None:
+            found += navsat_advice(gps.fixes_seen, gps.fixes_used, gps.lost, gps.config.frequency)
         return found
-
-    def _place_navsat(self, which: str, frame: str) -> None:
-        if self._placed.get(which) == (frame,):
-            return
-        put = place_antenna if which == 'fix' else place_heading
-        put(self._navsat, frame, self.config.base_link_frame, self.frames)
-        self._placed[which] = (frame,)
 
     def _deliver(
         self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool
@@ -292,18 +268,3 @@ class LiveJudge:
             self._parts, self._memory, self._filter, self._queue, self._out.counts, p, stamp_ns,
             value, cov, attitude,
         )  # fmt: skip
-
-
-def _recent(out: Output) -> Output:
-    """Make room: drop odometry that no transform of navsat_transform can need any more."""
-    n = int(out.n[0])
-    horizon = out.stamp_ns[n - 1] - gps_node.TRANSFORM_MEMORY_NS
-    # The row before the horizon stays: the first interval inside begins with it.
-    first = max(int(np.searchsorted(out.stamp_ns[:n], horizon)) - 1, 0)
-    kept = n - first
-    room = new_output(max(len(out.stamp_ns), 2 * kept), 0, len(out.counts))
-    for name in ('stamp_ns', 'tick_ns', 'x', 'P'):
-        getattr(room, name)[:kept] = getattr(out, name)[first:n]
-    room.n[0] = kept
-    room.counts[:] = out.counts
-    return room

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""navsat_transform_node driven message by message: fixes and odometry in, positions out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real_eval.judge import navsat as kernels
+from sim2real_eval.judge.configuration import NavsatConfig
+from sim2real_eval.judge.fixes import (
+    enter_fixes,
+    new_navsat,
+    place_antenna,
+    place_heading,
+    valid_fixes,
+)
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.judged import GpsPosition
+from sim_sensors.measurements import FixArray, FloatArray, ImuArray
+
+__all__ = ['LiveNavsat']
+
+_FIRST_ROWS = 1024
+
+
+class LiveNavsat:
+    """Runs the kernels of the batch loop on fixes one by one; without clock and transport.
+
+    Parameters
+    ----------
+    config : NavsatConfig
+    base_link_frame : str
+        Frame whose position the fixes are turned into.
+    frames : FrameTree
+        Static transforms; `set_frames` replaces them.
+    """
+
+    def __init__(self, config: NavsatConfig, base_link_frame: str, frames: FrameTree) -> None:
+        self.config = config
+        self._base = base_link_frame
+        self._frames = frames
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every message, as a node that has just been started."""
+        self._navsat = new_navsat(self.config, 1)
+        self._memory = kernels.new_navsat_memory()
+        self._datum: FixArray | None = None
+        self._placed: dict[str, str] = {}
+        self.fixes_seen = 0
+        self.fixes_used = 0
+        # Filtered odometry of the last 10 s: stamps, and position with roll, pitch, yaw.
+        self._stamps = np.zeros(_FIRST_ROWS, dtype=np.int64)
+        self._poses = np.zeros((_FIRST_ROWS, 6))
+        self._count = 0
+
+    def warm_up(self) -> None:
+        """Load the compiled kernels, or compile them after an update, and reset."""
+        kernels.see_fix(self._memory, 0)
+        self._navsat.stamp_ns[0] = 1
+        kernels.see_heading(self._navsat, self._memory, np.array([0.0, 0.0, 0.0, 1.0]))
+        self.see_odometry(1, np.zeros(6))
+        self.tick()
+        self.tick()
+        self.reset()
+
+    def set_frames(self, frames: FrameTree) -> None:
+        """Replace the static transforms; they apply to what arrives from now on."""
+        self._frames = frames
+        self._placed.clear()
+
+    def see_fix(self, fixes: FixArray) -> None:
+        """Take fixes; JudgeError when nothing connects their frame to base_link."""
+        valid = valid_fixes(fixes)
+        if not len(valid):
+            return
+        if self._placed.get('fix') != fixes.frame:
+            place_antenna(self._navsat, fixes.frame, self._base, self._frames)
+            self._placed['fix'] = fixes.frame
+        for number in range(len(valid)):
+            fix = valid.take([number])
+            self._datum = self._datum or fix
+            enter_fixes(self._navsat, fix, self._datum)
+            kernels.see_fix(self._memory, 0)
+        self.fixes_seen += len(valid)
+
+    def see_heading(self, imu: ImuArray) -> None:
+        """Take orientations; JudgeError when nothing connects their frame to base_link."""
+        if self._placed.get('imu') != imu.frame:
+            place_heading(self._navsat, imu.frame, self._base, self._frames)
+            self._placed['imu'] = imu.frame
+        for q in imu.orientation:
+            kernels.see_heading(self._navsat, self._memory, q)
+
+    def see_odometry(self, stamp_ns: int, pose: FloatArray) -> None:
+        """Take a filtered odometry: stamp, and position with roll, pitch, yaw, (6,)."""
+        if self._count == len(self._stamps):
+            self._make_room()
+        self._stamps[self._count] = stamp_ns
+        self._poses[self._count] = pose
+        self._count += 1
+        kernels.see_odometry(self._navsat, self._memory, pose)
+
+    def tick(self) -> GpsPosition | None:
+        """Run the timer once; return what is published."""
+        position, covariance = np.zeros(3), np.zeros((6, 6))
+        fix = kernels.tick(
+            self._navsat, self._memory, self._stamps, self._poses, self._count, position,
+            covariance,
+        )  # fmt: skip
+        if fix < 0:
+            return None
+        self.fixes_used += 1
+        return GpsPosition(int(self._navsat.stamp_ns[0]), position, covariance)
+
+    @property
+    def lost(self) -> int:
+        """How many fixes a newer one overtook after the transform was fixed."""
+        return kernels.lost_fixes(self._memory)
+
+    def _make_room(self) -> None:
+        """Drop odometry that no lever arm can need any more."""
+        horizon = self._stamps[self._count - 1] - kernels.TRANSFORM_MEMORY_NS
+        # The row before the horizon stays: the first interval inside begins with it.
+        first = max(int(np.searchsorted(self._stamps[: self._count], horizon)) - 1, 0)
+        kept = self._count - first
+        room = max(len(self._stamps), 2 * kept)
+        stamps, poses = np.zeros(room, dtype=np.int64), np.zeros((room, 6))
+        stamps[:kept] = self._stamps[first : self._count]
+        poses[:kept] = self._poses[first : self._count]
+        self._stamps, self._poses, self._count = stamps, poses, kept
