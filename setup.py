@@ -65,6 +65,7 @@ setup(
             'ros-jazzy-rmw-fastrtps-cpp',
             'ros-jazzy-rosgraph-msgs',
             'ros-jazzy-sensor-msgs',
+            'ros-jazzy-std-msgs',
             'ros-jazzy-std-srvs',
         ],
         # Linters and type checkers get upper bounds too: a new release may find new faults in old
@@ -85,6 +86,7 @@ setup(
     entry_points={
         'console_scripts': [
             'sim2real = sim2real_eval.cli:main',
+            'evaluation_node = sim2real_eval.ros.evaluation_node:main',
             'gps_node = sim_sensors.ros.gps_node:main',
             'imu_node = sim_sensors.ros.imu_node:main',
             'judge_node = sim2real_eval.ros.judge_node:main',

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sensors of a twin on the graph, given the truth as fast as they measure it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+
+from sim2real_eval.recording import Recording
+from sim2real_eval.recording.cdr import decode, encode
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
+from sim2real_eval.ros.evaluation_sensors import TwinSensorNode, longest_burst, sensor_nodes
+from sim2real_eval.twin import TwinMaker, TwinSensors
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.measurements import MessageArray
+from sim_sensors.sampling import SampleGrid
+
+__all__ = ['SensorBench']
+
+# Generous: only a middleware that has lost a message keeps anyone waiting for long.
+_PATIENCE_S = 30.0
+_TYPES = {'imu': 'sensor_msgs/msg/Imu', 'gps': 'sensor_msgs/msg/NavSatFix'}
+
+
+@dataclasses.dataclass(eq=False)
+class _Sensor:
+    """A sensor node, and what was heard of it."""
+
+    node: TwinSensorNode
+    kind: MessageType
+    latency_ns: int
+    subscription: Any
+    heard: list[bytes]
+    frame: str
+    total: int
+    told: int = 0
+
+    def listen(self) -> bool:
+        """Take what has come; say whether that is all that was published."""
+        handle = self.subscription.handle
+        with handle:
+            while len(self.heard) < self.node.published:
+                taken = handle.take_message(type(self.node).message_type, True)
+                if taken is None:
+                    return False
+                self.heard.append(taken[0])
+        return True
+
+    def array(self, count: int, first: int = 0) -> MessageArray:
+        """Return messages that were heard, as they reach the judge."""
+        rows = self.heard[first:count]
+        nowhen = np.zeros(len(rows), dtype=np.int64)
+        array = decode(self.kind, rows, nowhen, self.subscription.topic_name).array
+        return dataclasses.replace(
+            array, arrival_ns=array.stamp_ns + self.latency_ns, frame=self.frame
+        )
+
+    def news(self) -> MessageArray | None:
+        """Return what was heard since the last call."""
+        first, self.told = self.told, len(self.heard)
+        return self.array(self.told, first) if self.told > first else None
+
+
+class SensorBench:
+    """Plays the truth of a recording to sensor nodes, and hears what they measure, all over DDS.
+
+    Nothing is lost: odometry is published when that before it was taken and all that was measured
+    from it has come.
+
+    Parameters
+    ----------
+    node : Node
+        That publishes the truth and listens. It need not be spun.
+    truth : Publisher
+        Of nav_msgs/Odometry.
+    maker : TwinMaker
+        Has the truth.
+    sensors : TwinSensors
+        What measures it.
+    label : str
+        What the model is called.
+    namespace : str
+        Absolute, of the sensors.
+
+    Raises
+    ------
+    Sim2RealError
+        When the middleware does not connect the sensors.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        truth: Publisher,
+        maker: TwinMaker,
+        sensors: TwinSensors,
+        label: str,
+        *,
+        namespace: str,
+    ) -> None:
+        self._node = node
+        self._truth = truth
+        self._real = maker.real
+        self._stamps = maker.truth.stamp_ns.tolist()
+        self._rows = encode(MESSAGE_TYPES['nav_msgs/msg/Odometry'], maker.truth, truth.topic_name)
+        self._next = 0
+        self.finished = False
+        self._executor = SingleThreadedExecutor(context=node.context)
+        self._sensors: dict[str, _Sensor] = {}
+        made = sensor_nodes(
+            maker,
+            sensors,
+            label,
+            namespace=namespace,
+            odometry=truth.topic_name,
+            context=node.context,
+        )
+        for role, sensor in made.items():
+            self._executor.add_node(sensor)
+            placed = sensors.imu if role == 'imu' else sensors.gps
+            assert placed is not None
+            heard: list[bytes] = []
+            self._sensors[role] = _Sensor(
+                node=sensor,
+                kind=MESSAGE_TYPES[_TYPES[role]],
+                latency_ns=round(placed.model.latency * 1e9),
+                subscription=node.create_subscription(
+                    type(sensor).message_type,
+                    f'{namespace}/{type(sensor).topic}',
+                    heard.append,
+                    QoSProfile(depth=longest_burst(placed, maker.truth.stamp_ns)),
+                    raw=True,
+                ),
+                heard=heard,
+                frame=placed.model.frame_id,
+                total=SampleGrid(placed.start_ns, placed.model.rate).count(self._stamps[-1]),
+            )
+        self._wait(
+            lambda: (
+                truth.get_subscription_count() >= len(self._sensors)
+                and all(
+                    sensor.node.connected and sensor.subscription.get_publisher_count()
+                    for sensor in self._sensors.values()
+                )
+            ),
+            'to find each other',
+        )
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Which sensors there are: `imu`, `gps`."""
+        return tuple(self._sensors)
+
+    def measure(self, now_ns: int) -> None:
+        """Let the sensors measure, until all that reaches a judge by `now_ns` has come.
+
+        Raises
+        ------
+        Sim2RealError
+            When a sensor cannot measure the truth, or the middleware loses messages.
+        """
+        while not self.finished and not all(
+            _is_ahead(sensor, now_ns) for sensor in self._sensors.values()
+        ):
+            if self._next == len(self._rows):
+                self._finish()
+                return
+            stamp = self._stamps[self._next]
+            self._truth.publish(self._rows[self._next])
+            self._next += 1
+            self._wait(
+                lambda stamp=stamp: all(  # type: ignore[misc]
+                    sensor.node.newest_ns == stamp for sensor in self._sensors.values()
+                ),
+                f'to take the odometry of {stamp} ns',
+            )
+            self._listen()
+
+    def news(self) -> dict[str, MessageArray]:
+        """Return what was measured since the last call, by role (`imu`, `gps`)."""
+        found = {role: sensor.news() for role, sensor in self._sensors.items()}
+        return {role: array for role, array in found.items() if array is not None}
+
+    def recording(self) -> Recording:
+        """Return the recording of the twin, with what was measured so far."""
+        recording = self._real
+        for role, sensor in self._sensors.items():
+            recording = recording.with_messages(role, sensor.array(len(sensor.heard)))
+        return recording
+
+    def close(self) -> None:
+        """Take the sensors off the graph."""
+        self._executor.shutdown()
+        for sensor in self._sensors.values():
+            self._node.destroy_subscription(sensor.subscription)
+            sensor.node.destroy_node()
+        self._sensors.clear()
+
+    def _finish(self) -> None:
+        self.finished = True
+        for role, sensor in self._sensors.items():
+            sensor.node.finish()
+            if sensor.node.published != sensor.total:
+                raise Sim2RealError(
+                    f'simulated {role}: measured {sensor.node.published} of {sensor.total} times; '
+                    'its diagnostics say why'
+                )
+        self._listen()
+
+    def _listen(self) -> None:
+        self._wait(
+            lambda: all(sensor.listen() for sensor in self._sensors.values()),
+            'to have their measurements heard',
+        )
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + _PATIENCE_S
+        while not condition():
+            if time.monotonic() > end:
+                raise Sim2RealError(f'simulated sensors: waited {_PATIENCE_S:g} s for them {what}')
+            self._executor.spin_once(timeout_sec=0.01)
+
+
+def _is_ahead(sensor: _Sensor, now_ns: int) -> bool:
+    """Whether everything that reaches a judge by now is measured and published."""
+    final_ns, newest_ns = sensor.node.final_ns, sensor.node.newest_ns
+    if final_ns is None or newest_ns is None:
+        return False
+    return final_ns > now_ns - sensor.latency_ns and newest_ns >= now_ns

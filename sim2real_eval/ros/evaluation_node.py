@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""evaluation_node: real bags in, VEPD out, judged live on a graph.
+
+See docs/evaluation_node.md for topics, parameters and what is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import String
+
+from sim2real_eval.cli.result import print_comparison, write_result
+from sim2real_eval.comparison import Source
+from sim2real_eval.judge import JudgedRun
+from sim2real_eval.ros.evaluation_pass import Pass, first_difference
+from sim2real_eval.ros.evaluation_settings import Study
+from sim2real_eval.ros.evaluation_tally import Pace, Tally
+from sim2real_eval.run_plan import PlannedRun, RunPlan
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC
+
+__all__ = ['EvaluationNode', 'main']
+
+_NAME = 'evaluation_node'
+_REPORT_PERIOD_S = 1.0
+# How far two runs of the same messages may lie apart: our judge gives equal bits.
+_TOLERANCE = {'judge_node': 0.0, 'robot_localization': 1e-6}
+_DELIVERY = Duration(seconds=2)
+
+
+class EvaluationNode(Node):
+    """Evaluates recordings one after the other, and tells how far it is.
+
+    Parameters
+    ----------
+    **options
+        For `rclpy.node.Node`.
+
+    Attributes
+    ----------
+    study : Study
+    tally : Tally
+
+    Raises
+    ------
+    Sim2RealError
+        When a parameter is wrong, a recording is not there, the result is there already, or the
+        judge is not installed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(_NAME, automatically_declare_parameters_from_overrides=True, **options)
+        self.study = Study.of(self)
+        self.tally = Tally(
+            self.study.sources,
+            [twin.label for twin in self.study.options.twins],
+            self.study.options.repetitions,
+        )
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self)
+        self.truth = self.create_publisher(Odometry, ODOMETRY_TOPIC, QoSProfile(depth=100))
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._vepd = self.create_publisher(String, '~/vepd', latched)
+        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        # About this process, so it follows the wall.
+        self.create_timer(
+            _REPORT_PERIOD_S, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+
+    def evaluate(self) -> None:
+        """Run everything; what fails is in the tally.
+
+        Whatever else ends it, Ctrl-C say, closes the tally on the way.
+        """
+        self.tell()
+        names: set[str] = set()
+        try:
+            for source in self.study.sources:
+                try:
+                    self._recording(source, names)
+                    self.tally.complete()
+                except Sim2RealError as error:
+                    self.tally.fail(str(error))
+                    self.get_logger().error(f'left out: {self.tally.failures[-1]}')
+                self.tally.running = ''
+                self.tell()
+        finally:
+            self.tally.interrupt()
+            self.tally.running = ''
+            self.tally.finished = True
+            self.tell()
+
+    def _recording(self, source: Source, names: set[str]) -> None:
+        plan = RunPlan(source.read(), self.study.options)
+        name = plan.maker.real.name
+        if name in names:
+            raise Sim2RealError(f'{name}: is the name of several recordings; must be of one')
+        names.add(name)
+        first: JudgedRun | None = None
+        for run in plan.twins:
+            label = run.model if run.repetition == 1 else f'{run.model} {run.repetition}'
+            self.tally.running = f'{name}, {label}'
+            self.tell()
+            began = time.monotonic()
+            with self._pass(plan, run) as played:
+                played.play()
+                real, simulated = played.judged()
+            pace = Pace(played.run_s, played.wall_s)
+            if first is None:
+                first = real
+                self.tally.add(plan.score(plan.real, real))
+            elif difference := first_difference(first, real):
+                self._note(
+                    f'{name}: the real side was judged otherwise with {label}: {difference}'
+                )
+            score = plan.score(run, simulated)
+            self.tally.add(score, pace)
+            self.tell()
+            self.get_logger().info(
+                f'{self.tally.done} of {self.tally.total}: {name}, {label}: RMSE '
+                f'{score.score.rmse:.4f} m/s in {time.monotonic() - began:.1f} s, '
+                f'{pace.factor:.1f} times real time'
+            )
+
+    def _pass(self, plan: RunPlan, run: PlannedRun) -> Pass:
+        return Pass(
+            self,
+            self._executor,
+            self.truth,
+            self.study.setup,
+            plan,
+            run,
+            rate_factor=self.study.settings.rate_factor,
+        )
+
+    def _note(self, text: str) -> None:
+        self.tally.notes.append(text)
+        self.get_logger().warning(text)
+
+    def tell(self) -> None:
+        """Publish how far it is, and the VEPD so far."""
+        self._vepd.publish(String(data=self.tally.to_json()))
+        self._report()
+
+    def _report(self) -> None:
+        message = DiagnosticArray(status=[self.tally.status(self.get_fully_qualified_name())])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(message)
+
+    def write(self) -> int:
+        """Write and print the result; return the exit status.
+
+        Raises
+        ------
+        Sim2RealError
+            When no recording could be evaluated.
+        """
+        settings = self.study.settings
+        comparison = self.tally.comparison()
+        _, folder = write_result(
+            settings.out,
+            comparison,
+            self.study.sources,
+            self.study.options,
+            overwrite=settings.overwrite,
+        )
+        for failure in comparison.failures:
+            _complain(f'left out: {failure}')
+        print_comparison(
+            comparison, component=settings.component, judge=self.study.judge, folder=folder
+        )
+        return 1 if comparison.failures else 0
+
+    def wait_until_heard(self) -> None:
+        """Give the last message time to reach those who listen."""
+        self._vepd.wait_for_all_acked(_DELIVERY)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run an evaluation to its end; return the exit status."""
+    try:
+        # Interruptions are exceptions here, so that everything started is ended on the way out.
+        rclpy.init(
+            args=None if args is None else [_NAME, *args],
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+    except RuntimeError as error:
+        return _refuse(str(error))
+    try:
+        with _terminable():
+            return _evaluate()
+    except Sim2RealError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f'{error.filename or "input or output"}: {error.strerror or error}')
+    except KeyboardInterrupt:
+        _complain('interrupted; nothing was written')
+        return 128 + signal.SIGINT
+    except _Terminated:
+        _complain('terminated; nothing was written')
+        return 128 + signal.SIGTERM
+    finally:
+        rclpy.try_shutdown()
+
+
+def _evaluate() -> int:
+    node = EvaluationNode()
+    status = 0
+    try:
+        node.evaluate()
+    except (KeyboardInterrupt, _Terminated) as error:
+        status = 128 + (signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT)
+        if not node.tally.complete_recordings:
+            raise
+        _complain('stopped before the end; what is complete is written')
+    written = node.write()
+    node.wait_until_heard()
+    return status or written
+
+
+class _Terminated(BaseException):
+    """SIGTERM."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    # What a shell starts in the background would ignore SIGINT, also when `ros2 launch` sends it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    term = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, term)
+
+
+def _refuse(problem: str) -> int:
+    _complain(problem.splitlines()[0])
+    return 2
+
+
+def _complain(problem: str) -> None:
+    print(f'{_NAME}: error: {" ".join(problem.split())}', file=sys.stderr, flush=True)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
