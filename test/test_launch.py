@@ -1,83 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launch files start real nodes with arguments that a user can find out about."""
+"""Launch files start nodes that exist, with arguments a user can find out about; without ROS."""
 
 from __future__ import annotations
 
 import ast
-import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 from catkin_pkg.package import parse_package
+from launch_examples import FILES, calls, declared, executables, keyword, tree, used
 
+from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT
 from sim_sensors.resources import config_names, config_path
 
-NAVSAT = '_navsat'
+# What to look with is the user's choice, and no dependency.
+VIEWERS = {'rviz2', 'plotjuggler', 'foxglove_bridge'}
+# What helpers of ros_launch take, beyond what a file names itself.
+TAKEN_BY_HELPERS = {
+    'namespace',
+    'log_level',
+    'scenario',
+    'duration',
+    'factor',
+    'seed',
+    'profile',
+    'use_sim_time',
+}
+everyone = pytest.mark.parametrize('file', FILES)
 
 
-@pytest.fixture(scope='module')
-def calls(repository: Path) -> list[ast.Call]:
-    tree = ast.parse((repository / 'launch' / 'judge.launch.py').read_text(encoding='utf-8'))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+def test_the_launch_files_of_the_graph_are_there() -> None:
+    names = ('sensors', 'judge', 'experiment', 'evaluate', 'demo')
+    assert set(FILES) == {f'{name}.launch.py' for name in names}
 
 
-def named(calls: list[ast.Call], function: str) -> list[ast.Call]:
-    found = [
-        call for call in calls if isinstance(call.func, ast.Name) and call.func.id == function
-    ]
-    assert found
-    return found
+def test_every_argument_has_a_description_and_an_allowed_default() -> None:
+    for name, argument in ARGUMENTS.items():
+        assert argument.description.endswith('.'), name
+        assert '\n' not in argument.description
+        assert not argument.choices or argument.default in argument.choices, name
+    assert [name for name, argument in ARGUMENTS.items() if argument.default is None] == ['real']
+    assert set(ARGUMENTS) == {name for file in FILES for name in declared(file)}
 
 
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((word.value for word in call.keywords if word.arg == name), None)
+@everyone
+def test_only_declared_arguments_are_used(file: str) -> None:
+    names = declared(file)
+    assert len(names) == len(set(names))
+    assert used(file) <= set(names)
+    assert {'namespace', 'log_level'} <= set(names)
 
 
-def literal(expression: ast.expr | None) -> object:
-    assert expression is not None
-    return ast.literal_eval(expression)
+def test_what_is_declared_is_used_or_passed_on() -> None:
+    """An included file takes those of the including one that have its names."""
+    for file in FILES:
+        included = [str(ast.literal_eval(call.args[0])) for call in calls(tree(file), 'include')]
+        passed_on = {name for other in included for name in declared(other)}
+        strings = {
+            node.value
+            for node in ast.walk(tree(file))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        in_f_strings = {'imu_x', 'imu_y', 'imu_z', 'gps_x', 'gps_y', 'gps_z'}
+        for name in declared(file):
+            seen = used(file) | passed_on | TAKEN_BY_HELPERS | in_f_strings
+            # Named once more than in its declaration: in a list of parameters.
+            assert name in seen or name in strings, f'{file}: {name}'
 
 
-def declared(calls: list[ast.Call]) -> dict[str, ast.Call]:
-    return {str(literal(call.args[0])): call for call in named(calls, 'DeclareLaunchArgument')}
+@everyone
+def test_topics_are_remapped_inside_the_namespace(file: str) -> None:
+    for call in calls(tree(file), 'node', 'Node'):
+        remappings = keyword(call, 'remappings')
+        text = '' if remappings is None else ast.unparse(remappings)
+        assert not re.search(r"'/", text), text
 
 
-def test_every_argument_has_a_description_and_a_default(calls: list[ast.Call]) -> None:
-    for name, call in declared(calls).items():
-        assert str(literal(keyword(call, 'description'))).endswith('.'), name
-        assert keyword(call, 'default_value') is not None, name
-
-
-def test_only_declared_arguments_are_used_and_all_of_them(calls: list[ast.Call]) -> None:
-    used = {
-        part
-        for call in named(calls, 'LaunchConfiguration')
-        for part in (
-            [str(literal(call.args[0]))]
-            if isinstance(call.args[0], ast.Constant)
-            # f'{sensor}_x' stands for imu_x and gps_x
-            else [ast.unparse(call.args[0])[2:-1].replace('{sensor}', s) for s in ('imu', 'gps')]
-        )
-    }
-    assert used == set(declared(calls))
-
-
-def test_topics_are_remapped_inside_the_namespace(calls: list[ast.Call]) -> None:
-    for node in named(calls, 'Node'):
-        remappings = keyword(node, 'remappings')
-        pairs = ast.literal_eval(remappings) if remappings is not None else []
-        assert not [name for pair in pairs for name in pair if name.startswith('/')]
-        assert keyword(node, 'namespace') is not None
-
-
-def test_the_packages_of_the_nodes_are_dependencies(
-    calls: list[ast.Call], repository: Path
+@everyone
+def test_every_executable_is_a_script_of_ours_or_of_a_dependency(
+    file: str, repository: Path
 ) -> None:
-    package = parse_package(str(repository / 'package.xml'))
-    depends = {depend.name for depend in package.exec_depends}
-    assert {str(literal(keyword(node, 'package'))) for node in named(calls, 'Node')} <= depends
-    assert {'launch', 'launch_ros'} <= depends
+    depends = {d.name for d in parse_package(str(repository / 'package.xml')).exec_depends}
+    assert {'launch', 'launch_ros', 'ros2bag', 'tf2_ros'} <= depends
+    scripts = set(re.findall(r"'(\w+) = ", (repository / 'setup.py').read_text('utf-8')))
+    helpers = repository / 'sim2real_eval' / 'ros_launch' / 'nodes.py'
+    for module in (tree(file), ast.parse(helpers.read_text('utf-8'))):
+        for package, executable in executables(module):
+            if package == 'sim2real_sensors':
+                assert executable in scripts
+            else:
+                assert package in depends | VIEWERS
+
+
+def test_all_our_nodes_are_started_by_some_file(repository: Path) -> None:
+    helpers = repository / 'sim2real_eval' / 'ros_launch' / 'nodes.py'
+    modules = [*(tree(file) for file in FILES), ast.parse(helpers.read_text('utf-8'))]
+    started = {name for module in modules for _, name in executables(module)}
+    # imu_node and gps_node run within sensors_node.
+    ours = {'trajectory_node', 'sensors_node', 'judge_node', 'evaluation_node'}
+    originals = {'ekf_node', 'navsat_transform_node', 'static_transform_publisher'}
+    assert ours | originals <= started
 
 
 def test_every_profile_has_parameters_for_both_nodes_in_any_namespace() -> None:
@@ -94,14 +118,24 @@ def test_every_profile_has_parameters_for_both_nodes_in_any_namespace() -> None:
             assert list(content['/**']) == ['ros__parameters'], name
 
 
-def test_the_description_builds_with_the_real_launch_api(repository: Path) -> None:
-    pytest.importorskip('launch_ros', reason='no ROS installation')
-    path = repository / 'launch' / 'judge.launch.py'
-    spec = importlib.util.spec_from_file_location('judge_launch', path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    description = module.generate_launch_description()
-    arguments = {argument.name for argument in description.get_launch_arguments()}
-    assert {'profile', 'params_file', 'use_sim_time', 'namespace', 'log_level'} <= arguments
+def test_the_sensors_get_their_parameters_in_any_namespace() -> None:
+    text = config_path('ros', 'sensors.yaml').read_text(encoding='utf-8')
+    content = yaml.safe_load(text)
+    assert list(content) == ['/**/imu_node', '/**/gps_node']
+    assert set(re.findall(r'\$\(var (\w+)\)', text)) <= set(declared('sensors.launch.py'))
+
+
+@everyone
+def test_the_page_has_a_line_to_copy_and_lists_exactly_the_arguments(
+    file: str, repository: Path
+) -> None:
+    page = (repository / 'docs' / 'launch.md').read_text('utf-8')
+    section = re.search(rf'^## {re.escape(file)}\n(.*?)(?=^## |\Z)', page, re.M | re.S)
+    assert section is not None
+    lines = re.findall(rf'^ros2 launch sim2real_sensors {re.escape(file)}.*$', section[1], re.M)
+    assert lines
+    for line in lines:
+        assert set(re.findall(r'(\w+):=', line)) <= set(declared(file))
+    rows = re.findall(r'^\| `(\w+)` \|', section[1], re.M)
+    assert rows == declared(file)
+    assert f'ros2 launch sim2real_sensors {file}' in (repository / 'README.md').read_text('utf-8')

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything at once, with no input: a car drives, sensors measure it, the judge estimates.
+
+Examples
+--------
+ros2 launch sim2real_sensors demo.launch.py
+ros2 launch sim2real_sensors demo.launch.py view:=rviz loop:=true gps:=ch_rw profile:=clean
+"""
+
+from __future__ import annotations
+
+from launch import LaunchDescription
+from launch.actions import LogInfo, Shutdown
+from launch.conditions import IfCondition, UnlessCondition
+from launch.substitutions import EqualsSubstitution, LaunchConfiguration
+from launch_ros.actions import Node
+
+from sim2real_eval.ros_launch.arguments import NAVSAT, boolean, declare, profile_file
+from sim2real_eval.ros_launch.nodes import include, static_transform, trajectory_node
+from sim_sensors.resources import config_path
+
+LAYOUTS = ('sim2real.rviz', 'plotjuggler.xml', 'foxglove.json')
+
+
+def generate_launch_description() -> LaunchDescription:
+    return LaunchDescription(
+        [
+            *declare('scenario', 'factor', 'loop', duration='60.0'),
+            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', 'sensor_transforms'),
+            *declare('profile', judge='judge_node', judge_params_file=profile_file()),
+            *declare(navsat_params_file=profile_file(NAVSAT), assume_identity_frames='true'),
+            *declare('view', 'namespace', 'log_level', use_sim_time='true'),
+            *viewers(),
+            include(
+                'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
+            ),
+            include(
+                'judge.launch.py',
+                {
+                    'params_file': LaunchConfiguration('judge_params_file'),
+                    # The sensors publish theirs.
+                    'sensor_transforms': 'false',
+                },
+            ),
+            trajectory_node(
+                {
+                    'loop': boolean('loop'),
+                    'subscribers': 2,
+                    'publishers': 'imu/data gps/fix odometry/filtered',
+                },
+                # With a viewer the picture stays until that is closed.
+                on_exit=[Shutdown(reason='the motion has ended', condition=viewing('none'))],
+            ),
+        ]
+    )
+
+
+def viewing(view: str) -> IfCondition:
+    return IfCondition(EqualsSubstitution(LaunchConfiguration('view'), view))
+
+
+def viewers() -> list:
+    looking = UnlessCondition(EqualsSubstitution(LaunchConfiguration('view'), 'none'))
+    clock = {'use_sim_time': boolean('use_sim_time')}
+    layouts = {name: str(config_path('layouts', name)) for name in LAYOUTS}
+    return [
+        # Truth is in map and the estimate in odom; drawn over each other from a common start.
+        static_transform(
+            'map_transform', 'odom', (0.0, 0.0, 0.0), parent='map', condition=looking
+        ),
+        Node(
+            package='rviz2',
+            executable='rviz2',
+            arguments=['-d', layouts['sim2real.rviz']],
+            parameters=[clock],
+            condition=viewing('rviz'),
+            on_exit=[Shutdown(reason='rviz2 was closed')],
+        ),
+        Node(
+            package='plotjuggler',
+            executable='plotjuggler',
+            arguments=['--layout', layouts['plotjuggler.xml']],
+            condition=viewing('plotjuggler'),
+            on_exit=[Shutdown(reason='plotjuggler was closed')],
+        ),
+        Node(
+            package='foxglove_bridge',
+            executable='foxglove_bridge',
+            parameters=[clock],
+            condition=viewing('foxglove'),
+        ),
+        LogInfo(
+            msg=f'open ws://localhost:8765 in Foxglove and import {layouts["foxglove.json"]}',
+            condition=viewing('foxglove'),
+        ),
+    ]

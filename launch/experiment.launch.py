@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one after another, each recorded: a motion, sensors that measure it, a judge beside them.
+
+A run has the labels of `sim2real simulate --motion SCENARIO`, so it draws the same random numbers,
+and its bag is a recording for `sim2real judge` and `sim2real vepd --real`.
+
+Examples
+--------
+ros2 launch sim2real_sensors experiment.launch.py scenario:=drive_line gps:=ch_rw runs:=5 out:=out
+sim2real vepd --real out/ch_rw/* --models paper --out result
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launch import LaunchContext, LaunchDescription
+from launch.actions import ExecuteProcess, LogInfo, OpaqueFunction
+from launch.conditions import IfCondition
+from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
+
+from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, Argument, declare, profile_file
+from sim2real_eval.ros_launch.nodes import include, trajectory_node
+from sim2real_eval.ros_launch.runs import Runs
+from sim_sensors.errors import ParameterError
+from sim_sensors.seeding import run_label
+
+# What a recording is made of, and what the judge said meanwhile.
+RECORDED = ('ground_truth/odometry', 'imu/data', 'gps/fix', 'odometry/filtered')
+NO_JUDGE = 'none'
+
+
+def generate_launch_description() -> LaunchDescription:
+    judges = (*ARGUMENTS['judge'].choices, NO_JUDGE)
+    return LaunchDescription(
+        [
+            *declare('scenario', 'duration', 'factor', 'runs', 'first_run', 'out', 'storage'),
+            *declare('settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
+            *declare(judge=Argument('', 'judge_node', judges), profile='paper_released'),
+            *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
+            *declare('sensor_transforms', 'static_transforms_file', 'assume_identity_frames'),
+            *declare('namespace', 'log_level', use_sim_time='true'),
+            OpaqueFunction(function=experiment),
+        ]
+    )
+
+
+def experiment(context: LaunchContext) -> list:
+    def value(name: str) -> str:
+        return LaunchConfiguration(name).perform(context)
+
+    first, runs = int(value('first_run')), int(value('runs'))
+    folder = Path(value('out'), Path(value('gps')).stem)
+    scenario = value('scenario').removeprefix('drive_')
+    bags = {number: folder / f'{scenario}_{number}' for number in range(first, first + runs)}
+    for bag in bags.values():
+        if bag.exists():
+            raise ParameterError('experiment', 'out', f'{bag} exists already; choose another')
+    folder.mkdir(parents=True, exist_ok=True)
+    return Runs(
+        lambda _, number: run(bags[number], scenario, value('judge'), value('namespace')),
+        bags,
+        float(value('settle')),
+    ).actions()
+
+
+def run(bag: Path, scenario: str, judge: str, namespace: str) -> tuple:
+    """Return the node that moves, and everything that makes one recording."""
+    space = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
+    awaited = RECORDED[1:] if judge != NO_JUDGE else RECORDED[1:3]
+    motion = trajectory_node(
+        {
+            'run': bag.name,
+            # Two sensors and the recorder; nothing of the motion is missed.
+            'subscribers': 3,
+            'publishers': ' '.join(awaited),
+        }
+    )
+    recorder = ExecuteProcess(
+        cmd=[
+            *('ros2', 'bag', 'record', '--output', str(bag)),
+            *('--storage', LaunchConfiguration('storage'), '--use-sim-time'),
+            *('--disable-keyboard-controls', '--custom-data', f'scenario={scenario}'),
+            *('--topics', *(space + topic for topic in RECORDED), '/tf_static'),
+        ],
+        output='screen',
+        # What is still in its cache has to reach the disk.
+        sigterm_timeout='30',
+    )
+    sensors = include(
+        'sensors.launch.py',
+        {
+            'run': run_label('recording', 1, bag.name),
+            'params_file': LaunchConfiguration('sensors_params_file'),
+        },
+    )
+    judging = include(
+        'judge.launch.py',
+        {
+            'params_file': LaunchConfiguration('judge_params_file'),
+            # The sensors publish theirs.
+            'sensor_transforms': 'false',
+        },
+        condition=IfCondition(NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)),
+    )
+    return motion, [LogInfo(msg=f'run {bag}'), recorder, sensors, judging, motion]

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of the launch files: a name means the same in all of them.
+
+The table itself needs no ROS; only `declare` and `boolean` do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
+from sim_sensors.motions import MOTIONS
+from sim_sensors.resources import config_names, config_path
+
+__all__ = ['ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'declare', 'profile_file']
+
+NAVSAT = '_navsat'
+"""Profiles are pairs: NAME.yaml for ekf_node and NAME_navsat.yaml for navsat_transform_node."""
+
+_SWITCH = ('true', 'false')
+_IMUS = ', '.join(config_names('imu'))
+_RECEIVERS = ', '.join(config_names('gps'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """One argument.
+
+    Attributes
+    ----------
+    description : str
+        What it is, with its unit.
+    default : str, list of launch substitutions, or None
+        None: it has to be given.
+    choices : tuple of str
+        All values that are allowed; empty: any.
+    """
+
+    description: str
+    default: Any = ''
+    choices: tuple[str, ...] = ()
+
+
+def _switch(description: str, default: str) -> Argument:
+    return Argument(description, default, _SWITCH)
+
+
+def _mounting() -> dict[str, Argument]:
+    sensors = {'imu': 'IMU', 'gps': 'GPS antenna'}
+    axes = {'x': 'forward of base_link', 'y': 'to the left of base_link', 'z': 'above base_link'}
+    return {
+        f'{sensor}_{axis}': Argument(f'{name} {where}, in m.', '0')
+        for sensor, name in sensors.items()
+        for axis, where in axes.items()
+    }
+
+
+ARGUMENTS: dict[str, Argument] = {
+    # Everywhere.
+    'namespace': Argument('Namespace of the nodes and of their relative topics.'),
+    'use_sim_time': _switch(
+        'Take the time from /clock: true for a played bag and for a simulator.', 'false'
+    ),
+    'log_level': Argument(
+        'Least severe messages that the nodes log.',
+        'info',
+        ('debug', 'info', 'warn', 'error', 'fatal'),
+    ),
+    'params_file': Argument('Parameter file of the node; it wins over the other arguments.'),
+    # What moves.
+    'scenario': Argument('What moves: a drive, or an analytic scenario.', 'drive_circle', MOTIONS),
+    'duration': Argument('Duration of the motion, in s.', '30.0'),
+    'factor': Argument('Seconds of motion per second; a slow machine slows down.', '1.0'),
+    'loop': _switch('Begin the motion again at its end, with /clock jumping back.', 'false'),
+    # Sensors.
+    'sensors': Argument(
+        'Sensors in one process: a list of imu, gps, or such in a namespace (front/imu).',
+        '[imu, gps]',
+    ),
+    'imu': Argument(f'IMU model: {_IMUS}, or the path of a YAML file.', 'chrono'),
+    'gps': Argument(f'GPS model: {_RECEIVERS}, or the path of a YAML file.', 'ch_gauss'),
+    'seed': Argument('Seed of all random draws; equal seeds give equal measurements.', '0'),
+    'run': Argument('Label of the run; another one draws other noise.', 'recording/1/run_1'),
+    'ground_truth': Argument('Topic of the true odometry.', 'ground_truth/odometry'),
+    'sensors_params_file': Argument('Parameter file of sensors.launch.py.'),
+    'sensor_transforms': _switch(
+        'Publish base_link -> imu_link and gps_link; false if the robot does it.', 'true'
+    ),
+    # The judge.
+    'judge': Argument(
+        'Who judges: ekf_node and navsat_transform_node of robot_localization, or judge_node, '
+        'which is the embedded judge and needs neither.',
+        'robot_localization',
+        ('robot_localization', 'judge_node'),
+    ),
+    'profile': Argument(
+        'Shipped parameters for both nodes: the paper as released, or tuned ones.',
+        'paper_released',
+        tuple(name for name in config_names('judge') if not name.endswith(NAVSAT)),
+    ),
+    'judge_params_file': Argument('Parameter file of ekf_node, in place of that of the profile.'),
+    'navsat_params_file': Argument(
+        'Parameter file of navsat_transform_node, in place of that of the profile.'
+    ),
+    'navsat': _switch(
+        'Start navsat_transform_node, which turns gps/fix into odometry/gps.', 'true'
+    ),
+    'static_transforms_file': Argument(
+        'Static transforms for judge_node, as beside a recording; it reads /tf_static too.'
+    ),
+    'assume_identity_frames': _switch(
+        'judge_node takes frames that nothing connects as one.', 'false'
+    ),
+    **_mounting(),
+    # Experiments.
+    'runs': Argument('How many runs, one after another.', '1'),
+    'first_run': Argument('Number of the first one.', '1'),
+    'out': Argument('Folder for the recordings: OUT/GPS MODEL/SCENARIO_NUMBER.', 'out'),
+    'storage': Argument('Storage of the bags.', 'mcap', ('mcap', 'sqlite3')),
+    'settle': Argument('Wall time from the end of a motion to that of its bag, in s.', '1.0'),
+    # Evaluation.
+    'real': Argument('Real recordings with ground truth: paths or patterns, by space.', None),
+    'models': Argument(
+        'GPS models, by comma: presets, YAML files, paper, all, or real to keep the recorded GPS.',
+        'paper',
+    ),
+    'case_file': Argument('case.yaml that sets clock, timers and delivery order.'),
+    'overwrite': _switch('Replace an older result.', 'false'),
+    'repetitions': Argument('Simulated runs per recording and model.', '1'),
+    'match_rates': _switch('Simulate at the rates of the real sensors.', 'false'),
+    'start_heading': _switch('Start the filters with the true heading.', 'false'),
+    'component': Argument('Speed that is compared.', 'horizontal', SPEED_COMPONENTS),
+    'topics': Argument('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
+    'label': Argument('Scenario label of all recordings; empty: their own.'),
+    'rate_factor': Argument('Seconds of a run per second; 0: as fast as all keep up.', '0.0'),
+    # Pictures.
+    'view': Argument(
+        'What to look with; has to be installed.',
+        'none',
+        ('none', 'rviz', 'foxglove', 'plotjuggler'),
+    ),
+}
+"""All arguments by name."""
+
+
+def declare(*names: str, **changed: Any) -> list[Any]:
+    """Return launch actions that declare arguments.
+
+    Parameters
+    ----------
+    *names : str
+        Keys of `ARGUMENTS`.
+    **changed
+        Other defaults for some more: a text or a list of launch substitutions, or an `Argument`.
+
+    Returns
+    -------
+    list of launch.actions.DeclareLaunchArgument
+    """
+    from launch.actions import DeclareLaunchArgument
+
+    actions = []
+    for name in (*names, *changed):
+        entry = ARGUMENTS[name]
+        if name in changed:
+            change = changed[name]
+            other = change if isinstance(change, Argument) else Argument('', change)
+            entry = dataclasses.replace(
+                entry,
+                default=other.default,
+                description=other.description or entry.description,
+                choices=other.choices or entry.choices,
+            )
+        actions.append(
+            DeclareLaunchArgument(
+                name,
+                default_value=entry.default,
+                description=entry.description,
+                choices=list(entry.choices) or None,
+            )
+        )
+    return actions
+
+
+def profile_file(suffix: str = '') -> list[Any]:
+    """Return substitutions for a parameter file of the judge's profile.
+
+    Parameters
+    ----------
+    suffix : str
+        `NAVSAT` for that of navsat_transform_node.
+    """
+    from launch.substitutions import LaunchConfiguration
+
+    folder = config_path('judge').as_posix()
+    return [f'{folder}/', LaunchConfiguration('profile'), f'{suffix}.yaml']
+
+
+def boolean(name: str) -> Any:
+    """Return an argument's value as a boolean ROS parameter."""
+    from launch.substitutions import LaunchConfiguration
+    from launch_ros.parameter_descriptions import ParameterValue
+
+    return ParameterValue(LaunchConfiguration(name), value_type=bool)

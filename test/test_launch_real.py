@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launch files with the real launch and launch_ros: what they start, one run after another."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip('launch_ros', reason='no ROS installation')
+
+from launch import LaunchDescription, LaunchService
+from launch.actions import ExecuteProcess
+from launch_examples import FILES, Started, declared, description, started
+
+from sim2real_eval.ros_launch.runs import Runs
+from sim_sensors.resources import config_path
+
+PACKAGE = 'sim2real_sensors'
+MODEL = """lever_arm: [0.1, 0.2, 0.3]
+mounting_rpy: [0.0, 0.0, 1.5]
+frame_id: my_imu
+"""
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find the package where `ros2 launch` does, whether it is installed or not."""
+    prefix = tmp_path / 'prefix'
+    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / PACKAGE).touch()
+    share = prefix / 'share' / PACKAGE
+    share.mkdir()
+    (share / 'launch').symlink_to(repository / 'launch')
+    others = os.environ.get('AMENT_PREFIX_PATH', '')
+    monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join([str(prefix), others]))
+
+
+def named(processes: list[Started], executable: str) -> list[Started]:
+    return [process for process in processes if process.executable == executable]
+
+
+def one(processes: list[Started], executable: str) -> Started:
+    (found,) = named(processes, executable)
+    return found
+
+
+@pytest.mark.parametrize('file', FILES)
+def test_every_file_has_the_arguments_that_were_read_in_it(file: str) -> None:
+    arguments = {argument.name: argument for argument in description(file).get_launch_arguments()}
+    assert set(declared(file)) <= set(arguments)
+    for argument in arguments.values():
+        assert argument.description
+        assert argument.default_value is not None or argument.name == 'real'
+
+
+def test_sensors_measure_as_told_and_are_where_their_models_say(tmp_path: Path) -> None:
+    model = tmp_path / 'mine.yaml'
+    model.write_text(config_path('imu', 'ideal.yaml').read_text('utf-8') + '\n' + MODEL)
+    found = started(
+        'sensors.launch.py', imu=str(model), gps='ch_rw', seed='7', run='a/1/b', namespace='/car'
+    )
+    sensors = one(found, 'sensors_node')
+    imu, gps = sensors.parameters['/**/imu_node'], sensors.parameters['/**/gps_node']
+    assert imu == {'model': str(model), 'seed': 7, 'run': 'a/1/b'}
+    assert gps == {'model': 'ch_rw', 'seed': 7, 'run': 'a/1/b'}
+    assert sensors.parameters['/**'] == {'sensors': ['imu', 'gps'], 'use_sim_time': False}
+    assert '__ns:=/car' in sensors.words
+    first, second = named(found, 'static_transform_publisher')
+    text = ' '.join(first.words)
+    assert '--frame-id base_link --child-frame-id my_imu' in text
+    assert '--x 0.1 --y 0.2 --z 0.3 --roll 0.0 --pitch 0.0 --yaw 1.5' in text
+    assert '--child-frame-id gps_link' in ' '.join(second.words)
+
+
+def test_a_file_of_parameters_goes_before_what_the_arguments_say(tmp_path: Path) -> None:
+    own = tmp_path / 'own.yaml'
+    own.write_text('/**/imu_node: {ros__parameters: {seed: 5, imu.rate: 50.0}}\n')
+    found = started('sensors.launch.py', params_file=str(own), sensor_transforms='false')
+    (sensors,) = found
+    assert sensors.parameters['/**/imu_node']['seed'] == 5
+    assert sensors.parameters['/**/imu_node']['imu.rate'] == 50.0
+
+
+@pytest.mark.parametrize('navsat', ['true', 'false'])
+def test_the_judge_is_the_one_asked_for(navsat: str) -> None:
+    found = started('judge.launch.py', navsat=navsat, imu_z='0.4')
+    names = [process.executable for process in found]
+    originals = ['ekf_node', 'navsat_transform_node'][: 1 + (navsat == 'true')]
+    assert names == [*originals, *['static_transform_publisher'] * 2]
+    assert '--z 0.4' in ' '.join(found[-2].words)
+    assert found[0].own['frequency'] == 35.0
+
+    found = started('judge.launch.py', navsat=navsat, judge='judge_node', use_sim_time='true')
+    judge = found[0].own
+    assert [process.executable for process in found] == [
+        'judge_node',
+        *['static_transform_publisher'] * 2,
+    ]
+    assert judge['use_sim_time'] is True
+    file = str(config_path('judge', 'paper_released_navsat.yaml'))
+    assert judge['navsat_params_file'] == (file if navsat == 'true' else '')
+    assert 'imu:=imu/data' in found[0].words
+
+
+def test_a_judge_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(RuntimeError, match='judge'):
+        started('judge.launch.py', judge='referee')
+
+
+def test_an_experiment_records_what_a_recording_is_made_of(tmp_path: Path) -> None:
+    found = started(
+        'experiment.launch.py',
+        scenario='drive_line',
+        gps='ch_rw',
+        first_run='3',
+        seed='2',
+        out=str(tmp_path / 'out'),
+        namespace='car',
+    )
+    recorder, *nodes = found
+    bag = tmp_path / 'out' / 'ch_rw' / 'line_3'
+    text = ' '.join(recorder.words)
+    assert f'bag record --output {bag} --storage mcap --use-sim-time' in text
+    assert '--custom-data scenario=line' in text
+    topics = recorder.words[recorder.words.index('--topics') + 1 :]
+    assert {'/car/ground_truth/odometry', '/car/imu/data', '/car/gps/fix'} < set(topics)
+    assert bag.parent.is_dir()
+    assert not bag.exists()
+    motion = one(nodes, 'trajectory_node').own
+    assert motion['motion'] == 'drive_line'
+    assert motion['run'] == 'line_3'
+    assert motion['seed'] == 2
+    assert motion['clock'] is True
+    assert motion['use_sim_time'] is False
+    sensors = one(nodes, 'sensors_node').parameters
+    assert sensors['/**/gps_node'] == {'model': 'ch_rw', 'seed': 2, 'run': 'recording/1/line_3'}
+    assert one(nodes, 'judge_node').own['use_sim_time'] is True
+    # The sensors' own, not the judge's too.
+    assert len(named(nodes, 'static_transform_publisher')) == 2
+
+
+def test_an_experiment_overwrites_nothing_and_can_do_without_a_judge(tmp_path: Path) -> None:
+    found = started('experiment.launch.py', judge='none', out=str(tmp_path))
+    assert not named(found, 'judge_node')
+    assert 'odometry/filtered' not in one(found, 'trajectory_node').own['publishers']
+    (tmp_path / 'ch_gauss' / 'circle_2').mkdir(parents=True)
+    with pytest.raises(Exception, match='circle_2 exists already'):
+        started('experiment.launch.py', runs='2', out=str(tmp_path))
+
+
+def test_the_evaluation_gets_its_parameters_with_their_types(tmp_path: Path) -> None:
+    for name in ('b', 'a'):
+        (tmp_path / name).mkdir()
+    (node,) = started(
+        'evaluate.launch.py',
+        real=f'{tmp_path}/? 12',
+        models='ch_rw,airsim',
+        seed='4',
+        out='12',
+        topics='truth=/odom imu=/imu',
+        rate_factor='2',
+        start_heading='true',
+    )
+    told = node.own
+    assert node.executable == 'evaluation_node'
+    assert told['real'] == [f'{tmp_path}/a', f'{tmp_path}/b', '12']
+    assert told['topics'] == ['truth=/odom', 'imu=/imu']
+    assert told['models'] == 'ch_rw,airsim'
+    assert told['out'] == '12'
+    assert told['seed'] == 4
+    assert told['rate_factor'] == 2.0
+    assert isinstance(told['rate_factor'], float)
+    assert told['start_heading'] is True
+    (node,) = started('evaluate.launch.py', real='x')
+    assert 'topics' not in node.own
+
+
+@pytest.mark.parametrize('view', ['none', 'rviz', 'plotjuggler', 'foxglove'])
+def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
+    found = started('demo.launch.py', view=view)
+    ours = {process.executable for process in found if process.package == PACKAGE}
+    assert ours == {'trajectory_node', 'sensors_node', 'judge_node'}
+    viewers = {p.package for p in found if p.package not in (PACKAGE, 'tf2_ros')}
+    expected = {'none': set(), 'rviz': {'rviz2'}, 'foxglove': {'foxglove_bridge'}}
+    assert viewers == expected.get(view, {view})
+    for process in found:
+        for word in process.words:
+            if re.search(r'config/layouts/', word):
+                assert Path(word).is_file()
+
+
+def run_all(tmp_path: Path, leader: str, other: str) -> tuple[int, list[str], list[Any]]:
+    """Three runs of two small programs; exit status, what they wrote, the numbers made."""
+    log, made = tmp_path / 'log', []
+
+    def process(code: str) -> Any:
+        text = f'import time\nlog = open({str(log)!r}, "a", buffering=1)\n{code}'
+        return ExecuteProcess(cmd=[sys.executable, '-c', text])
+
+    def make(context: Any, number: int) -> tuple[Any, list[Any]]:
+        made.append(number)
+        first = process(leader.format(number=number))
+        return first, [process(other.format(number=number)), first]
+
+    service = LaunchService(noninteractive=True)
+    runs = Runs(make, [1, 2, 3], 0.1)
+    service.include_launch_description(LaunchDescription(runs.actions()))
+    status = service.run()
+    return status, log.read_text().split() if log.exists() else [], made
+
+
+# Waits until it is interrupted, and says so.
+WAITING = """
+try:
+    log.write('begun\\n')
+    time.sleep(60)
+except KeyboardInterrupt:
+    log.write('{number}-over\\n')
+"""
+MOVING = """
+while not open(log.name).read().count('begun') >= {number}:
+    time.sleep(0.02)
+log.write('{number}-moved\\n')
+"""
+
+
+def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> None:
+    status, log, made = run_all(tmp_path, MOVING, WAITING)
+    assert status == 0
+    assert made == [1, 2, 3]
+    expected = [f'{k}-{what}' for k in (1, 2, 3) for what in ('begun', 'moved', 'over')]
+    assert [word.replace('begun', f'{k // 3 + 1}-begun') for k, word in enumerate(log)] == expected
+
+
+@pytest.mark.parametrize(
+    ('leader', 'other'),
+    [('raise SystemExit(3)', WAITING), ('time.sleep(60)', 'raise SystemExit(3)')],
+)
+def test_what_ends_out_of_turn_ends_the_launch(tmp_path: Path, leader: str, other: str) -> None:
+    status, _, made = run_all(tmp_path, leader, other)
+    assert status == 1
+    assert made == [1]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layouts of the viewers name topics that our nodes publish, and fields that these have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from rosbags.interfaces import Nodetype
+from rosbags.typesys import Stores, get_typestore
+
+from sim2real_eval.cli.arguments import PAPER_MODELS
+from sim_sensors.resources import config_path
+
+ODOMETRY = 'nav_msgs/msg/Odometry'
+# What launches and nodes publish in the root namespace; test_ros_* hold the nodes to their names.
+TOPICS = {
+    '/ground_truth/odometry': ODOMETRY,
+    '/odometry/filtered': ODOMETRY,
+    '/odometry/gps': ODOMETRY,
+    '/real/odometry/filtered': ODOMETRY,
+    '/sim/odometry/filtered': ODOMETRY,
+    '/imu/data': 'sensor_msgs/msg/Imu',
+    '/gps/fix': 'sensor_msgs/msg/NavSatFix',
+    '/imu_node/truth/bias': 'geometry_msgs/msg/TwistStamped',
+    '/gps_node/truth/position_error': 'geometry_msgs/msg/Vector3Stamped',
+    '/evaluation_node/vepd': 'std_msgs/msg/String',
+    '/diagnostics': 'diagnostic_msgs/msg/DiagnosticArray',
+}
+STORE = get_typestore(Stores.ROS2_JAZZY)
+
+
+def check_field(path: str, separator: str) -> None:
+    """A path such as /imu/data.linear_acceleration.x ends at a number or a text."""
+    topic = max((t for t in TOPICS if path.startswith(t + separator)), key=len, default=None)
+    assert topic is not None, path
+    kind = TOPICS[topic]
+    names = path[len(topic) + 1 :].split(separator)
+    for k, name in enumerate(names):
+        fields = dict(STORE.fielddefs[kind][1])
+        assert name in fields, f'{path}: {kind} has no {name}'
+        node, inner = fields[name]
+        assert node in (Nodetype.BASE, Nodetype.NAME), path
+        assert (node is Nodetype.BASE) == (k == len(names) - 1), path
+        if node is Nodetype.NAME:
+            kind = inner
+
+
+def everything(tree: Any, key: str) -> Iterator[Any]:
+    """All values of a key, however deep."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            if name == key:
+                yield value
+            yield from everything(value, key)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from everything(value, key)
+
+
+def text(name: str) -> str:
+    return config_path('layouts', name).read_text(encoding='utf-8')
+
+
+def test_a_wrong_field_would_be_found() -> None:
+    check_field('/imu/data.linear_acceleration.x', '.')
+    for wrong in ('/imu/data.acceleration.x', '/imu/raw.orientation.x', '/imu/data.orientation'):
+        with pytest.raises(AssertionError):
+            check_field(wrong, '.')
+
+
+def test_rviz_shows_topics_that_are_published() -> None:
+    config = yaml.safe_load(text('sim2real.rviz'))
+    manager = config['Visualization Manager']
+    assert manager['Global Options']['Fixed Frame'] == 'map'
+    shown = {}
+    for display in manager['Displays']:
+        assert re.fullmatch(r'rviz_default_plugins/\w+', display['Class'])
+        if display['Class'].endswith('Odometry'):
+            topic = display['Topic']
+            # A reliable subscription would not hear a best-effort publisher.
+            assert topic['Reliability Policy'] == 'Best Effort'
+            shown[topic['Value']] = ODOMETRY
+    assert shown
+    assert shown.items() <= TOPICS.items()
+    assert {'/ground_truth/odometry', '/odometry/filtered'} <= set(shown)
+
+
+def test_foxglove_shows_fields_that_exist_in_panels_that_exist() -> None:
+    layout = json.loads(text('foxglove.json'))
+    panels = layout['configById']
+    placed = {layout['layout']}
+    for key in ('first', 'second', 'layout'):
+        placed |= {value for value in everything(panels, key) if isinstance(value, str)}
+    assert placed == set(panels)
+    paths = 0
+    for name, panel in panels.items():
+        for line in panel.get('paths', ()):
+            check_field(line['value'], '.')
+            paths += 1
+        for key in ('xAxisPath', 'topicPath'):
+            if key in panel:
+                given = panel[key]
+                check_field(given['value'] if isinstance(given, dict) else given, '.')
+        for topic in (*panel.get('topics', ()), *panel.get('topicColors', ())):
+            assert topic in TOPICS, name
+        assert panel.get('topicToRender', '/diagnostics') == '/diagnostics'
+        assert panel.get('followTopic', '/gps/fix') == '/gps/fix'
+    assert paths > 10
+
+
+def test_plotjuggler_plots_series_that_there_will_be() -> None:
+    root = ElementTree.fromstring(text('plotjuggler.xml'))
+    made = {}
+    for snippet in root.iter('snippet'):
+        sources = [snippet.findtext('linked_source')]
+        sources += [source.text for source in snippet.find('additional_sources') or ()]
+        for source in sources:
+            check_field(str(source), '/')
+        made[snippet.get('name')] = sources
+        # Every source has its variable in the function.
+        function = str(snippet.findtext('function'))
+        assert set(re.findall(r'\bv\d\b|\bvalue\b', function)) == {
+            'value',
+            *(f'v{k}' for k in range(1, len(sources))),
+        }
+    (plugin,) = root.iter('plugin')
+    assert plugin.get('ID') == root.find('previouslyLoaded_Streamer').get('name')
+    subscribed = plugin.find('selected_topics').get('value').split(';')
+    assert set(subscribed) <= set(TOPICS)
+    curves = list(root.iter('curve'))
+    assert len(curves) > 10
+    plotted = set()
+    for curve in curves:
+        name = curve.get('name')
+        for series in (
+            [curve.get('curve_x'), curve.get('curve_y')] if curve.get('curve_x') else [name]
+        ):
+            plotted.add(series)
+            if series in made:
+                continue
+            if series.startswith('/diagnostics/'):
+                assert re.fullmatch(r'/diagnostics//evaluation_node: evaluation/VEPD \w+', series)
+                continue
+            check_field(series, '/')
+            assert any(series.startswith(f'{topic}/') for topic in subscribed)
+    assert set(made) <= plotted
+    models = {
+        series.rpartition(' ')[2]
+        for series in plotted
+        if ' VEPD ' in f' {series}'.replace('/', ' ')
+    }
+    assert models == set(PAPER_MODELS)
+
+
+def test_every_splitter_says_how_many_parts_it_has() -> None:
+    root = ElementTree.fromstring(text('plotjuggler.xml'))
+    for splitter in root.iter('DockSplitter'):
+        parts = [child for child in splitter if child.tag in ('DockSplitter', 'DockArea')]
+        sizes = [float(size) for size in str(splitter.get('sizes')).split(';')]
+        assert len(parts) == int(str(splitter.get('count'))) == len(sizes)
+        assert sum(sizes) == pytest.approx(1.0)
