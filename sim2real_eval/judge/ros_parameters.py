@@ -106,6 +106,11 @@ class NodeParameters:
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What has not been taken yet."""
+        return dict(self._values)
+
     def names(self) -> list[str]:
         """Names that have not been taken yet."""
         return list(self._values)

@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
+import os
+from collections.abc import Iterator, Mapping
+
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 
 from sim2real_eval.judge import JudgedRun
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
+from sim2real_eval.ros.lockstep.conductor import Conductor
+from sim2real_eval.ros.lockstep.delivery import RecordedFeed
+from sim2real_eval.ros.lockstep.domain import free_domain, private_context
+from sim2real_eval.ros.lockstep.process import executable
+from sim2real_eval.ros.lockstep.side import Side
 
 __all__ = ['GraphJudgeSetup']
 
@@ -22,36 +31,30 @@ class GraphJudgeSetup(JudgeSetup):
     ----------
     kind : str
         One of JUDGES.
-    navsat_node : str
-        `embedded`, or `robot_localization` for the real one at the speed of the wall clock.
     """
 
     kind: str = 'judge_node'
-    navsat_node: str = 'embedded'
 
     @classmethod
-    def load(
-        cls,
-        config: str | Path,
-        navsat_config: str | Path | None = None,
-        case: str | Path | None = None,
-        *,
-        kind: str = 'judge_node',
-        navsat_node: str = 'embedded',
-    ) -> GraphJudgeSetup:
-        """Read a set-up as `JudgeSetup.load`, and see that the judge is installed.
+    def of(cls, setup: JudgeSetup, kind: str) -> GraphJudgeSetup:
+        """Return a set-up that a node carries out.
 
         Raises
         ------
         JudgeError
-            When it is not; says what to install.
+            When the node is not installed; says what to do.
         """
-        raise NotImplementedError
+        executable(kind)
+        fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
+        return cls(**{**fields, 'kind': kind})
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """Which judge and which front end made the result."""
-        return {'judge': self.kind, 'navsat': self.navsat_node}
+        """Which judge and which navsat_transform made the result."""
+        if self.navsat is None:
+            return {'judge': self.kind}
+        own = 'sim2real_sensors' if self.kind == 'robot_localization' else self.kind
+        return {'judge': self.kind, 'navsat_transform': own}
 
     def judge(
         self,
@@ -60,5 +63,32 @@ class GraphJudgeSetup(JudgeSetup):
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Judge a recording on a graph of its own; parameters as in the base class."""
-        raise NotImplementedError
+        """Judge a recording on a graph of its own; parameters as in the base class.
+
+        Raises
+        ------
+        JudgeError
+            Also when the node does not do what it should.
+        """
+        setup = self.started(start_ns=start_ns, start_heading=start_heading)
+        feed = RecordedFeed(recording, setup)
+        with _private_node() as (node, executor):
+            with Side(node, 'judge', setup, recording, judge=self.kind) as side:
+                Conductor(node, [side], [feed], executor=executor, start_ns=feed.start_ns).play()
+            return side.judged(recording)
+
+
+@contextlib.contextmanager
+def _private_node() -> Iterator[tuple[Node, SingleThreadedExecutor]]:
+    with free_domain() as domain, private_context(domain) as context:
+        node = Node(
+            f'sim2real_{os.getpid()}', context=context, use_global_arguments=False,
+            enable_rosout=False, start_parameter_services=False,
+        )  # fmt: skip
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        try:
+            yield node, executor
+        finally:
+            executor.shutdown()
+            node.destroy_node()

@@ -3,22 +3,49 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
+import numpy as np
 from rclpy.node import Node
 
-from sim2real_eval.judge import JudgedRun
+from sim2real_eval import judge as judging
+from sim2real_eval.judge import GpsPosition, JudgedRun, JudgeError
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.routing import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
+from sim2real_eval.ros.lockstep.delivery import Delivery
+from sim2real_eval.ros.lockstep.follower import Follower
+from sim2real_eval.ros.lockstep.heard import Heard, decoded, pose_of, stamp_of
+from sim2real_eval.ros.lockstep.node_command import NODE_NAME, NodeCommand
+from sim2real_eval.ros.lockstep.process import JudgeProcess
+from sim2real_eval.ros.lockstep.questions import Questions, Wait, Work
+from sim2real_eval.ros.lockstep.senders import FILTERED_TOPIC, Senders
+from sim2real_eval.ros.lockstep.static_frames import StaticFrames, coinciding_frames
+from sim_sensors.measurements import FloatArray
 
 __all__ = ['Side']
+
+# Questions without an answer yet; the queues of services hold ten.
+_MOST_OPEN = 8
+# Static transforms are taken in a thread of the node's own, whose work no answer proves.
+_ANSWERS_AFTER_TRANSFORMS = 20
 
 
 class Side:
     """A judge node in a namespace, its inputs, and what it published.
 
     A context manager: entering starts the node, leaving ends it and removes everything from
-    `node`, so that a side of the same namespace can follow.
+    `node`, so that a side of the same namespace can follow. The steps of a run are the
+    Conductor's to call.
+
+    Beside the node runs the embedded judge on the same messages. It says which ticks publish, so
+    that these are waited for and others not; with robot_localization navsat_transform is ours,
+    and hears the odometry of the real filter.
 
     Parameters
     ----------
@@ -48,9 +75,46 @@ class Side:
         *,
         judge: str = 'judge_node',
     ) -> None:
-        raise NotImplementedError
+        space = f'/{namespace.strip("/")}'
+        self.name = f'{judge} in {space}'
+        self._real = judge != 'judge_node'
+        self._node, self._setup, self._space = node, setup, space
+        self._recording = recording
+        self._command = NodeCommand(judge, node.context.get_domain_id(), space, setup, recording)
+        routing = route(recording, setup.filter, setup.navsat, setup.case)
+        tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+        self._follower = Follower(setup, tree, inside=not self._real)
+        inputs = [name for name, topic in routing.sources.items() if topic is not None]
+        self._inputs = {*inputs, *self._follower.fed}
+        others = {COMMAND: routing.command}
+        if not self._real:
+            others |= {FIX: routing.fix, HEADING: routing.heading}
+        self._takers = self._inputs | {name for name, topic in others.items() if topic is not None}
+        self._frames: Mapping[str, tuple[str, str]] = {}
+        self._moved: Mapping[str, str] = {}
+        if self._real:
+            self._frames, self._moved = coinciding_frames(recording, setup.filter, routing.sources)
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Side:
+        node, space = self._node, self._space
+        with contextlib.ExitStack() as stack:
+            # In this order: once the node answers, it has also heard of what was made before.
+            self._senders = Senders(node, space, self._setup.filter, self._takers, self._frames)
+            stack.callback(self._senders.close)
+            self._static = StaticFrames(node, space, self._recording, self._moved)
+            stack.callback(self._static.close)
+            self._filtered = Heard(node, f'{space}/{FILTERED_TOPIC}')
+            stack.callback(self._filtered.close)
+            self._positions: Heard | None = None
+            if self._setup.navsat is not None and not self._real:
+                self._positions = Heard(node, f'{space}/{NAVSAT_TOPIC}')
+                stack.callback(self._positions.close)
+            self._questions = Questions(node, f'{space}/{NODE_NAME}')
+            stack.callback(self._questions.close)
+            command = stack.enter_context(self._command)
+            self._process = stack.enter_context(JudgeProcess(self.name, *command))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
@@ -63,7 +127,165 @@ class Side:
 
     def close(self) -> None:
         """End the node; may be called twice."""
+        self._stack.close()
+
+    @property
+    def run_on_ns(self) -> int:
+        """How long the node runs on after its last message."""
+        return self._setup.case.clock.run_on_ns
+
+    @property
+    def next_ns(self) -> int:
+        """Clock step at which something is due next."""
+        return self._follower.grids.next_ns
+
+    def check(self) -> None:
+        """Raise JudgeError when the node has ended."""
+        self._process.check()
+
+    def begin(self, start_ns: int) -> int:
+        """Set the timers for the run; return the first time of the clock."""
+        self._follower.begin(start_ns)
+        self._carried: list[Delivery] = []
+        self._published: list[bytes] = []
+        self._ticks: list[int] = []
+        self._velocities: list[FloatArray] = []
+        self._gps: list[bytes] = []
+        self._own_gps: list[GpsPosition] = []
+        return self._follower.grids.filter.origin_ns
+
+    def ready(self) -> Work:
+        """Wait until node and side hear each other and the node has begun; the clock stands."""
+        questions, origin = self._questions, self._follower.grids.filter.origin_ns
+        yield Wait(lambda: self._senders.heard(self._takers), 'its subscriptions')
+        yield Wait(lambda: self._static.heard, 'its subscription to /tf_static')
+        yield Wait(lambda: self._filtered.publishers > 0, FILTERED_TOPIC)
+        yield from questions.matched()
+        if not self._real:
+            yield from questions.status(
+                lambda status: (
+                    status['now_ns'] == origin
+                    and status['next_tick_ns'] > origin
+                    and all(status['subscribers'].values())
+                ),
+                'the start of its clock',
+            )
+        for _ in range(_ANSWERS_AFTER_TRANSFORMS if self._static.needed else 1):
+            yield from questions.settled()
+        self._filtered.take()
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> Work:
+        """Hand messages to the node; done when it has dealt with them."""
+        follower, questions = self._follower, self._questions
+        carried, self._carried = self._carried, []
+        latest = ''
+        for delivery in (*carried, *deliveries):
+            taker = delivery.taker
+            follower.take(delivery)
+            if taker not in self._takers:
+                continue
+            # What comes on two topics may be taken the other way round. Which measurement is
+            # first decides where a filter starts; after that the order moves the last bits.
+            if taker in self._inputs:
+                if latest not in ('', taker) and not (self._real and follower.initialised):
+                    yield from questions.settled()
+                latest = taker
+            self._senders.send(taker, delivery.array)
+            questions.put()
+            if questions.pending == _MOST_OPEN:
+                yield from questions.settled()
+        if questions.pending:
+            yield from questions.settled()
+
+    def step(self, now_ns: int) -> bool:
+        """Run the embedded judge; say whether the node has something to do at this time."""
+        return self._follower.step(now_ns)
+
+    def answer(self, now_ns: int) -> Work:
+        """Wait until the node has done what is due; the clock has been set."""
+        follower = self._follower
+        if self._real or follower.expected is not None:
+            yield Wait(lambda: bool(self._filtered.waiting), f'the tick at {now_ns} ns')
+            self._keep(now_ns)
+        if follower.position is not None and self._positions is not None:
+            positions = self._positions
+            yield Wait(lambda: bool(positions.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
+            self._gps += positions.take()
+        elif not self._real and follower.expected is None:
+            yield from self._questions.status(
+                lambda status: status['now_ns'] == now_ns and status['next_tick_ns'] > now_ns,
+                f'the tick at {now_ns} ns',
+            )
+
+    def idle(self) -> Work:
+        """Let the node see the clock at a time at which it has nothing to do."""
+        for _ in range(3):
+            yield from self._questions.settled()
+        self._filtered.take()
+
+    def after(self, now_ns: int) -> None:
+        """Run our navsat_transform if it is due; what it publishes is delivered next."""
+        found = self._follower.navsat_step(now_ns)
+        if found is not None:
+            position, self._carried = found
+            self._own_gps.append(position)
+
+    def _keep(self, now_ns: int) -> None:
+        """Take the odometry of a tick, and see that it is the one that it must be."""
+        follower, data = self._follower, self._filtered.take()
+        expected = follower.expected
+        stamps = [stamp_of(one) for one in data]
+        if expected is None:
+            # The node publishes at every tick, to answer; this one it would not have published.
+            if stamps and self._published and stamps[-1] > stamp_of(self._published[-1]):
+                raise self._astray(now_ns, stamps, 'none')
+            return
+        if stamps != [expected.stamp_ns]:
+            raise self._astray(now_ns, stamps, f'[{expected.stamp_ns}]')
+        self._published += data
+        self._ticks.append(now_ns)
+        self._velocities.append(expected.linear_velocity)
+        if follower.needs_odometry:
+            follower.see_odometry(stamps[0], pose_of(data[0]))
+
+    def _astray(self, now_ns: int, stamps: Sequence[int], expected: str) -> JudgeError:
+        return JudgeError(
+            f'{self.name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
+            f'expected {expected}: a message was lost on the way, or this is another version of '
+            'the judge'
+        )
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`."""
-        raise NotImplementedError
+        setup = self._setup
+        embedded = judging.judge(recording, setup.filter, setup.navsat, setup.case)
+        odometry, notes = decoded(self._published), embedded.notes
+        gps = decoded(self._gps)
+        position, covariance = gps.position, gps.pose_covariance
+        stamps = gps.stamp_ns
+        if self._own_gps:
+            stamps = np.array([one.stamp_ns for one in self._own_gps], dtype=np.int64)
+            position = np.array([one.position for one in self._own_gps])
+            covariance = np.array([one.covariance for one in self._own_gps])
+        if self._real and len(odometry):
+            apart = np.abs(odometry.linear_velocity - np.array(self._velocities)).max()
+            navsat = ', navsat_transform ours' if setup.navsat is not None else ''
+            notes += (
+                f'robot_localization judged{navsat}; largest difference of a velocity component '
+                f'from the embedded judge {apart:.1e} m/s',
+            )
+        return dataclasses.replace(
+            embedded,
+            stamp_ns=odometry.stamp_ns,
+            tick_ns=np.array(self._ticks, dtype=np.int64),
+            position=odometry.position,
+            orientation=odometry.orientation,
+            linear_velocity=odometry.linear_velocity,
+            angular_velocity=odometry.angular_velocity,
+            pose_covariance=odometry.pose_covariance,
+            twist_covariance=odometry.twist_covariance,
+            gps_stamp_ns=stamps,
+            gps_position=position,
+            gps_covariance=covariance,
+            notes=notes,
+        )

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded judge beside a node: it says what the node is to publish, and when."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real_eval.judge import Estimate, GpsPosition, LiveJudge
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.live_navsat import LiveNavsat
+from sim2real_eval.judge.routing import COMMAND, FIX, HEADING
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.ros.lockstep.delivery import Delivery
+from sim2real_eval.ros.lockstep.grids import Grids
+from sim_sensors.measurements import FixArray, FloatArray, ImuArray, OdometryArray, TwistArray
+
+__all__ = ['Follower']
+
+
+class Follower:
+    """Takes the same messages and ticks as a node.
+
+    Where navsat_transform is not inside the node it is here, and hears the node's own odometry.
+
+    Parameters
+    ----------
+    setup : JudgeSetup
+    frames : FrameTree
+    inside : bool
+        Whether navsat_transform is inside the node.
+
+    Attributes
+    ----------
+    fed : list of str
+        Inputs that the navsat_transform here feeds.
+    expected : Estimate or None
+        What the last step publishes.
+    position : GpsPosition or None
+        The odometry/gps of the last step, where navsat_transform is inside the node.
+    """
+
+    def __init__(self, setup: JudgeSetup, frames: FrameTree, *, inside: bool) -> None:
+        config, navsat = setup.filter, setup.navsat
+        self._setup, self._inside = setup, inside
+        self._judge = LiveJudge(config, navsat if inside else None, frames)
+        self._navsat: LiveNavsat | None = None
+        self.fed: list[str] = []
+        if navsat is not None and not inside:
+            self._navsat = LiveNavsat(navsat, config.base_link_frame, frames)
+            self.fed = [source.name for source in config.sources if source.topic == NAVSAT_TOPIC]
+
+    def begin(self, start_ns: int) -> None:
+        """Start afresh, with timers that begin at a time unless the set-up says otherwise."""
+        setup = self._setup
+        self.grids = Grids(
+            setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
+        )
+        self._judge.warm_up()
+        if self._navsat is not None:
+            self._navsat.warm_up()
+        self._navsat_ticks = False
+        self.filter_ticks = False
+        self.expected: Estimate | None = None
+        self.position: GpsPosition | None = None
+
+    @property
+    def initialised(self) -> bool:
+        """Whether the filter has taken a measurement; before, ticks do nothing."""
+        return self._judge.initialised
+
+    def take(self, delivery: Delivery) -> None:
+        """Take a message."""
+        taker, array = delivery.taker, delivery.array
+        fixes = self._navsat or self._judge
+        if taker == FIX:
+            assert isinstance(array, FixArray)
+            fixes.see_fix(array)
+        elif taker == HEADING:
+            assert isinstance(array, ImuArray)
+            fixes.see_heading(array)
+        elif taker == COMMAND:
+            assert isinstance(array, TwistArray)
+            self._judge.see_command(array)
+        else:
+            self._judge.receive(taker, array)
+
+    def step(self, now_ns: int) -> bool:
+        """Tick what is due; say whether the node has something to do at this time."""
+        gps = self.grids.navsat
+        self.filter_ticks = self.grids.filter.take(now_ns)
+        self.expected = self._judge.tick(now_ns) if self.filter_ticks else None
+        self._navsat_ticks = gps is not None and gps.take(now_ns)
+        inside = self._navsat_ticks and self._inside
+        self.position = self._judge.navsat_tick() if inside else None
+        return self.initialised and (self.filter_ticks or inside)
+
+    def see_odometry(self, stamp_ns: int, pose: FloatArray) -> None:
+        """Take an odometry of the node, for the navsat_transform here."""
+        if self._navsat is not None:
+            self._navsat.see_odometry(stamp_ns, pose)
+
+    @property
+    def needs_odometry(self) -> bool:
+        """Whether a navsat_transform is here."""
+        return self._navsat is not None
+
+    def navsat_step(self, now_ns: int) -> tuple[GpsPosition, list[Delivery]] | None:
+        """Tick the navsat_transform here if it is due; return what is delivered next."""
+        if self._navsat is None or not self._navsat_ticks:
+            return None
+        found = self._navsat.tick()
+        if found is None:
+            return None
+        array = OdometryArray(
+            stamp_ns=np.array([found.stamp_ns]),
+            arrival_ns=np.array([now_ns]),
+            frame=self._setup.filter.world_frame,
+            child_frame='',
+            position=found.position[None],
+            orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
+            linear_velocity=np.zeros((1, 3)),
+            angular_velocity=np.zeros((1, 3)),
+            pose_covariance=found.covariance[None],
+            twist_covariance=np.zeros((1, 6, 6)),
+        )
+        return found, [Delivery(now_ns, name, array) for name in self.fed]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of a judge node, and the files that it names."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+import yaml
+
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.recording import Recording
+from sim2real_eval.recording.metadata import transform_mappings
+from sim2real_eval.ros.lockstep.parameter_file import node_parameters, write_parameters
+from sim2real_eval.ros.lockstep.process import executable
+from sim2real_eval.ros.lockstep.senders import input_topics
+
+__all__ = ['NODE_NAME', 'NodeCommand']
+
+NODE_NAME = 'ekf_filter_node'
+
+
+class NodeCommand:
+    """Command and environment of a judge node; files exist inside a `with` block.
+
+    Parameters
+    ----------
+    judge : str
+        One of JUDGES.
+    domain : int
+    namespace : str
+        With a leading slash.
+    setup : JudgeSetup
+    recording : Recording
+        Its transforms count.
+
+    Raises
+    ------
+    JudgeError
+        When the judge is not installed.
+    """
+
+    def __init__(
+        self, judge: str, domain: int, namespace: str, setup: JudgeSetup, recording: Recording
+    ) -> None:
+        self._executable = executable(judge)
+        self._real = judge != 'judge_node'
+        self._domain, self._space = domain, namespace
+        self._setup, self._recording = setup, recording
+
+    def __enter__(self) -> tuple[list[str], dict[str, str]]:
+        self._folder = tempfile.TemporaryDirectory(prefix='sim2real_judge_')
+        folder, setup = Path(self._folder.name), self._setup
+        values = node_parameters(setup, input_topics(setup.filter))
+        rules = [f'__node:={NODE_NAME}', f'__ns:={self._space}']
+        if self._real:
+            # Answers to ticks; what a node would not publish is left out on arrival.
+            values['permit_corrected_publication'] = True
+            rules += [f'/{topic}:={self._space}/{topic}' for topic in ('tf', 'tf_static')]
+        else:
+            if setup.navsat is not None:
+                values['navsat_params_file'] = str(setup.files[-1].resolve())
+            transforms = transform_mappings(self._recording.transforms)
+            path = folder / 'static_transforms.yaml'
+            path.write_text(yaml.safe_dump(transforms), encoding='utf-8')
+            values['static_transforms_file'] = str(path)
+            values['assume_identity_frames'] = not self._recording.transforms
+        file = write_parameters(folder / 'params.yaml', values)
+        words = [word for rule in rules for word in ('-r', rule)]
+        command = [*self._executable, '--ros-args', '--params-file', str(file), *words]
+        return command, {**os.environ, 'ROS_DOMAIN_ID': str(self._domain)}
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._folder.cleanup()
