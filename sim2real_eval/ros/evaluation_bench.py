@@ -17,7 +17,7 @@ from rclpy.qos import QoSProfile
 from sim2real_eval.recording import Recording
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
-from sim2real_eval.ros.evaluation_sensors import TwinSensorNode, longest_burst, sensor_nodes
+from sim2real_eval.ros.evaluation_sensors import BURST, TwinSensorNode, longest_burst, sensor_nodes
 from sim2real_eval.twin import TwinMaker, TwinSensors
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import MessageArray
@@ -72,8 +72,8 @@ class _Sensor:
 class SensorBench:
     """Plays the truth of a recording to sensor nodes, and hears what they measure, all over DDS.
 
-    Nothing is lost: odometry is published when that before it was taken and all that was measured
-    from it has come.
+    Nothing is lost: odometry is published, a little of it at once, when that before it was taken
+    and all that was measured from it has come.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class SensorBench:
         self._node = node
         self._truth = truth
         self._real = maker.real
-        self._stamps = maker.truth.stamp_ns.tolist()
+        self._stamps = maker.truth.stamp_ns
         self._rows = encode(MESSAGE_TYPES['nav_msgs/msg/Odometry'], maker.truth, truth.topic_name)
         self._next = 0
         self.finished = False
@@ -141,7 +141,7 @@ class SensorBench:
                 ),
                 heard=heard,
                 frame=placed.model.frame_id,
-                total=SampleGrid(placed.start_ns, placed.model.rate).count(self._stamps[-1]),
+                total=SampleGrid(placed.start_ns, placed.model.rate).count(int(self._stamps[-1])),
             )
         self._wait(
             lambda: (
@@ -173,14 +173,18 @@ class SensorBench:
             if self._next == len(self._rows):
                 self._finish()
                 return
-            stamp = self._stamps[self._next]
-            self._truth.publish(self._rows[self._next])
-            self._next += 1
+            # What is now becomes final with the second sample after it.
+            enough = int(np.searchsorted(self._stamps, now_ns, side='right')) + 2
+            end = min(max(enough, self._next + 1), self._next + BURST, len(self._rows))
+            for row in self._rows[self._next : end]:
+                self._truth.publish(row)
+            self._next = end
+            newest = int(self._stamps[end - 1])
             self._wait(
-                lambda stamp=stamp: all(  # type: ignore[misc]
-                    sensor.node.newest_ns == stamp for sensor in self._sensors.values()
+                lambda newest=newest: all(  # type: ignore[misc]
+                    sensor.node.newest_ns == newest for sensor in self._sensors.values()
                 ),
-                f'to take the odometry of {stamp} ns',
+                f'to take the odometry of {newest} ns',
             )
             self._listen()
 

@@ -22,7 +22,17 @@ from sim_sensors.ros.imu_node import ImuNode
 from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC, SensorNode
 from sim_sensors.ros.sensor_settings import Datum, GpsSettings, ImuSettings
 
-__all__ = ['TwinGpsNode', 'TwinImuNode', 'TwinSensorNode', 'longest_burst', 'sensor_nodes']
+__all__ = [
+    'BURST',
+    'TwinGpsNode',
+    'TwinImuNode',
+    'TwinSensorNode',
+    'longest_burst',
+    'sensor_nodes',
+]
+
+BURST = 50
+"""Odometry messages that are published at once, at most."""
 
 # A batch run bridges gaps of any length.
 _LONGEST_GAP_S = 1e6
@@ -63,9 +73,11 @@ class TwinGpsNode(GpsNode, TwinSensorNode):
 
 
 def longest_burst(placed: Placed[ImuModel] | Placed[GpsModel], truth_ns: IntArray) -> int:
-    """Return a bound of the measurements that one odometry message, or the last, sets free."""
-    wait_ns = np.max(truth_ns[2:] - truth_ns[:-2], initial=0)
-    return math.ceil(placed.model.rate * (float(wait_ns) * 1e-9 + placed.model.latency)) + 10
+    """Return a bound of the measurements that BURST odometry messages, or the last, set free."""
+    # Two intervals wait for the messages after them.
+    far = min(BURST + 2, len(truth_ns) - 1)
+    longest_ns = np.max(truth_ns[far:] - truth_ns[:-far])
+    return math.ceil(placed.model.rate * (float(longest_ns) * 1e-9 + placed.model.latency)) + 10
 
 
 def sensor_nodes(
