@@ -15,6 +15,7 @@ pytest.importorskip('rclpy', reason='no ROS')
 import numpy as np
 import yaml
 from geometry_msgs.msg import TwistStamped, Vector3Stamped
+from rclpy.serialization import serialize_message
 from ros_examples import Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
@@ -28,6 +29,7 @@ from sim_sensors.measurements import FixArray, ImuArray, OdometryArray
 from sim_sensors.motions import motion_of, truth_of
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_array, odometry_messages
+from sim_sensors.ros.odometry_bytes import odometry_of_bytes
 
 MOTION = motion_of('drive_half_sine', seed=3, run='run_1', duration=4.0, parameters={})
 TRUTH = truth_of(MOTION)
@@ -61,6 +63,22 @@ def test_messages_and_arrays_turn_into_each_other_without_loss() -> None:
     for field in dataclasses.fields(OdometryArray):
         one, other = getattr(back, field.name), getattr(TRUTH, field.name)
         assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize('frame', ['', 'map', 'world', 'a_longer_name', 'Straße'])
+@pytest.mark.parametrize('child', ['', 'base_link', 'foot', 'truth'])
+def test_bytes_of_odometry_are_read_as_its_message_is(frame: str, child: str) -> None:
+    """Names of every length, as what follows them is aligned; covariances too."""
+    rng = np.random.default_rng(0)
+    covariance = {name: rng.random((1, 6, 6)) for name in ('pose_covariance', 'twist_covariance')}
+    row = dataclasses.replace(TRUTH.take([7]), frame=frame, child_frame=child, **covariance)
+    (message,) = odometry_messages(row)
+    little = serialize_message(message)
+    assert little[:2] == b'\x00\x01'
+    for read in (odometry_of_bytes(little), odometry_array([message])):
+        for field in dataclasses.fields(OdometryArray):
+            one, other = getattr(read, field.name), getattr(row, field.name)
+            assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
 
 
 @pytest.mark.parametrize('model', ['chrono', 'airsim', 'chrono_ahrs'])

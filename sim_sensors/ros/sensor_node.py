@@ -29,7 +29,7 @@ from sim_sensors.live_odometry import LiveOdometry
 from sim_sensors.live_sensor import LiveSensor
 from sim_sensors.measurements import IntArray, OdometryArray
 from sim_sensors.ros.diagnostics import SensorHealth
-from sim_sensors.ros.messages import odometry_array
+from sim_sensors.ros.odometry_bytes import odometry_of_bytes
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.sensor_settings import SensorSettings
 from sim_sensors.scenarios import Standstill
@@ -152,6 +152,7 @@ class SensorNode(Node, abc.ABC):
             self._on_odometry,
             _ODOMETRY_QOS,
             qos_overriding_options=overridable,
+            raw=True,
         )
 
     @property
@@ -190,20 +191,20 @@ class SensorNode(Node, abc.ABC):
         self._measure()
         self._release(all_of_it=True)
 
-    def _on_odometry(self, message: Odometry) -> None:
-        self._take([odometry_array([message]), *self._queued()])
+    def _on_odometry(self, data: bytes) -> None:
+        self._take([odometry_of_bytes(data), *self._queued()])
 
     def _queued(self) -> list[OdometryArray]:
         """Return what more waits in the subscription.
 
         Taking it together makes a burst cheap: motion is made once for all of it.
         """
-        messages: list[Odometry] = []
+        samples: list[OdometryArray] = []
         handle = self._subscription.handle
         with handle:
-            while len(messages) < _AT_ONCE and (taken := handle.take_message(Odometry, False)):
-                messages.append(taken[0])
-        return [odometry_array([message]) for message in messages]
+            while len(samples) < _AT_ONCE and (taken := handle.take_message(Odometry, True)):
+                samples.append(odometry_of_bytes(taken[0]))
+        return samples
 
     def _take(self, samples: list[OdometryArray]) -> None:
         for sample in samples:
@@ -246,7 +247,8 @@ class SensorNode(Node, abc.ABC):
                 break
             self._waiting.popleft()
             self._publisher.publish(measurement)
-            self._truth_publisher.publish(truth)
+            if self._truth_publisher.get_subscription_count():
+                self._truth_publisher.publish(truth)
             self._published += 1
             self._last_ns = stamp
             self._health.published(stamp)

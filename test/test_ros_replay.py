@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensor nodes under replay at ten times real time: no odometry message may get lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+from ros_examples import Graph, fix_bits, graph_of_its_own, imu_bits
+from sensor_msgs.msg import Imu, NavSatFix
+from std_srvs.srv import Trigger
+
+from sim_sensors import gps, imu
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages
+
+TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=20.0, parameters={}))
+SPEED = 10.0
+RELIABLE = 'qos_overrides./ground_truth/odometry.subscription.reliability:=reliable'
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+@contextmanager
+def busy_loop() -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, '-c', 'while True: pass'])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def replay(graph: Graph) -> None:
+    """Publish /clock and odometry by the wall alone, whatever the sensors do."""
+    messages = list(odometry_messages(TRUTH))
+    begin = time.monotonic()
+    for k, (stamp, message) in enumerate(zip(TRUTH.stamp_ns.tolist(), messages, strict=True)):
+        while time.monotonic() < begin + k * 0.01 / SPEED:
+            graph.executor.spin_once(timeout_sec=1e-4)
+        graph.tick(stamp)
+        graph.odometry.publish(message)
+
+
+@pytest.mark.parametrize('busy', [False, True], ids=['alone', 'beside a busy loop'])
+def test_ten_times_real_time_has_the_bits_of_the_batch_run(graph: Graph, busy: bool) -> None:
+    """1000 odometry messages a second with /clock to an IMU and a GPS in one process.
+
+    Reliable, as best effort promises nothing; the subscription holds what a slow moment leaves.
+    """
+    origin = int(TRUTH.stamp_ns[0])
+    graph.listen('imu/data', Imu, depth=5000)
+    graph.listen('gps/fix', NavSatFix, depth=5000)
+    graph.start('sensors_node', 'use_sim_time:=true', RELIABLE)
+    graph.connect('imu/data', 'gps/fix', sensors=2)
+    if busy:
+        with busy_loop():
+            replay(graph)
+    else:
+        replay(graph)
+
+    def heard() -> bool:
+        newest = {status.name: status.values[0].value for status in graph.statuses()}
+        return list(newest.values()) == [str(len(TRUTH))] * 2
+
+    graph.wait(heard, 'all odometry')
+    for kind in ('imu', 'gps'):
+        assert graph.call(Trigger, f'{kind}_node/finish', Trigger.Request()).success
+    motion = OdometryMotion(TRUTH, origin_ns=origin, velocity='twist')
+    run = 'recording/1/run_1'
+    inertial = imu.simulate(load_imu('chrono'), motion, seed=0, run=run, origin_ns=origin)
+    fixes = gps.simulate(load_gps('ch_gauss'), motion, seed=0, run=run, origin_ns=origin)
+    got, got_fixes = graph.received['imu/data'], graph.received['gps/fix']
+    graph.wait(lambda: len(got) == len(inertial) and len(got_fixes) == len(fixes), 'the rest')
+    assert imu_bits(got) == imu_bits(list(imu_messages(inertial)))
+    assert fix_bits(got_fixes) == fix_bits(list(fix_messages(fixes)))
