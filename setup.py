@@ -80,6 +80,8 @@ setup(
             'pytest>=8.0',
             'ruff>=0.17.5,<0.18',
             'scipy-stubs>=1.15',
+            # An independent answer to what sim_sensors.transformations says.
+            'transforms3d>=0.4.2',
             'types-PyYAML>=6.0.12',
         ],
     },

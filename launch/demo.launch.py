@@ -16,7 +16,13 @@ from launch.substitutions import EqualsSubstitution, LaunchConfiguration
 from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import NAVSAT, boolean, declare, profile_file
-from sim2real_eval.ros_launch.nodes import include, static_transform, trajectory_node
+from sim2real_eval.ros_launch.mounting import Mounting
+from sim2real_eval.ros_launch.nodes import (
+    include,
+    note_mounting,
+    static_transform,
+    trajectory_node,
+)
 from sim_sensors.resources import config_path
 
 LAYOUTS = ('sim2real.rviz', 'plotjuggler.xml', 'foxglove.json')
@@ -26,10 +32,12 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('scenario', 'factor', 'loop', duration='60.0'),
-            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', 'sensor_transforms'),
+            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file'),
+            *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
-            *declare(navsat_params_file=profile_file(NAVSAT), assume_identity_frames='true'),
+            *declare(navsat_params_file=profile_file(NAVSAT)),
             *declare('view', 'namespace', 'log_level', use_sim_time='true'),
+            note_mounting(),
             *viewers(),
             include(
                 'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
@@ -66,7 +74,7 @@ def viewers() -> list:
     return [
         # Truth is in map and the estimate in odom; drawn over each other from a common start.
         static_transform(
-            'map_transform', 'odom', (0.0, 0.0, 0.0), parent='map', condition=looking
+            Mounting('odom', 'odom', (0.0, 0.0, 0.0)), parent='map', condition=looking
         ),
         Node(
             package='rviz2',

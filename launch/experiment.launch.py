@@ -20,7 +20,7 @@ from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, Argument, declare, profile_file
-from sim2real_eval.ros_launch.nodes import include, trajectory_node
+from sim2real_eval.ros_launch.nodes import include, note_mounting, trajectory_node
 from sim2real_eval.ros_launch.runs import Runs
 from sim_sensors.errors import ParameterError
 from sim_sensors.seeding import run_label
@@ -38,8 +38,9 @@ def generate_launch_description() -> LaunchDescription:
             *declare('settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
             *declare(judge=Argument('', 'judge_node', judges), profile='paper_released'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
-            *declare('sensor_transforms', 'static_transforms_file', 'assume_identity_frames'),
+            *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),
+            note_mounting(),
             OpaqueFunction(function=experiment),
         ]
     )

@@ -10,7 +10,8 @@ ros2 bag play my_recording --clock
 
 from __future__ import annotations
 
-from launch import LaunchDescription
+from launch import LaunchContext, LaunchDescription
+from launch.actions import OpaqueFunction
 from launch.conditions import IfCondition
 from launch.substitutions import (
     AndSubstitution,
@@ -22,6 +23,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from sim2real_eval.ros_launch.arguments import NAVSAT, Argument, boolean, declare, profile_file
+from sim2real_eval.ros_launch.mounting import Mounting, transforms_file
 from sim2real_eval.ros_launch.nodes import node, static_transform, typed
 
 
@@ -37,10 +39,11 @@ def generate_launch_description() -> LaunchDescription:
             ),
             *declare('navsat', 'static_transforms_file', 'assume_identity_frames'),
             *declare('use_sim_time', 'namespace', 'log_level', 'sensor_transforms'),
-            *declare('imu_x', 'imu_y', 'imu_z', 'gps_x', 'gps_y', 'gps_z'),
+            *declare('imu_x', 'imu_y', 'imu_z', 'imu_roll', 'imu_pitch', 'imu_yaw'),
+            *declare('gps_x', 'gps_y', 'gps_z'),
+            OpaqueFunction(function=transforms),
             *originals(),
             stand_in(),
-            *transforms(),
         ]
     )
 
@@ -87,13 +90,16 @@ def stand_in() -> Node:
     )
 
 
-def transforms() -> list[Node]:
-    return [
-        static_transform(
-            f'{sensor}_transform',
-            f'{sensor}_link',
-            [LaunchConfiguration(f'{sensor}_{axis}') for axis in 'xyz'],
-            condition=IfCondition(LaunchConfiguration('sensor_transforms')),
-        )
-        for sensor in ('imu', 'gps')
-    ]
+def transforms(context: LaunchContext) -> list[Node]:
+    """Tell TF where the sensors are, and judge_node in a file."""
+    given = context.launch_configurations
+    if given['sensor_transforms'] != 'true':
+        return []
+    rpy = tuple(float(given[f'imu_{angle}']) for angle in ('roll', 'pitch', 'yaw'))
+    imu, gps = (
+        tuple(float(given[f'{sensor}_{axis}']) for axis in 'xyz') for sensor in ('imu', 'gps')
+    )
+    found = [Mounting('imu', 'imu_link', imu, rpy), Mounting('gps', 'gps_link', gps)]
+    if not given['static_transforms_file']:
+        given['static_transforms_file'] = str(transforms_file(found))
+    return [static_transform(mounting) for mounting in found]

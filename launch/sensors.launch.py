@@ -17,8 +17,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 
 from sim2real_eval.ros_launch.arguments import declare
+from sim2real_eval.ros_launch.mounting import of_models
 from sim2real_eval.ros_launch.nodes import node, static_transform
-from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.resources import config_path
 
 
@@ -57,13 +57,8 @@ def transforms(context: LaunchContext) -> list[Node]:
     """Say where the models are mounted; what they measure follows from the same numbers."""
     names = yaml.safe_load(LaunchConfiguration('sensors').perform(context))
     kinds = {str(name).rpartition('/')[2] for name in names}
-    found = []
-    if 'imu' in kinds:
-        imu = load_imu(LaunchConfiguration('imu').perform(context))
-        found.append(
-            static_transform('imu_transform', imu.frame_id, imu.lever_arm, imu.mounting_rpy)
-        )
-    if 'gps' in kinds:
-        gps = load_gps(LaunchConfiguration('gps').perform(context))
-        found.append(static_transform('gps_transform', gps.frame_id, gps.lever_arm))
-    return found
+    models = [
+        LaunchConfiguration(kind).perform(context) if kind in kinds else None
+        for kind in ('imu', 'gps')
+    ]
+    return [static_transform(mounting) for mounting in of_models(*models)]

@@ -63,7 +63,7 @@ def test_what_is_declared_is_used_or_passed_on() -> None:
             for node in ast.walk(tree(file))
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
-        in_f_strings = {'imu_x', 'imu_y', 'imu_z', 'gps_x', 'gps_y', 'gps_z'}
+        in_f_strings = {name for name in ARGUMENTS if re.match('(imu|gps)_', name)}
         for name in declared(file):
             seen = used(file) | passed_on | TAKEN_BY_HELPERS | in_f_strings
             # Named once more than in its declaration: in a list of parameters.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ from launch import LaunchDescription, LaunchService
 from launch.actions import ExecuteProcess
 from launch_examples import FILES, Started, declared, description, started
 
+from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.runs import Runs
 from sim_sensors.resources import config_path
 
@@ -89,23 +91,52 @@ def test_a_file_of_parameters_goes_before_what_the_arguments_say(tmp_path: Path)
 
 @pytest.mark.parametrize('navsat', ['true', 'false'])
 def test_the_judge_is_the_one_asked_for(navsat: str) -> None:
+    publishers = ['static_transform_publisher'] * 2
     found = started('judge.launch.py', navsat=navsat, imu_z='0.4')
     names = [process.executable for process in found]
     originals = ['ekf_node', 'navsat_transform_node'][: 1 + (navsat == 'true')]
-    assert names == [*originals, *['static_transform_publisher'] * 2]
-    assert '--z 0.4' in ' '.join(found[-2].words)
-    assert found[0].own['frequency'] == 35.0
+    assert names == [*publishers, *originals]
+    assert '--z 0.4' in ' '.join(found[0].words)
+    assert found[2].own['frequency'] == 35.0
 
     found = started('judge.launch.py', navsat=navsat, judge='judge_node', use_sim_time='true')
-    judge = found[0].own
-    assert [process.executable for process in found] == [
-        'judge_node',
-        *['static_transform_publisher'] * 2,
-    ]
-    assert judge['use_sim_time'] is True
+    assert [process.executable for process in found] == [*publishers, 'judge_node']
+    told = found[2].own
+    assert told['use_sim_time'] is True
     file = str(config_path('judge', 'paper_released_navsat.yaml'))
-    assert judge['navsat_params_file'] == (file if navsat == 'true' else '')
-    assert 'imu:=imu/data' in found[0].words
+    assert told['navsat_params_file'] == (file if navsat == 'true' else '')
+    assert 'imu:=imu/data' in found[2].words
+
+
+def test_judge_node_is_told_where_the_sensors_are() -> None:
+    file = one(
+        started('judge.launch.py', judge='judge_node', imu_yaw=str(math.pi / 2), gps_x='1.5'),
+        'judge_node',
+    ).own['static_transforms_file']
+    imu, gps = read_transforms(Path(file))
+    root = math.sqrt(0.5)
+    assert (imu.parent, imu.child, gps.child) == ('base_link', 'imu_link', 'gps_link')
+    assert imu.rotation == pytest.approx((0.0, 0.0, root, root), abs=1e-11)
+    assert gps.translation == (1.5, 0.0, 0.0)
+    mine = started('judge.launch.py', judge='judge_node', static_transforms_file='/mine.yaml')
+    assert one(mine, 'judge_node').own['static_transforms_file'] == '/mine.yaml'
+    none = started('judge.launch.py', judge='judge_node', sensor_transforms='false')
+    assert one(none, 'judge_node').own['static_transforms_file'] == ''
+
+
+@pytest.mark.parametrize('file', ['demo.launch.py', 'experiment.launch.py'])
+def test_the_judge_takes_the_sensors_to_be_where_their_models_say(
+    file: str, tmp_path: Path
+) -> None:
+    model = tmp_path / 'mine.yaml'
+    model.write_text(config_path('imu', 'ideal.yaml').read_text('utf-8') + '\n' + MODEL)
+    more = {'out': str(tmp_path)} if file.startswith('experiment') else {}
+    judge = one(started(file, imu=str(model), **more), 'judge_node').own
+    imu, gps = read_transforms(Path(judge['static_transforms_file']))
+    assert imu.child == 'my_imu'
+    assert imu.translation == (0.1, 0.2, 0.3)
+    assert imu.rotation == pytest.approx((0.0, 0.0, math.sin(0.75), math.cos(0.75)), abs=1e-11)
+    assert gps.child == 'gps_link'
 
 
 def test_a_judge_that_does_not_exist_is_refused() -> None:

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from sim2real_eval.judge import LiveJudge
+from sim_sensors.transformations import euler_from_quaternion
 
 __all__ = ['JudgeHealth']
 
@@ -29,10 +32,16 @@ class JudgeHealth:
         self.published = 0
         self.resets = 0
         self._refused: dict[str, tuple[int, str]] = {}
+        self._orientation: Sequence[float] | None = None
 
     def saw(self, subscription: str) -> None:
         """Count a message of a subscription, whatever becomes of it."""
         self.received[subscription] = self.received.get(subscription, 0) + 1
+
+    def estimated(self, orientation: Sequence[float]) -> None:
+        """Count a published estimate, and keep its quaternion x y z w."""
+        self.published += 1
+        self._orientation = orientation
 
     def refused(self, subscription: str, why: str) -> bool:
         """Count a message that could not be used; say whether the reason is news."""
@@ -47,7 +56,11 @@ class JudgeHealth:
         if not any(self.received.values()):
             level = DiagnosticStatus.WARN
             notes.insert(0, 'no message received yet')
-        values = [('published', self.published), ('resets', self.resets)]
+        values: list[tuple[str, object]] = [('published', self.published)]
+        if self._orientation is not None:
+            heading = math.degrees(euler_from_quaternion(self._orientation)[2])
+            values.append(('heading [deg]', f'{heading:.1f}'))
+        values.append(('resets', self.resets))
         values += [(f'{name} received', count) for name, count in sorted(self.received.items())]
         values += [(f'{name} refused', n) for name, (n, _) in sorted(self._refused.items())]
         for part in self._live.parts:

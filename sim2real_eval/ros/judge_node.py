@@ -263,7 +263,7 @@ class JudgeNode(Node):
                 twist_covariance=estimate.twist_covariance[None],
             ),
         )
-        self.health.published += 1
+        self.health.estimated(estimate.orientation)
 
     def _publish_gps(self, position: GpsPosition) -> None:
         self._send(

@@ -49,11 +49,16 @@ def _switch(description: str, default: str) -> Argument:
 def _mounting() -> dict[str, Argument]:
     sensors = {'imu': 'IMU', 'gps': 'GPS antenna'}
     axes = {'x': 'forward of base_link', 'y': 'to the left of base_link', 'z': 'above base_link'}
-    return {
+    places = {
         f'{sensor}_{axis}': Argument(f'{name} {where}, in m.', '0')
         for sensor, name in sensors.items()
         for axis, where in axes.items()
     }
+    turns = {
+        f'imu_{angle}': Argument(f'IMU turned about axis {axis} of base_link, in rad.', '0')
+        for angle, axis in (('roll', 'x'), ('pitch', 'y'), ('yaw', 'z'))
+    }
+    return {**places, **turns}
 
 
 ARGUMENTS: dict[str, Argument] = {
@@ -107,7 +112,7 @@ ARGUMENTS: dict[str, Argument] = {
         'Start navsat_transform_node, which turns gps/fix into odometry/gps.', 'true'
     ),
     'static_transforms_file': Argument(
-        'Static transforms for judge_node, as beside a recording; it reads /tf_static too.'
+        'Static transforms for judge_node, as beside a recording; none: those of this launch.'
     ),
     'assume_identity_frames': _switch(
         'judge_node takes frames that nothing connects as one.', 'false'

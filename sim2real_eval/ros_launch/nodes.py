@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from launch.actions import GroupAction, IncludeLaunchDescription, OpaqueFunction
@@ -14,8 +14,17 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from sim2real_eval.ros_launch.arguments import boolean
+from sim2real_eval.ros_launch.mounting import Mounting, of_models, transforms_file
 
-__all__ = ['failure', 'include', 'node', 'static_transform', 'trajectory_node', 'typed']
+__all__ = [
+    'failure',
+    'include',
+    'node',
+    'note_mounting',
+    'static_transform',
+    'trajectory_node',
+    'typed',
+]
 
 PACKAGE = 'sim2real_sensors'
 
@@ -53,47 +62,34 @@ def node(
     )
 
 
-def static_transform(
-    name: str,
-    child: str,
-    translation: Sequence[Any],
-    rpy: Sequence[Any] = (0.0, 0.0, 0.0),
-    parent: str = 'base_link',
-    **words: Any,
-) -> Any:
-    """Return a publisher of a static transform, by default from base_link to a sensor.
+def static_transform(mounting: Mounting, *, parent: str = 'base_link', **words: Any) -> Any:
+    """Return a publisher of a static transform.
 
     Parameters
     ----------
-    name : str
-        Of the node.
-    child : str
-        Frame.
-    translation : sequence of float or launch substitution
-        x, y, z, m.
-    rpy : sequence of float
-        Roll, pitch, yaw about fixed axes, rad.
+    mounting : Mounting
+        Whose pose it is.
     parent : str
-        Frame.
+        Frame that the pose is in.
     **words
         For `launch_ros.actions.Node`.
     """
-    numbers = dict(zip(('x', 'y', 'z', 'roll', 'pitch', 'yaw'), [*translation, *rpy], strict=True))
+    numbers = zip(
+        ('x', 'y', 'z', 'roll', 'pitch', 'yaw'),
+        (*mounting.translation, *mounting.rpy),
+        strict=True,
+    )
     return Node(
         package='tf2_ros',
         executable='static_transform_publisher',
-        name=name,
+        name=f'{mounting.sensor}_transform',
         namespace=LaunchConfiguration('namespace'),
         arguments=[
-            *('--frame-id', parent, '--child-frame-id', child),
-            *(word for key, value in numbers.items() for word in (f'--{key}', _text(value))),
+            *('--frame-id', parent, '--child-frame-id', mounting.frame),
+            *(word for key, value in numbers for word in (f'--{key}', repr(float(value)))),
         ],
         **words,
     )
-
-
-def _text(value: Any) -> Any:
-    return repr(float(value)) if isinstance(value, (int, float)) else value
 
 
 def trajectory_node(parameters: Mapping[str, Any], **words: Any) -> Any:
@@ -133,6 +129,18 @@ def include(file: str, arguments: Mapping[str, Any], **words: Any) -> Any:
     return GroupAction(
         [IncludeLaunchDescription(source, launch_arguments=list(arguments.items()))], **words
     )
+
+
+def note_mounting() -> Any:
+    """Return an action that makes `static_transforms_file` of the models, unless it is given."""
+
+    def note(context: Any) -> None:
+        given = context.launch_configurations
+        if not given['static_transforms_file']:
+            file = transforms_file(of_models(given['imu'], given['gps']))
+            given['static_transforms_file'] = str(file)
+
+    return OpaqueFunction(function=note)
 
 
 def failure(message: str) -> Any:

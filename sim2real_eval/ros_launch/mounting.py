@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the sensors are: told to TF for everybody, and to judge_node in a file.
+
+judge_node reads /tf_static too, but a file is there before its first message, and where tf2_msgs
+is not installed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.transformations import quaternion_from_euler
+
+__all__ = ['Mounting', 'of_models', 'transforms_file']
+
+# The same file, whichever library makes the quaternion.
+_DECIMALS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Mounting:
+    """Pose of a sensor in base_link.
+
+    Attributes
+    ----------
+    sensor : str
+        imu or gps.
+    frame : str
+        Of the sensor.
+    translation : tuple of 3 float
+        m.
+    rpy : tuple of 3 float
+        Roll, pitch, yaw about fixed axes, rad.
+    """
+
+    sensor: str
+    frame: str
+    translation: tuple[float, float, float]
+    rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+def of_models(imu: str | None, gps: str | None) -> list[Mounting]:
+    """Return where the models of the sensors, by name or path, say that these are.
+
+    Raises
+    ------
+    Sim2RealError
+        When there is no such model, or it is wrong.
+    """
+    found = []
+    if imu is not None:
+        model = load_imu(imu)
+        found.append(Mounting('imu', model.frame_id, model.lever_arm, model.mounting_rpy))
+    if gps is not None:
+        receiver = load_gps(gps)
+        found.append(Mounting('gps', receiver.frame_id, receiver.lever_arm))
+    return found
+
+
+def transforms_file(mountings: Sequence[Mounting]) -> Path:
+    """Write a static_transforms.yaml that lasts as long as the machine runs, and return it."""
+    content: list[dict[str, Any]] = [
+        {
+            'parent': 'base_link',
+            'child': mounting.frame,
+            'translation': list(mounting.translation),
+            'rotation_xyzw': [
+                round(part, _DECIMALS) for part in quaternion_from_euler(*mounting.rpy)
+            ],
+        }
+        for mounting in mountings
+    ]
+    with tempfile.NamedTemporaryFile(
+        'w', prefix='static_transforms_', suffix='.yaml', delete=False, encoding='utf-8'
+    ) as file:
+        yaml.safe_dump(content, file)
+    return Path(file.name)
