@@ -15,9 +15,9 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
-from collections.abc import Sequence
 from types import ModuleType
 
+import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 __all__ = ['euler_from_quaternion', 'quaternion_from_euler']
@@ -43,12 +43,12 @@ def quaternion_from_euler(
     return x, y, z, w
 
 
-def euler_from_quaternion(quaternion: Sequence[float]) -> tuple[float, float, float]:
+def euler_from_quaternion(quaternion: npt.ArrayLike) -> tuple[float, float, float]:
     """Return roll, pitch, yaw of a quaternion, rad.
 
     Parameters
     ----------
-    quaternion : sequence of 4 float
+    quaternion : (4,) array_like
         x y z w, of any length but zero.
 
     Raises

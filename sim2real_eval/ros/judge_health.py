@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 
+import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from sim2real_eval.judge import LiveJudge
@@ -32,13 +32,13 @@ class JudgeHealth:
         self.published = 0
         self.resets = 0
         self._refused: dict[str, tuple[int, str]] = {}
-        self._orientation: Sequence[float] | None = None
+        self._orientation: npt.ArrayLike | None = None
 
     def saw(self, subscription: str) -> None:
         """Count a message of a subscription, whatever becomes of it."""
         self.received[subscription] = self.received.get(subscription, 0) + 1
 
-    def estimated(self, orientation: Sequence[float]) -> None:
+    def estimated(self, orientation: npt.ArrayLike) -> None:
         """Count a published estimate, and keep its quaternion x y z w."""
         self.published += 1
         self._orientation = orientation
