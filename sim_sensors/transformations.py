@@ -17,6 +17,7 @@ import importlib
 import warnings
 from types import ModuleType
 
+import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
@@ -57,7 +58,7 @@ def euler_from_quaternion(quaternion: npt.ArrayLike) -> tuple[float, float, floa
         For a quaternion of length zero.
     """
     # Checked and scaled here, as the two libraries differ about what is not a unit quaternion.
-    unit = Rotation.from_quat(quaternion)
+    unit = Rotation.from_quat(np.asarray(quaternion, dtype=np.float64))
     library = _tf_transformations()
     if library is None:
         with warnings.catch_warnings():
