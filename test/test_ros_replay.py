@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensor nodes under replay at ten times real time: no odometry message may get lost."""
+"""Sensor nodes under replay: ten times real time, clocks that pause or jump, broken files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
-from ros_examples import Graph, fix_bits, graph_of_its_own, imu_bits
+from ros_examples import TIMEOUT, Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
@@ -21,7 +22,7 @@ from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.motions import motion_of, truth_of
 from sim_sensors.odometry import OdometryMotion
-from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages
+from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages, stamp_ns
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=20.0, parameters={}))
 SPEED = 10.0
@@ -87,3 +88,66 @@ def test_ten_times_real_time_has_the_bits_of_the_batch_run(graph: Graph, busy: b
     graph.wait(lambda: len(got) == len(inertial) and len(got_fixes) == len(fixes), 'the rest')
     assert imu_bits(got) == imu_bits(list(imu_messages(inertial)))
     assert fix_bits(got_fixes) == fix_bits(list(fix_messages(fixes)))
+
+
+def test_clock_that_pauses_and_jumps_forward_changes_nothing(graph: Graph) -> None:
+    """Odometry goes on while it stands; a jump of an hour is no reason to begin anew."""
+    truth = TRUTH.take(slice(0, 301))
+    got = graph.received['imu/data']
+    graph.listen('imu/data', Imu)
+    graph.start('imu_node', 'use_sim_time:=true')
+    graph.connect('imu/data')
+    graph.wait(lambda: graph.clock.get_subscription_count() == 1, 'the node to hear /clock')
+
+    def reports(now_ns: int) -> None:
+        """Tell the time until the stamp of a report says that the node knows it."""
+
+        def knows() -> bool:
+            graph.tick(now_ns)
+            newest = graph.received['/diagnostics'][-1].header.stamp
+            return stamp_ns(newest) == now_ns
+
+        graph.wait(knows, f'a report at {now_ns}')
+
+    begin = int(truth.stamp_ns[0])
+    for first, last, now_ns in (
+        (0, 100, begin),
+        (100, 200, begin),
+        (200, 301, begin + 3600 * 10**9),
+    ):
+        reports(now_ns)
+        graph.play(
+            truth.take(slice(first, last)),
+            lambda k, n=first: len(got) >= len(final_stamps(truth, 100.0, n + k)),
+        )
+    motion = OdometryMotion(truth, origin_ns=begin, velocity='twist')
+    batch = imu.simulate(
+        load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=begin
+    )
+    assert stamps(got) == final_stamps(truth, 100.0)
+    assert imu_bits(got) == imu_bits(list(imu_messages(batch.take(slice(0, len(got))))))
+    assert graph.values()['resets'] == '0'
+    assert graph.values()['gaps'] == '0'
+
+
+@pytest.mark.parametrize(
+    ('text', 'reason'),
+    [
+        ('/**: {ros__parameters: {imu: {rate: fast}}}', "imu.rate: 'fast' is not allowed"),
+        ('/**: {ros__parameters: {start_ns: -5}}', 'start_ns: -5 is not allowed'),
+        ('/**: {ros__parameters: {start_ns: soon}}', "start_ns: 'soon' is not allowed"),
+        ('/**: {ros__parameters: {seed: 1', 'broken.yaml'),
+    ],
+)
+def test_broken_parameter_file_is_one_line_and_status_2(
+    graph: Graph, tmp_path: Path, text: str, reason: str
+) -> None:
+    file = tmp_path / 'broken.yaml'
+    file.write_text(text)
+    process = graph.start('imu_node', file=file)
+    _, told = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 2, told
+    # rcl adds a line of its own to files that it cannot parse.
+    assert len(told.splitlines()) <= 2
+    assert told.splitlines()[-1].startswith('imu_node: error: ')
+    assert reason in told
