@@ -180,6 +180,16 @@ def test_a_tick_period_is_cut_to_nanoseconds_and_keeps_its_grid(tmp_path: Path) 
     assert ((found.tick_ns - START_NS) % 28_571_428 == 0).all()
 
 
+def test_the_timeout_is_cut_to_nanoseconds_as_the_period_is(tmp_path: Path) -> None:
+    """So that without a `sensor_timeout` every tick predicts; ekf_node 3.8.3 does it [run]."""
+    run = recording({'imu': imu(stamps(100.0, 0.1))})
+    found = judge(
+        run, filter_config(tmp_path, frequency=35.0, imu0='imu', imu0_config=mask('yaw'))
+    )
+    assert (np.diff(found.tick_ns) == 28_571_428).all()
+    assert (found.stamp_ns[-10:] == found.tick_ns[-10:]).all()
+
+
 def test_silence_is_predicted_over_after_the_timeout(tmp_path: Path) -> None:
     """Data end at 1.99 s; 50 Hz, timeout 0.1 s, 0.4 s more: rows at 2.10, 2.20, 2.30."""
     clock = stamps(100.0, 2.0)

@@ -154,7 +154,7 @@ def _timing(
         filter_period=period,
         navsat_origin=navsat_origin,
         navsat_period=navsat_period,
-        sensor_timeout=round(config.sensor_timeout * 1e9),
+        sensor_timeout=int(config.sensor_timeout * 1e9),
         predict_to_current_time=config.predict_to_current_time,
         permit_corrected_publication=config.permit_corrected_publication,
         navsat_part=inputs.navsat_part,

@@ -82,7 +82,7 @@ class LiveJudge:
         self._dynamics = dynamics_of(config)
         self._scratch = (np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N)))
         self._timing = Timing(
-            0, 1, 0, 0, 1, 0, 0, round(config.sensor_timeout * 1e9),
+            0, 1, 0, 0, 1, 0, 0, int(config.sensor_timeout * 1e9),
             config.predict_to_current_time, config.permit_corrected_publication,
             np.array([-1, -1], dtype=np.int64),
         )  # fmt: skip
