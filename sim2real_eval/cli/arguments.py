@@ -7,6 +7,7 @@ import argparse
 import math
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sim_sensors.errors import ParameterError
@@ -15,15 +16,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.comparison import Source
+    from sim2real_eval.judge_setup import JudgeSetup
     from sim2real_eval.twin import Twin
 
 __all__ = [
     'add_jobs',
     'add_json',
     'add_judge',
+    'add_judge_kind',
     'add_seed',
     'add_topics',
     'at_least',
+    'judge_setup',
     'scenario_label',
     'sources',
     'topic_roles',
@@ -80,6 +84,54 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
     parser.add_argument(
         '--case', metavar='FILE', help='case.yaml that sets clock, timers and delivery order'
     )
+
+
+def add_judge_kind(parser: argparse._ActionsContainer) -> None:
+    """Add --judge and --navsat-node: who carries the parameter files out."""
+    parser.add_argument(
+        '--judge',
+        dest='judge_kind',
+        choices=('embedded', 'robot_localization', 'judge_node'),
+        default='embedded',
+        help='who judges: embedded (default, needs nothing); robot_localization, the real '
+        'ekf_node, which must be installed; judge_node, the embedded judge as a node. Nodes run '
+        'in lockstep on a ROS domain of their own',
+    )
+    parser.add_argument(
+        '--navsat-node',
+        choices=('embedded', 'robot_localization'),
+        default='embedded',
+        help='with --judge robot_localization, which navsat_transform: ours (default), or the '
+        'real one, whose timer is the wall clock, so that the run takes as long as the recording',
+    )
+
+
+def judge_setup(options: argparse.Namespace) -> JudgeSetup:
+    """Return the judge that --judge, --navsat-node and the parameter files ask for.
+
+    Raises
+    ------
+    Sim2RealError
+        Also when ROS or robot_localization is needed and not installed.
+    """
+    from sim2real_eval.judge_setup import JudgeSetup
+
+    kind, navsat_node = options.judge_kind, options.navsat_node
+    if navsat_node != 'embedded' and kind != 'robot_localization':
+        raise ParameterError('--navsat-node', '', 'goes with --judge robot_localization only')
+    setup = JudgeSetup.load(options.config, options.navsat_config, options.case)
+    if kind == 'embedded':
+        return setup
+    if find_spec('rclpy') is None:
+        raise ParameterError(
+            '--judge',
+            '',
+            f"{kind!r} needs rclpy: source the setup file of ROS, or pip install '.[ros]'; "
+            'embedded needs nothing',
+        )
+    from sim2real_eval.ros.lockstep import GraphJudgeSetup
+
+    return GraphJudgeSetup.of(setup, kind, navsat_node=navsat_node)
 
 
 def add_topics(parser: argparse._ActionsContainer) -> None:

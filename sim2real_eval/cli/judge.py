@@ -6,7 +6,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_judge, add_topics, sources
+from sim2real_eval.cli.arguments import (
+    add_json,
+    add_judge,
+    add_judge_kind,
+    add_topics,
+    judge_setup,
+    sources,
+)
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim_sensors.errors import ParameterError, Sim2RealError
 
@@ -20,6 +27,7 @@ examples:
   sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimate.csv
   sim2real judge my_bag --config clean --out estimate.csv
   sim2real judge bags/* --config paper_released --out estimates
+  sim2real judge my_bag --config clean --judge robot_localization --out estimate.csv
 """
 
 
@@ -36,6 +44,7 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='bag or CSV folder')
     add_judge(parser, '--config', None)
+    add_judge_kind(parser)
     add_topics(parser)
     parser.add_argument(
         '--out',
@@ -54,14 +63,13 @@ def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from sim2real_eval.judge import Case
-    from sim2real_eval.judge_setup import JudgeSetup
 
     found = sources(options.recordings, options.topic, None)
     out = Path(options.out)
     if len(found) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
         raise ParameterError('--out', '', problem)
-    setup = JudgeSetup.load(options.config, options.navsat_config, options.case)
+    setup = judge_setup(options)
     summaries: list[dict[str, object]] = []
     failures: list[str] = []
     written: set[Path] = set()

@@ -31,12 +31,16 @@ class GraphJudgeSetup(JudgeSetup):
     ----------
     kind : str
         One of JUDGES.
+    navsat_node : str
+        `embedded`, or `robot_localization` for the real navsat_transform_node beside the real
+        filter, at the speed of the wall clock.
     """
 
     kind: str = 'judge_node'
+    navsat_node: str = 'embedded'
 
     @classmethod
-    def of(cls, setup: JudgeSetup, kind: str) -> GraphJudgeSetup:
+    def of(cls, setup: JudgeSetup, kind: str, *, navsat_node: str = 'embedded') -> GraphJudgeSetup:
         """Return a set-up that a node carries out.
 
         Raises
@@ -46,7 +50,7 @@ class GraphJudgeSetup(JudgeSetup):
         """
         executable(kind)
         fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
-        return cls(**{**fields, 'kind': kind})
+        return cls(**{**fields, 'kind': kind, 'navsat_node': navsat_node})
 
     @property
     def provenance(self) -> Mapping[str, str]:

@@ -58,6 +58,10 @@ class NodeCommand:
         if self._real:
             # Answers to ticks; what a node would not publish is left out on arrival.
             values['permit_corrected_publication'] = True
+            # Waiting for a transform would wait for a clock that waits for the node.
+            values['transform_timeout'] = 0.0
+            # Without gains it reads beyond the end of an empty list.
+            values.setdefault('acceleration_gains', [1.0] * 6)
             rules += [f'/{topic}:={self._space}/{topic}' for topic in ('tf', 'tf_static')]
         else:
             if setup.navsat is not None:

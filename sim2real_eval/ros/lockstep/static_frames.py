@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
@@ -75,6 +76,9 @@ def _coincide(tree: FrameTree, target: str, frame: str, name: str) -> bool:
     return np.array_equal(rotation, np.eye(3)) and not position.any()
 
 
+_AT_ONCE = Duration(nanoseconds=1)
+
+
 class StaticFrames:
     """Publishes a recording's static transforms where a node listens.
 
@@ -114,8 +118,12 @@ class StaticFrames:
 
     @property
     def heard(self) -> bool:
-        """Whether the node listens, where it has to."""
-        return self._publisher is None or self._publisher.get_subscription_count() > 0
+        """Whether the node listens, where it has to, and has received the transforms."""
+        if self._publisher is None:
+            return True
+        return self._publisher.get_subscription_count() > 0 and bool(
+            self._publisher.wait_for_all_acked(_AT_ONCE)
+        )
 
     @property
     def needed(self) -> bool:
