@@ -14,6 +14,7 @@ from rclpy.node import Node
 from sim2real_eval.cli.arguments import scenario_label, sources, topic_roles, twins
 from sim2real_eval.comparison import ComparisonOptions, Source
 from sim2real_eval.comparison_folder import check_target
+from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.metrics import MetricOptions
 from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
 from sim2real_eval.ros.lockstep import JUDGES, GraphJudgeSetup
@@ -174,11 +175,13 @@ class Study:
         check_target(settings.out, overwrite=settings.overwrite)
         options = ComparisonOptions(
             twins=twins(settings.models, settings.imu),
-            setup=GraphJudgeSetup.load(
-                settings.params_file or settings.profile,
-                settings.navsat_params_file or None,
-                settings.case_file or None,
-                kind=settings.judge,
+            setup=GraphJudgeSetup.of(
+                JudgeSetup.load(
+                    settings.params_file or settings.profile,
+                    settings.navsat_params_file or None,
+                    settings.case_file or None,
+                ),
+                settings.judge,
             ),
             metric=metric,
             component=settings.component,

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole graph: truth, sensors and a judge recorded into bags, and evaluation_node on them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import numpy as np
+from cli_examples import call, contents
+from recording_examples import arrays_equal
+from ros_evaluation_examples import (
+    Recorder,
+    bags_parameter,
+    evaluation,
+    everything,
+    latched,
+    record,
+    start_judge,
+    told,
+    wait,
+    write_bag,
+)
+from ros_examples import Graph, graph_of_its_own
+
+from sim_sensors import gps, imu
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.measurements import MessageArray, OdometryArray
+from sim_sensors.motions import START_NS
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.seeding import run_label
+
+SECONDS = 6.0
+MOTIONS = ('drive_line', 'drive_circle', 'drive_half_sine')
+# On a machine as busy as this one may be, a queue has to hold all of it.
+LOSSLESS = (
+    'qos_overrides./ground_truth/odometry.publisher.depth:=1000',
+    'qos_overrides./ground_truth/odometry.subscription.depth:=1000',
+    'qos_overrides./ground_truth/odometry.subscription.reliability:=reliable',
+    'qos_overrides./imu/data.publisher.depth:=1000',
+    'qos_overrides./gps/fix.publisher.depth:=100',
+)
+_LATER_NS = 100_000_000_000
+
+Recorded = dict[str, dict[str, MessageArray]]
+
+
+@pytest.fixture(scope='module')
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+@pytest.fixture(scope='module')
+def recorded(graph: Graph) -> Recorded:
+    """Three motions, one after the other on the same clock, at five times real time."""
+    recorder = Recorder(graph)
+    nodes = [
+        graph.start('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS),
+        start_judge(graph),
+    ]
+    graph.wait(
+        lambda: all(
+            reader.get_publisher_count()
+            for topic, reader in recorder.subscriptions.items()
+            if topic != 'ground_truth/odometry'
+        ),
+        'the nodes',
+    )
+    found = {
+        motion: record(
+            graph,
+            recorder,
+            motion,
+            f'duration:={SECONDS}',
+            'factor:=5.0',
+            *LOSSLESS,
+            f'start_ns:={START_NS + number * _LATER_NS}',
+        )
+        for number, motion in enumerate(MOTIONS)
+    }
+    for node in nodes:
+        graph.stop(node)
+    recorder.close()
+    return found
+
+
+@pytest.fixture(scope='module')
+def bags(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp('recorded')
+    return [
+        write_bag(folder, f'{motion.removeprefix("drive_")}_1', found)
+        for motion, found in recorded.items()
+    ]
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """A process that never rests."""
+    loop = subprocess.Popen([sys.executable, '-c', 'while True: pass'])
+    yield
+    loop.kill()
+    loop.wait()
+
+
+def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> None:
+    """Every stamp of the three motions, and every bit, to the last interval."""
+    for motion, found in recorded.items():
+        truth = found['ground_truth/odometry']
+        assert isinstance(truth, OdometryArray)
+        start = int(truth.stamp_ns[0])
+        count = round(SECONDS * 100)
+        assert truth.stamp_ns.tolist() == [start + k * 10_000_000 for k in range(count + 1)]
+        path = OdometryMotion(truth, origin_ns=start, velocity='twist')
+        labels = {'seed': 3, 'run': run_label('recording', 1, 'run_1'), 'origin_ns': start}
+        inertial = imu.simulate(load_imu('chrono'), path, **labels)
+        fixes = gps.simulate(load_gps('ch_gauss'), path, **labels)
+        assert len(inertial) == count + 1
+        assert len(fixes) == count / 10 + 1
+        assert arrays_equal(found['imu/data'], inertial), motion
+        assert arrays_equal(found['gps/fix'], fixes), motion
+
+
+def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
+    """At five times real time on a busy machine it may miss ticks, but not the motion."""
+    for motion, found in recorded.items():
+        estimate, truth = found['odometry/filtered'], found['ground_truth/odometry']
+        assert isinstance(estimate, OdometryArray)
+        assert isinstance(truth, OdometryArray)
+        assert np.all(np.diff(estimate.stamp_ns) > 0)
+        late = estimate.take(estimate.stamp_ns > truth.stamp_ns[0] + 3_000_000_000)
+        assert len(late) > 5, motion
+        speed = np.hypot(*late.linear_velocity[:, :2].T)
+        true = np.hypot(*truth.linear_velocity[:, :2].T)
+        error = speed - np.interp(late.stamp_ns, truth.stamp_ns, true)
+        assert np.sqrt(np.mean(error**2)) < 0.8, motion
+
+
+def test_the_folder_is_that_of_the_command(
+    graph: Graph,
+    bags: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    busy: None,
+) -> None:
+    """Three recordings and a broken one, on a busy machine; one model keeps the real GPS.
+
+    Whoever listens later hears how far it is.
+    """
+    broken = tmp_path / 'broken_1'
+    broken.mkdir()
+    given = [*bags, broken]
+    batch = call(
+        capsys, 'vepd', '--real', *given, '--models', 'ch_gauss,real', '--out', tmp_path / 'batch'
+    )
+    assert batch.status == 1
+    with evaluation(
+        bags_parameter(given), 'models:=ch_gauss,real', f'out:={tmp_path / "live"}'
+    ) as running:
+        first = told(graph, lambda values: int(values['runs done']) >= 1)
+        assert float(first['real-time factor']) > 0.0
+        assert float(first['VEPD ch_gauss']) > 0.0
+        late = latched(graph, 'evaluation_node/vepd')
+        graph.wait(lambda: late, 'what a late subscriber hears')
+        wait(graph, lambda: late[-1]['finished'], 'its end')
+        status, out, err = running.end()
+    assert status == 1, err
+    assert late[0]['done'] >= 1
+    assert not late[0]['finished']
+    assert (late[-1]['done'], late[-1]['total']) == (6, 8)
+    assert [failure['recording'] for failure in late[-1]['failures']] == [str(broken)]
+    assert late[-1]['notes'] == []
+    live = contents(tmp_path / 'live')
+    assert live == contents(tmp_path / 'batch')
+    assert {'vepd.csv', 'vepd.json', 'velocity.png', 'series/Sim/chrono/line_1.csv'} <= set(live)
+    assert out.replace('live', 'batch') == batch.out
+    assert f'evaluation_node: error: left out: {broken}' in err
+    assert {f'{row["vepd"]!r}' for row in late[-1]['vepd']} <= set(
+        live['vepd.csv'].decode().replace('\n', ',').split(',')
+    )
+
+
+def test_mounted_late_and_rolling_sensors_agree_too(
+    recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wheel odometry, lever arms, latencies, odd rates, another truth frame, two repetitions."""
+    given = everything(tmp_path, recorded['drive_half_sine'])
+    batch = call(
+        capsys, 'vepd', '--real', given.bag, '--models', given.gps, '--imu', given.imu,
+        '--judge-config', given.params, '--navsat-config', given.navsat, '--seed', 5,
+        '--repetitions', 2, '--start-heading', '--warmup', 0.5, '--component', 'forward',
+        '--topic', 'truth=/ins', '--scenario', 'odd', '--out', tmp_path / 'batch',
+    )  # fmt: skip
+    assert batch.status == 0, batch.err
+    with evaluation(
+        f'real:={given.bag}', f'models:={given.gps}', f'imu:={given.imu}',
+        f'params_file:={given.params}', f'navsat_params_file:={given.navsat}', 'seed:=5',
+        'repetitions:=2', 'start_heading:=true', 'metric.warmup:=0.5', 'component:=forward',
+        'topics:=[truth=/ins]', 'scenario:=odd', f'out:={tmp_path / "live"}',
+    ) as running:  # fmt: skip
+        status, _, err = running.end()
+    assert status == 0, err
+    assert contents(tmp_path / 'live') == contents(tmp_path / 'batch')
