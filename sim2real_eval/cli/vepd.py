@@ -10,9 +10,11 @@ from sim2real_eval.cli.arguments import (
     add_jobs,
     add_json,
     add_judge,
+    add_judge_kind,
     add_seed,
     add_topics,
     at_least,
+    judge_setup,
     scenario_label,
     sources,
     twins,
@@ -51,6 +53,8 @@ _WITH_REAL = {
     'config': '--judge-config',
     'navsat_config': '--navsat-config',
     'case': '--case',
+    'judge_kind': '--judge',
+    'navsat_node': '--navsat-node',
     'start_heading': '--start-heading',
     'component': '--component',
 }
@@ -113,6 +117,7 @@ def add_parser(verbs: Any) -> None:
     )
     judge = parser.add_argument_group('judge')
     add_judge(judge, '--judge-config', 'paper_released')
+    add_judge_kind(judge)
     judge.add_argument(
         '--start-heading',
         action='store_true',
@@ -199,13 +204,12 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.cli.result import print_comparison, write_result
     from sim2real_eval.comparison import ComparisonOptions, compare
     from sim2real_eval.comparison_folder import check_target
-    from sim2real_eval.judge_setup import JudgeSetup
 
     check_target(options.out, overwrite=options.overwrite)
     recordings = sources(options.real, options.topic, options.scenario)
     study = ComparisonOptions(
         twins=twins(options.gps, options.imu),
-        setup=JudgeSetup.load(options.config, options.navsat_config, options.case),
+        setup=judge_setup(options),
         metric=_metric(options),
         component=options.component,
         seed=options.seed,
