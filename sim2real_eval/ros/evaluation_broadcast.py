@@ -32,6 +32,16 @@ _CLASSES: dict[str, Any] = {
     'sensor_msgs/msg/NavSatFix': NavSatFix,
 }
 _QOS = QoSProfile(depth=100)
+# What the judges publish or obey to; a bag may hold those of the judge that ran on the robot.
+_OF_THE_JUDGE = (
+    'accel/filtered',
+    'cmd_vel',
+    'gps/filtered',
+    'odometry/filtered',
+    'odometry/gps',
+    'set_pose',
+)
+_ASIDE = 'recorded'
 
 
 def message_class(kind: MessageType) -> Any:
@@ -41,6 +51,8 @@ def message_class(kind: MessageType) -> Any:
 
 class Broadcast:
     """Publishes the topics of a recording in a namespace, each message at its arrival.
+
+    Topics that the judge in that namespace publishes or obeys to go below `recorded` there.
 
     Parameters
     ----------
@@ -60,9 +72,12 @@ class Broadcast:
         self._publishers: list[Any] = []
         rows: list[tuple[int, int, bytes]] = []
         for topic, array in recording.messages.items():
-            name = f'{namespace}/{topic.strip("/")}'
+            below = topic.strip('/')
+            name = f'{namespace}/{below}'
             if name in leave_out or not len(array):
                 continue
+            if below in _OF_THE_JUDGE:
+                name = f'{namespace}/{_ASIDE}/{below}'
             named = MESSAGE_TYPES.get(recording.ros_types.get(topic, ''))
             kind = named if named and named.array is type(array) else default_type(array)
             publisher = node.create_publisher(message_class(kind), name, _QOS)
