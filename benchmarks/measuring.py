@@ -50,7 +50,7 @@ def spread(values: list[float]) -> dict[str, float]:
     return {'median': middle, 'lower_quartile': low, 'upper_quartile': high}
 
 
-def parse(description: str, repetitions: int) -> argparse.Namespace:
+def parse(description: str, repetitions: int, *, json_option: bool = False) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--repetitions', type=int, default=repetitions, help='default %(default)s')
     parser.add_argument(
@@ -59,6 +59,8 @@ def parse(description: str, repetitions: int) -> argparse.Namespace:
         default=Path(__file__).parent / 'results',
         help='folder of the JSON result, default %(default)s',
     )
+    if json_option:
+        parser.add_argument('--json', action='store_true', help='print JSON and write no file')
     return parser.parse_args()
 
 
