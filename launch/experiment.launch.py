@@ -20,8 +20,8 @@ from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, Argument, declare, profile_file
-from sim2real_eval.ros_launch.nodes import include, note_mounting, trajectory_node
-from sim2real_eval.ros_launch.runs import Runs
+from sim2real_eval.ros_launch.nodes import include, note_mounting, trajectory_node, typed
+from sim2real_eval.ros_launch.runs import Run, Runs
 from sim_sensors.errors import ParameterError
 from sim_sensors.seeding import run_label
 
@@ -35,7 +35,7 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('scenario', 'duration', 'factor', 'runs', 'first_run', 'out', 'storage'),
-            *declare('settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
+            *declare('delay', 'settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
             *declare(judge=Argument('', 'judge_node', judges), profile='paper_released'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
@@ -59,14 +59,14 @@ def experiment(context: LaunchContext) -> list:
             raise ParameterError('experiment', 'out', f'{bag} exists already; choose another')
     folder.mkdir(parents=True, exist_ok=True)
     return Runs(
-        lambda _, number: run(bags[number], scenario, value('judge'), value('namespace')),
+        lambda number: run(bags[number], scenario, value('judge'), value('namespace')),
         bags,
         float(value('settle')),
     ).actions()
 
 
-def run(bag: Path, scenario: str, judge: str, namespace: str) -> tuple:
-    """Return the node that moves, and everything that makes one recording."""
+def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
+    """Return everything that makes one recording; it lasts as long as the motion."""
     space = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
     awaited = RECORDED[1:] if judge != NO_JUDGE else RECORDED[1:3]
     motion = trajectory_node(
@@ -75,6 +75,9 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> tuple:
             # Two sensors and the recorder; nothing of the motion is missed.
             'subscribers': 3,
             'publishers': ' '.join(awaited),
+            # That the publisher knows its readers does not mean that these know it: on a busy
+            # machine they find it seconds later.
+            'delay': typed('delay', float),
         }
     )
     recorder = ExecuteProcess(
@@ -104,4 +107,12 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> tuple:
         },
         condition=IfCondition(NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)),
     )
-    return motion, [LogInfo(msg=f'run {bag}'), recorder, sensors, judging, motion]
+    # The sensors hold back what more odometry could change, until they know that none is coming.
+    last = [
+        ExecuteProcess(
+            cmd=['ros2', 'service', 'call', f'{space}{node}/finish', 'std_srvs/srv/Trigger'],
+            output='log',
+        )
+        for node in ('imu_node', 'gps_node')
+    ]
+    return Run(motion, [LogInfo(msg=f'run {bag}'), recorder, sensors, judging, motion], last)

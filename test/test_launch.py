@@ -83,7 +83,7 @@ def test_every_executable_is_a_script_of_ours_or_of_a_dependency(
     file: str, repository: Path
 ) -> None:
     depends = {d.name for d in parse_package(str(repository / 'package.xml')).exec_depends}
-    assert {'launch', 'launch_ros', 'ros2bag', 'tf2_ros'} <= depends
+    assert {'launch', 'launch_ros', 'ros2bag', 'ros2service', 'tf2_ros'} <= depends
     scripts = set(re.findall(r"'(\w+) = ", (repository / 'setup.py').read_text('utf-8')))
     helpers = repository / 'sim2real_eval' / 'ros_launch' / 'nodes.py'
     for module in (tree(file), ast.parse(helpers.read_text('utf-8'))):

@@ -19,7 +19,7 @@ from launch.actions import ExecuteProcess
 from launch_examples import FILES, Started, declared, description, started
 
 from sim2real_eval.recording.metadata import read_transforms
-from sim2real_eval.ros_launch.runs import Runs
+from sim2real_eval.ros_launch.runs import Run, Runs
 from sim_sensors.resources import config_path
 
 PACKAGE = 'sim2real_sensors'
@@ -226,18 +226,20 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
                 assert Path(word).is_file()
 
 
-def run_all(tmp_path: Path, leader: str, other: str) -> tuple[int, list[str], list[Any]]:
-    """Three runs of two small programs; exit status, what they wrote, the numbers made."""
+def run_all(
+    tmp_path: Path, leader: str, other: str, last: str = 'pass'
+) -> tuple[int, list[str], list[int]]:
+    """Three runs of three small programs; exit status, what they wrote, the numbers made."""
     log, made = tmp_path / 'log', []
 
-    def process(code: str) -> Any:
+    def process(code: str, number: int) -> Any:
         text = f'import time\nlog = open({str(log)!r}, "a", buffering=1)\n{code}'
-        return ExecuteProcess(cmd=[sys.executable, '-c', text])
+        return ExecuteProcess(cmd=[sys.executable, '-c', text.format(number=number)])
 
-    def make(context: Any, number: int) -> tuple[Any, list[Any]]:
+    def make(number: int) -> Run:
         made.append(number)
-        first = process(leader.format(number=number))
-        return first, [process(other.format(number=number)), first]
+        first = process(leader, number)
+        return Run(first, [process(other, number), first], [process(last, number)])
 
     service = LaunchService(noninteractive=True)
     runs = Runs(make, [1, 2, 3], 0.1)
@@ -262,18 +264,25 @@ log.write('{number}-moved\\n')
 
 
 def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> None:
-    status, log, made = run_all(tmp_path, MOVING, WAITING)
+    status, log, made = run_all(tmp_path, MOVING, WAITING, "log.write('{number}-last\\n')")
     assert status == 0
     assert made == [1, 2, 3]
-    expected = [f'{k}-{what}' for k in (1, 2, 3) for what in ('begun', 'moved', 'over')]
-    assert [word.replace('begun', f'{k // 3 + 1}-begun') for k, word in enumerate(log)] == expected
+    whole = ('begun', 'moved', 'last', 'over')
+    expected = [f'{k}-{what}' for k in (1, 2, 3) for what in whole]
+    assert [word.replace('begun', f'{k // 4 + 1}-begun') for k, word in enumerate(log)] == expected
 
 
 @pytest.mark.parametrize(
-    ('leader', 'other'),
-    [('raise SystemExit(3)', WAITING), ('time.sleep(60)', 'raise SystemExit(3)')],
+    ('leader', 'other', 'last'),
+    [
+        ('raise SystemExit(3)', WAITING, 'pass'),
+        ('time.sleep(60)', 'raise SystemExit(3)', 'pass'),
+        ('pass', WAITING, 'raise SystemExit(3)'),
+    ],
 )
-def test_what_ends_out_of_turn_ends_the_launch(tmp_path: Path, leader: str, other: str) -> None:
-    status, _, made = run_all(tmp_path, leader, other)
+def test_what_ends_out_of_turn_ends_the_launch(
+    tmp_path: Path, leader: str, other: str, last: str
+) -> None:
+    status, _, made = run_all(tmp_path, leader, other, last)
     assert status == 1
     assert made == [1]

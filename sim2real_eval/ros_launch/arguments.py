@@ -123,6 +123,7 @@ ARGUMENTS: dict[str, Argument] = {
     'first_run': Argument('Number of the first one.', '1'),
     'out': Argument('Folder for the recordings: OUT/GPS MODEL/SCENARIO_NUMBER.', 'out'),
     'storage': Argument('Storage of the bags.', 'mcap', ('mcap', 'sqlite3')),
+    'delay': Argument('Wall time from when all are there to the motion, in s.', '3.0'),
     'settle': Argument('Wall time from the end of a motion to that of its bag, in s.', '1.0'),
     # Evaluation.
     'real': Argument('Real recordings with ground truth: paths or patterns, by space.', None),
