@@ -100,6 +100,7 @@ class Conductor:
             self._drive({side: side.deliver(arrived[side]) for side in playing})
             busy = {side: side.step(now) for side in playing}
             if any(busy.values()):
+                self._drive({side: side.settle() for side in playing})
                 self._set_clock(now)
                 answers = {
                     side: side.answer(now) if busy[side] else side.idle() for side in playing

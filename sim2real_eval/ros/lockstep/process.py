@@ -50,12 +50,13 @@ def executable(judge: str, node: str = 'ekf_node') -> list[str]:
     if judge == 'judge_node':
         return [sys.executable, '-m', 'sim2real_eval.ros.judge_node']
     try:
-        from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+        from ament_index_python.packages import get_package_prefix
     except ImportError:
         raise JudgeError(_ABSENT) from None
     try:
         path = Path(get_package_prefix('robot_localization'), 'lib', 'robot_localization', node)
-    except PackageNotFoundError:
+    except (LookupError, OSError):
+        # No such package; or no AMENT_PREFIX_PATH to look in.
         raise JudgeError(_ABSENT) from None
     if not os.access(path, os.X_OK):
         raise JudgeError(f'robot_localization: {path} is missing; install the package anew')

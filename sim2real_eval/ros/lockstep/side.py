@@ -147,6 +147,7 @@ class Side:
         """Set the timers for the run; return the first time of the clock."""
         self._follower.begin(start_ns)
         self._carried: list[Delivery] = []
+        self._latest = ''
         self._published: list[bytes] = []
         self._ticks: list[int] = []
         self._velocities: list[FloatArray] = []
@@ -175,10 +176,9 @@ class Side:
         self._filtered.take()
 
     def deliver(self, deliveries: Sequence[Delivery]) -> Work:
-        """Hand messages to the node; done when it has dealt with them."""
+        """Send messages to the node, at no greater pace than it takes them."""
         follower, questions = self._follower, self._questions
         carried, self._carried = self._carried, []
-        latest = ''
         for delivery in (*carried, *deliveries):
             taker = delivery.taker
             follower.take(delivery)
@@ -187,15 +187,19 @@ class Side:
             # What comes on two topics may be taken the other way round. Which measurement is
             # first decides where a filter starts; after that the order moves the last bits.
             if taker in self._inputs:
-                if latest not in ('', taker) and not (self._real and follower.initialised):
-                    yield from questions.settled()
-                latest = taker
+                if self._latest not in ('', taker) and not (self._real and follower.initialised):
+                    yield from self.settle()
+                self._latest = taker
             self._senders.send(taker, delivery.array)
             questions.put()
             if questions.pending == _MOST_OPEN:
-                yield from questions.settled()
-        if questions.pending:
-            yield from questions.settled()
+                yield from self.settle()
+
+    def settle(self) -> Work:
+        """Wait until the node has dealt with all that was sent."""
+        if self._questions.pending:
+            yield from self._questions.settled()
+        self._latest = ''
 
     def step(self, now_ns: int) -> bool:
         """Run the embedded judge; say whether the node has something to do at this time."""
