@@ -133,7 +133,7 @@ def test_two_sides_on_one_clock_do_not_meet(
 def test_the_wall_clock_can_set_the_pace(
     tmp_path: Path, world: tuple[Node, SingleThreadedExecutor]
 ) -> None:
-    """0.9 s of a run at a factor of 2 take 0.43 s at least, but for the first step and the last."""
+    """0.9 s of a run at a factor of 2 take 0.43 s at least, less a step at either end."""
     import time
 
     node, executor = world
