@@ -227,3 +227,20 @@ def test_the_real_ekf_node_takes_mounted_sensors_and_commands(tmp_path: Path) ->
     assert found.stamp_ns.tolist() == expected.stamp_ns.tolist()
     np.testing.assert_allclose(found.linear_velocity, expected.linear_velocity, atol=1e-9)
     np.testing.assert_allclose(found.gps_position, expected.gps_position, atol=1e-9)
+
+
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+def test_the_real_navsat_transform_node_runs_at_the_speed_of_the_wall_clock(
+    tmp_path: Path,
+) -> None:
+    """What it does depends on the phase of its timer; that it was it is said."""
+    pytest.importorskip('tf2_msgs')
+    setup, run = setup_of_everything(tmp_path), curve(3.0)
+    expected = setup.judge(run)
+    node = GraphJudgeSetup.of(setup, 'robot_localization', navsat_node='robot_localization')
+    found = node.judge(run)
+    assert set(found.gps_stamp_ns.tolist()) <= set(run.messages['/gps/fix'].stamp_ns.tolist())
+    assert len(found.gps_stamp_ns) > 15
+    assert abs(len(found) - len(expected)) <= 2
+    assert any('arbitrary phase' in note for note in found.notes)
+    assert node.provenance['navsat_transform'] == 'robot_localization'

@@ -17,6 +17,7 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.ros.lockstep.conductor import Conductor
 from sim2real_eval.ros.lockstep.delivery import RecordedFeed
 from sim2real_eval.ros.lockstep.domain import free_domain, private_context
+from sim2real_eval.ros.lockstep.paced_side import PacedSide
 from sim2real_eval.ros.lockstep.process import executable
 from sim2real_eval.ros.lockstep.side import Side
 
@@ -57,8 +58,10 @@ class GraphJudgeSetup(JudgeSetup):
         """Which judge and which navsat_transform made the result."""
         if self.navsat is None:
             return {'judge': self.kind}
-        own = 'sim2real_sensors' if self.kind == 'robot_localization' else self.kind
-        return {'judge': self.kind, 'navsat_transform': own}
+        navsat = self.kind
+        if self.kind == 'robot_localization' and self.navsat_node == 'embedded':
+            navsat = 'sim2real_sensors'
+        return {'judge': self.kind, 'navsat_transform': navsat}
 
     def judge(
         self,
@@ -76,9 +79,22 @@ class GraphJudgeSetup(JudgeSetup):
         """
         setup = self.started(start_ns=start_ns, start_heading=start_heading)
         feed = RecordedFeed(recording, setup)
+        paced = self.navsat is not None and self.navsat_node != 'embedded'
         with _private_node() as (node, executor):
-            with Side(node, 'judge', setup, recording, judge=self.kind) as side:
-                Conductor(node, [side], [feed], executor=executor, start_ns=feed.start_ns).play()
+            side = (
+                PacedSide(node, 'judge', setup, recording)
+                if paced
+                else Side(node, 'judge', setup, recording, judge=self.kind)
+            )
+            with side:
+                Conductor(
+                    node,
+                    [side],
+                    [feed],
+                    executor=executor,
+                    start_ns=feed.start_ns,
+                    rate_factor=1.0 if paced else 0.0,
+                ).play()
             return side.judged(recording)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -17,9 +18,20 @@ from sim2real_eval.ros.lockstep.parameter_file import node_parameters, write_par
 from sim2real_eval.ros.lockstep.process import executable
 from sim2real_eval.ros.lockstep.senders import input_topics
 
-__all__ = ['NODE_NAME', 'NodeCommand']
+__all__ = ['NODE_NAME', 'NodeCommand', 'own_transforms', 'ros_arguments']
 
 NODE_NAME = 'ekf_filter_node'
+
+
+def own_transforms(namespace: str) -> list[str]:
+    """Return the rules that keep a side's transforms to itself."""
+    return [f'/{topic}:={namespace}/{topic}' for topic in ('tf', 'tf_static')]
+
+
+def ros_arguments(file: Path, rules: Sequence[str]) -> list[str]:
+    """Return the arguments that give a node its parameter file and its names."""
+    words = [word for rule in rules for word in ('-r', rule)]
+    return ['--ros-args', '--params-file', str(file), *words]
 
 
 class NodeCommand:
@@ -35,6 +47,8 @@ class NodeCommand:
     setup : JudgeSetup
     recording : Recording
         Its transforms count.
+    lockstep : bool
+        Whether ekf_node is to answer each tick; else it runs as its parameter file says.
 
     Raises
     ------
@@ -43,9 +57,17 @@ class NodeCommand:
     """
 
     def __init__(
-        self, judge: str, domain: int, namespace: str, setup: JudgeSetup, recording: Recording
+        self,
+        judge: str,
+        domain: int,
+        namespace: str,
+        setup: JudgeSetup,
+        recording: Recording,
+        *,
+        lockstep: bool = True,
     ) -> None:
         self._executable = executable(judge)
+        self._lockstep = lockstep
         self._real = judge != 'judge_node'
         self._domain, self._space = domain, namespace
         self._setup, self._recording = setup, recording
@@ -56,13 +78,16 @@ class NodeCommand:
         values = node_parameters(setup, input_topics(setup.filter))
         rules = [f'__node:={NODE_NAME}', f'__ns:={self._space}']
         if self._real:
-            # Answers to ticks; what a node would not publish is left out on arrival.
-            values['permit_corrected_publication'] = True
+            if self._lockstep:
+                # Answers to ticks; what a node would not publish is left out on arrival.
+                values['permit_corrected_publication'] = True
+            # A navsat_transform_node needs the transform to the base.
+            values['publish_tf'] = not self._lockstep
             # Waiting for a transform would wait for a clock that waits for the node.
             values['transform_timeout'] = 0.0
             # Without gains it reads beyond the end of an empty list.
             values.setdefault('acceleration_gains', [1.0] * 6)
-            rules += [f'/{topic}:={self._space}/{topic}' for topic in ('tf', 'tf_static')]
+            rules += own_transforms(self._space)
         else:
             if setup.navsat is not None:
                 values['navsat_params_file'] = str(setup.files[-1].resolve())
@@ -72,9 +97,13 @@ class NodeCommand:
             values['static_transforms_file'] = str(path)
             values['assume_identity_frames'] = not self._recording.transforms
         file = write_parameters(folder / 'params.yaml', values)
-        words = [word for rule in rules for word in ('-r', rule)]
-        command = [*self._executable, '--ros-args', '--params-file', str(file), *words]
-        return command, {**os.environ, 'ROS_DOMAIN_ID': str(self._domain)}
+        command = [*self._executable, *ros_arguments(file, rules)]
+        return command, self.environment
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment of the node, and of others beside it."""
+        return {**os.environ, 'ROS_DOMAIN_ID': str(self._domain)}
 
     def __exit__(
         self,

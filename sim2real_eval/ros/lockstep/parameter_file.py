@@ -14,7 +14,7 @@ from sim2real_eval.judge import FilterConfig
 from sim2real_eval.judge.ros_parameters import read_node_parameters
 from sim2real_eval.judge_setup import JudgeSetup
 
-__all__ = ['node_parameters', 'write_parameters']
+__all__ = ['navsat_parameters', 'node_parameters', 'write_parameters']
 
 _FILTER = 'ekf_filter_node'
 # Subscriptions are best effort: what comes while the queue is full would be lost.
@@ -34,11 +34,7 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
         Input name to topic.
     """
     given = read_node_parameters(setup.files[0], _FILTER)
-    values = {
-        name: _as_declared(name, value)
-        for name, value in given.values.items()
-        if value is not None
-    }
+    values = _declared(given.values)
     original = FilterConfig.from_parameters(given)
     wanted = setup.filter
     for name, before, now in (
@@ -52,6 +48,16 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
         values[f'{name}_queue_size'] = _QUEUE_SIZE
     # Commands carry stamps in recordings, and act from them.
     return {**values, 'use_sim_time': True, 'stamped_control': True, 'publish_tf': False}
+
+
+def navsat_parameters(setup: JudgeSetup) -> dict[str, Any]:
+    """Return the parameters of the real navsat_transform_node."""
+    given = read_node_parameters(setup.files[-1], 'navsat_transform')
+    return {**_declared(given.values), 'use_sim_time': True}
+
+
+def _declared(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _as_declared(name, value) for name, value in values.items() if value is not None}
 
 
 def write_parameters(path: Path, values: Mapping[str, Any]) -> Path:

@@ -26,7 +26,7 @@ from sim2real_eval.ros.lockstep.process import JudgeProcess
 from sim2real_eval.ros.lockstep.questions import Questions, Wait, Work
 from sim2real_eval.ros.lockstep.senders import FILTERED_TOPIC, Senders
 from sim2real_eval.ros.lockstep.static_frames import StaticFrames, coinciding_frames
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, OdometryArray
 
 __all__ = ['Side']
 
@@ -80,7 +80,7 @@ class Side:
         self._real = judge != 'judge_node'
         self._node, self._setup, self._space = node, setup, space
         self._recording = recording
-        self._command = NodeCommand(judge, node.context.get_domain_id(), space, setup, recording)
+        self._command = self._command_of(judge)
         routing = route(recording, setup.filter, setup.navsat, setup.case)
         tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
         self._follower = Follower(setup, tree, inside=not self._real)
@@ -95,6 +95,10 @@ class Side:
         if self._real:
             self._frames, self._moved = coinciding_frames(recording, setup.filter, routing.sources)
         self._stack = contextlib.ExitStack()
+
+    def _command_of(self, judge: str) -> NodeCommand:
+        domain = self._node.context.get_domain_id()
+        return NodeCommand(judge, domain, self._space, self._setup, self._recording)
 
     def __enter__(self) -> Side:
         node, space = self._node, self._space
@@ -263,21 +267,28 @@ class Side:
         """Return what was published; counts and notes are those of a batch run on `recording`."""
         setup = self._setup
         embedded = judging.judge(recording, setup.filter, setup.navsat, setup.case)
-        odometry, notes = decoded(self._published), embedded.notes
-        gps = decoded(self._gps)
-        position, covariance = gps.position, gps.pose_covariance
-        stamps = gps.stamp_ns
+        odometry = decoded(self._published)
+        run = self._run(embedded, odometry, decoded(self._gps))
         if self._own_gps:
-            stamps = np.array([one.stamp_ns for one in self._own_gps], dtype=np.int64)
-            position = np.array([one.position for one in self._own_gps])
-            covariance = np.array([one.covariance for one in self._own_gps])
-        if self._real and len(odometry):
-            apart = np.abs(odometry.linear_velocity - np.array(self._velocities)).max()
-            navsat = ', navsat_transform ours' if setup.navsat is not None else ''
-            notes += (
-                f'robot_localization judged{navsat}; largest difference of a velocity component '
-                f'from the embedded judge {apart:.1e} m/s',
+            own = self._own_gps
+            run = dataclasses.replace(
+                run,
+                gps_stamp_ns=np.array([one.stamp_ns for one in own], dtype=np.int64),
+                gps_position=np.array([one.position for one in own]),
+                gps_covariance=np.array([one.covariance for one in own]),
             )
+        if not self._real or not len(odometry):
+            return run
+        apart = np.abs(odometry.linear_velocity - np.array(self._velocities)).max()
+        navsat = ', navsat_transform ours' if setup.navsat is not None else ''
+        note = (
+            f'robot_localization judged{navsat}; largest difference of a velocity component '
+            f'from the embedded judge {apart:.1e} m/s'
+        )
+        return dataclasses.replace(run, notes=(*run.notes, note))
+
+    def _run(self, embedded: JudgedRun, odometry: OdometryArray, gps: OdometryArray) -> JudgedRun:
+        """Put what was published in the place of what the embedded judge did."""
         return dataclasses.replace(
             embedded,
             stamp_ns=odometry.stamp_ns,
@@ -288,8 +299,7 @@ class Side:
             angular_velocity=odometry.angular_velocity,
             pose_covariance=odometry.pose_covariance,
             twist_covariance=odometry.twist_covariance,
-            gps_stamp_ns=stamps,
-            gps_position=position,
-            gps_covariance=covariance,
-            notes=notes,
+            gps_stamp_ns=gps.stamp_ns,
+            gps_position=gps.position,
+            gps_covariance=gps.pose_covariance,
         )
