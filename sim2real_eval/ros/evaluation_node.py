@@ -6,12 +6,9 @@ See docs/evaluation_node.md for topics, parameters and what is written.
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from types import FrameType
+from collections.abc import Sequence
 from typing import Any
 
 import rclpy
@@ -31,6 +28,7 @@ from sim2real_eval.comparison import Source
 from sim2real_eval.judge import JudgedRun
 from sim2real_eval.ros.evaluation_pass import Pass, first_difference
 from sim2real_eval.ros.evaluation_settings import Study
+from sim2real_eval.ros.evaluation_stop import Stop, Stopped
 from sim2real_eval.ros.evaluation_tally import Pace, Tally
 from sim2real_eval.run_plan import PlannedRun, RunPlan
 from sim_sensors.errors import Sim2RealError
@@ -51,6 +49,8 @@ class EvaluationNode(Node):
 
     Parameters
     ----------
+    stop : Stop
+        Looked at between runs, and often in them.
     **options
         For `rclpy.node.Node`.
 
@@ -66,7 +66,7 @@ class EvaluationNode(Node):
         judge is not installed.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, stop: Stop, **options: Any) -> None:
         super().__init__(_NAME, automatically_declare_parameters_from_overrides=True, **options)
         self.study = Study.of(self)
         self.tally = Tally(
@@ -88,24 +88,29 @@ class EvaluationNode(Node):
         self._replay_executor = SingleThreadedExecutor(context=self.context)
         self._replay_executor.add_node(self._replay)
         self._looked = 0.0
+        self._stop = stop
+        # This executor is spun wherever there is anything to wait for.
+        wall = Clock(clock_type=ClockType.STEADY_TIME)
+        self._replay.create_timer(_LOOK_S, stop.check, clock=wall)
         self._truth = self._replay.create_publisher(
-            Odometry, ODOMETRY_TOPIC, QoSProfile(depth=100)
+            Odometry, self.resolve_topic_name(ODOMETRY_TOPIC), QoSProfile(depth=100)
         )
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._vepd = self.create_publisher(String, '~/vepd', latched)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         # About this process, so it follows the wall.
-        self.create_timer(
-            _REPORT_PERIOD_S, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self.create_timer(_REPORT_PERIOD_S, self._report, clock=wall)
 
     def evaluate(self) -> None:
         """Run everything; what fails is in the tally.
 
-        Whatever else ends it, Ctrl-C say, closes the tally on the way.
+        Raises
+        ------
+        Stopped
+            When the process was asked to stop; what is not complete is in the tally as failed.
         """
-        self.tell()
         names: set[str] = set()
+        self.tell()
         try:
             for source in self.study.sources:
                 try:
@@ -130,6 +135,7 @@ class EvaluationNode(Node):
         names.add(name)
         first: JudgedRun | None = None
         for run in plan.twins:
+            self._stop.check()
             label = run.model if run.repetition == 1 else f'{run.model} {run.repetition}'
             self.tally.running = f'{name}, {label}'
             self.tell()
@@ -168,6 +174,7 @@ class EvaluationNode(Node):
 
     def _look(self) -> None:
         """Answer whoever asks this node, now and then."""
+        self._stop.check()
         if time.monotonic() > self._looked + _LOOK_S:
             self._executor.spin_once(timeout_sec=0.0)
             self._looked = time.monotonic()
@@ -217,63 +224,42 @@ class EvaluationNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run an evaluation to its end; return the exit status."""
-    try:
-        # Interruptions are exceptions here, so that everything started is ended on the way out.
-        rclpy.init(
-            args=None if args is None else [_NAME, *args],
-            signal_handler_options=SignalHandlerOptions.NO,
-        )
-    except RuntimeError as error:
-        return _refuse(str(error))
-    try:
-        with _terminable():
-            return _evaluate()
-    except Sim2RealError as error:
-        return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f'{error.filename or "input or output"}: {error.strerror or error}')
-    except KeyboardInterrupt:
-        _complain('interrupted; nothing was written')
-        return 128 + signal.SIGINT
-    except _Terminated:
-        _complain('terminated; nothing was written')
-        return 128 + signal.SIGTERM
-    finally:
-        rclpy.try_shutdown()
+    stop = Stop()
+    with stop.listening():
+        try:
+            # No handlers of rclpy: its context has to outlive the signal, to end everything.
+            rclpy.init(
+                args=None if args is None else [_NAME, *args],
+                signal_handler_options=SignalHandlerOptions.NO,
+            )
+        except RuntimeError as error:
+            return _refuse(str(error))
+        try:
+            return _evaluate(stop)
+        except Sim2RealError as error:
+            return _refuse(str(error))
+        except OSError as error:
+            return _refuse(f'{error.filename or "input or output"}: {error.strerror or error}')
+        except Stopped as stopped:
+            _complain(f'{stopped.word}; nothing was written')
+            return stopped.status
+        finally:
+            rclpy.try_shutdown()
 
 
-def _evaluate() -> int:
-    node = EvaluationNode()
+def _evaluate(stop: Stop) -> int:
+    node = EvaluationNode(stop)
     status = 0
     try:
         node.evaluate()
-    except (KeyboardInterrupt, _Terminated) as error:
-        status = 128 + (signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT)
+    except Stopped as stopped:
         if not node.tally.complete_recordings:
             raise
-        _complain('stopped before the end; what is complete is written')
+        status = stopped.status
+        _complain(f'{stopped.word} before the end; what is complete is written')
     written = node.write()
     node.wait_until_heard()
     return status or written
-
-
-class _Terminated(BaseException):
-    """SIGTERM."""
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    # What a shell starts in the background would ignore SIGINT, also when `ros2 launch` sends it.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    term = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        signal.signal(signal.SIGTERM, term)
 
 
 def _refuse(problem: str) -> int:
