@@ -30,8 +30,11 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
+from sim_sensors import imu
+from sim_sensors.catalogue import load_imu
 from sim_sensors.measurements import OdometryArray
-from sim_sensors.ros.messages import odometry_messages, stamp_ns, time_message
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.ros.messages import imu_messages, odometry_messages, stamp_ns, time_message
 
 TIMEOUT = 20.0
 # Domains 1 to 101 are safe with the ephemeral ports of Linux; processes beside this one start
@@ -221,3 +224,13 @@ def fix_bits(messages: Sequence[Any]) -> bytes:
             for m in messages
         ]
     ).tobytes()
+
+
+def batch_bits(truth: OdometryArray) -> bytes:
+    """What imu_node publishes with its defaults; the last waits for odometry that never comes."""
+    origin = int(truth.stamp_ns[0])
+    motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
+    made = imu.simulate(
+        load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=origin
+    )
+    return imu_bits(list(imu_messages(made.take(slice(0, len(final_stamps(truth, 100.0)))))))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -15,19 +14,23 @@ pytest.importorskip('rclpy', reason='no ROS')
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 from rclpy.parameter import Parameter
-from ros_examples import TIMEOUT, Graph, final_stamps, graph_of_its_own, imu_bits, stamps
-from sensor_msgs.msg import Imu, NavSatFix
+from ros_examples import (
+    TIMEOUT,
+    Graph,
+    batch_bits,
+    final_stamps,
+    graph_of_its_own,
+    imu_bits,
+    stamps,
+)
+from sensor_msgs.msg import Imu
 from std_srvs.srv import Trigger
 
-from sim_sensors import imu
-from sim_sensors.catalogue import load_imu
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.motions import motion_of, truth_of
-from sim_sensors.odometry import OdometryMotion
-from sim_sensors.ros.messages import imu_messages, odometry_messages
+from sim_sensors.ros.messages import odometry_messages
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))
-CIRCLE_1_S = motion_of('circle', seed=0, run='', duration=1.0, parameters={'ramp_time': 0.5})
 TOPIC = 'imu/data'
 
 
@@ -36,16 +39,6 @@ def graph() -> Iterator[Graph]:
     with graph_of_its_own() as graph:
         graph.listen(TOPIC, Imu)
         yield graph
-
-
-def batch_bits(truth: OdometryArray) -> bytes:
-    """Bits of all measurements but those that wait for odometry that never came."""
-    origin = int(truth.stamp_ns[0])
-    motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
-    made = imu.simulate(
-        load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=origin
-    )
-    return imu_bits(list(imu_messages(made.take(slice(0, len(final_stamps(truth, 100.0)))))))
 
 
 def play(graph: Graph, truth: OdometryArray) -> list:
@@ -274,59 +267,3 @@ def test_wrong_parameter_at_the_start_is_one_line_and_status_2(
     assert process.returncode == 2
     assert reason in told
     assert len(told.splitlines()) == 1
-
-
-def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
-    """Three seconds at twice real time, with a clock; stamps are the motion's."""
-    graph.listen('gps/fix', NavSatFix)
-    graph.node.destroy_publisher(graph.odometry)
-    graph.node.destroy_publisher(graph.clock)
-    graph.start('sensors_node', 'use_sim_time:=true')
-    process: subprocess.Popen[str] = graph.start(
-        'trajectory_node',
-        'motion:=circle',
-        'duration:=3.0',
-        'factor:=2.0',
-        'clock:=true',
-        'subscribers:=2',
-    )
-    inertial, fixes = graph.received[TOPIC], graph.received['gps/fix']
-    graph.wait(lambda: len(inertial) == len(final_stamps(TRUTH, 100.0)), 'the last measurement')
-    graph.wait(lambda: len(fixes) == len(final_stamps(TRUTH, 10.0)), 'the last fix')
-    assert stamps(inertial) == final_stamps(TRUTH, 100.0)
-    assert stamps(fixes) == final_stamps(TRUTH, 10.0)
-    assert imu_bits(inertial) == batch_bits(TRUTH)
-    process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0
-
-
-def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
-    graph.node.destroy_publisher(graph.odometry)
-    graph.node.destroy_publisher(graph.clock)
-    graph.start('imu_node', 'use_sim_time:=true')
-    process = graph.start(
-        'trajectory_node',
-        'motion:=circle',
-        'duration:=1.0',
-        'scenario.ramp_time:=0.5',
-        'clock:=true',
-        'loop:=true',
-        'subscribers:=1',
-    )
-    loop = truth_of(CIRCLE_1_S)
-    got, full = graph.received[TOPIC], final_stamps(loop, 100.0)
-
-    def rounds() -> list[list]:
-        at = [
-            k for k in range(len(got)) if k == 0 or stamps(got[k : k + 1]) < stamps([got[k - 1]])
-        ]
-        return [got[i:j] for i, j in zip(at, [*at[1:], len(got)], strict=False)]
-
-    graph.wait(lambda: len(rounds()) == 4, 'three rounds')
-    want = batch_bits(loop)
-    for part in rounds()[:3]:
-        # The clock may overtake the last odometry of a round, which then does not count.
-        assert len(part) > 0.8 * len(full)
-        assert stamps(part) == full[: len(part)]
-        assert imu_bits(part) == want[: len(imu_bits(part))]
-    assert graph.stop(process) == 0

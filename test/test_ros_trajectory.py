@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""trajectory_node waits for those who have to hear it, and the time stands meanwhile."""
+"""trajectory_node: it waits for those who have to hear it, drives the sensors, and loops."""
 
 from __future__ import annotations
 
@@ -11,11 +11,25 @@ pytest.importorskip('rclpy', reason='no ROS')
 
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
-from ros_examples import TIMEOUT, Graph, graph_of_its_own, stamps
+from ros_examples import (
+    TIMEOUT,
+    Graph,
+    batch_bits,
+    final_stamps,
+    graph_of_its_own,
+    imu_bits,
+    stamps,
+)
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, NavSatFix
 
-from sim_sensors.motions import START_NS
+from sim_sensors.motions import START_NS, motion_of, truth_of
 from sim_sensors.ros.messages import stamp_ns
+
+CIRCLE = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))
+CIRCLE_1_S = truth_of(
+    motion_of('circle', seed=0, run='', duration=1.0, parameters={'ramp_time': 0.5})
+)
 
 
 @pytest.fixture
@@ -53,3 +67,56 @@ def test_the_motion_begins_when_somebody_publishes_what_is_awaited(graph: Graph)
     assert process.returncode == 0
     for publisher in (first, second):
         graph.node.destroy_publisher(publisher)
+
+
+def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
+    """Three seconds at twice real time, with a clock; stamps are the motion's."""
+    graph.listen('imu/data', Imu)
+    graph.listen('gps/fix', NavSatFix)
+    graph.start('sensors_node', 'use_sim_time:=true')
+    process = graph.start(
+        'trajectory_node',
+        'motion:=circle',
+        'duration:=3.0',
+        'factor:=2.0',
+        'clock:=true',
+        'subscribers:=2',
+    )
+    inertial, fixes = graph.received['imu/data'], graph.received['gps/fix']
+    graph.wait(lambda: len(inertial) == len(final_stamps(CIRCLE, 100.0)), 'the last measurement')
+    graph.wait(lambda: len(fixes) == len(final_stamps(CIRCLE, 10.0)), 'the last fix')
+    assert stamps(inertial) == final_stamps(CIRCLE, 100.0)
+    assert stamps(fixes) == final_stamps(CIRCLE, 10.0)
+    assert imu_bits(inertial) == batch_bits(CIRCLE)
+    process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+
+
+def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
+    graph.listen('imu/data', Imu)
+    graph.start('imu_node', 'use_sim_time:=true')
+    process = graph.start(
+        'trajectory_node',
+        'motion:=circle',
+        'duration:=1.0',
+        'scenario.ramp_time:=0.5',
+        'clock:=true',
+        'loop:=true',
+        'subscribers:=1',
+    )
+    got, full = graph.received['imu/data'], final_stamps(CIRCLE_1_S, 100.0)
+
+    def rounds() -> list[list]:
+        at = [
+            k for k in range(len(got)) if k == 0 or stamps(got[k : k + 1]) < stamps([got[k - 1]])
+        ]
+        return [got[i:j] for i, j in zip(at, [*at[1:], len(got)], strict=False)]
+
+    graph.wait(lambda: len(rounds()) == 4, 'three rounds')
+    want = batch_bits(CIRCLE_1_S)
+    for part in rounds()[:3]:
+        # The clock may overtake the last odometry of a round, which then does not count.
+        assert len(part) > 0.8 * len(full)
+        assert stamps(part) == full[: len(part)]
+        assert imu_bits(part) == want[: len(imu_bits(part))]
+    assert graph.stop(process) == 0
