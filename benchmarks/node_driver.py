@@ -7,6 +7,7 @@ measurements are taken as bytes, of which only the stamp is read.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import os
@@ -18,9 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.context import Context
@@ -30,13 +29,12 @@ from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 
+from sim2real_eval.ros.lockstep.domain import free_domain, private_context
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.ros.messages import odometry_messages, time_message
 
 TIMEOUT_S = 30.0
 _POLL_S = 1e-4
-# Safe with the ephemeral ports of Linux.
-_DOMAINS = 101
 _TICKS = os.sysconf('SC_CLK_TCK')
 
 
@@ -69,11 +67,9 @@ class Drive:
 class Driver:
     """A process under test and the topics around it. Made by `driver`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], domain: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], context: Context) -> None:
         self._process = process
-        self._context = Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self._node = Node('driver', context=self._context)
+        self._node = Node('driver', context=context)
         deep = QoSProfile(depth=5000)
         self._odometry = self._node.create_publisher(Odometry, 'ground_truth/odometry', deep)
         self._clock = self._node.create_publisher(Clock, '/clock', 10)
@@ -82,10 +78,10 @@ class Driver:
         self._fixes = make(NavSatFix, 'gps/fix', lambda message: None, deep, raw=True)
         self._diagnostics = make(DiagnosticArray, '/diagnostics', lambda message: None, deep)
         self._heard: dict[str, dict[str, str]] = {}
+        self._reports: collections.Counter[str] = collections.Counter()
 
     def close(self) -> None:
         self._node.destroy_node()
-        rclpy.shutdown(context=self._context)
 
     def wait(self, condition: Callable[[], bool], what: str, timeout: float = TIMEOUT_S) -> None:
         end = time.monotonic() + timeout
@@ -157,20 +153,25 @@ class Driver:
                 pass
 
     def _settle(self, received: dict[int, float]) -> None:
-        """Receive what still comes, and at least two reports of each node made after the last."""
+        """Receive what still comes, until half a second and two reports of each node bring no more."""
         known, quiet, end = -1, time.monotonic(), time.monotonic() + TIMEOUT_S
-        while time.monotonic() < min(quiet + 0.5, end):
+        before = self._reports.copy()
+        while time.monotonic() < end:
             self._take(received)
             self._listen()
             progress = len(received) + self._accepted()
             if progress != known:
-                known, quiet = progress, time.monotonic()
+                known, quiet, before = progress, time.monotonic(), self._reports.copy()
+            reported = all(self._reports[name] >= before[name] + 2 for name in self._heard)
+            if reported and time.monotonic() > quiet + 0.5:
+                break
             time.sleep(_POLL_S)
 
     def _listen(self) -> None:
         with self._diagnostics.handle:
             while taken := self._diagnostics.handle.take_message(DiagnosticArray, False):
                 for status in taken[0].status:
+                    self._reports[status.name] += 1
                     self._heard[status.name] = {pair.key: pair.value for pair in status.values}
 
     def _accepted(self) -> int:
@@ -180,21 +181,20 @@ class Driver:
 @contextlib.contextmanager
 def driver(command: list[str], sensors: int) -> Iterator[Driver]:
     """Start a Python command on a domain of its own and connect to it."""
-    domain = 1 + (os.getpid() + time.monotonic_ns() // 10**9) % _DOMAINS
-    world: dict[str, Any] = {
-        **os.environ,
-        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-        'ROS_DOMAIN_ID': str(domain),
-    }
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    with tempfile.TemporaryFile() as told:
-        process = subprocess.Popen([sys.executable, *command], env=world, stderr=told)
-        made = Driver(process, domain)
+    with (
+        tempfile.TemporaryFile() as told,
+        free_domain() as domain,
+        private_context(domain) as context,
+    ):
+        process = subprocess.Popen([sys.executable, *command], stderr=told)
         try:
-            made.connect(sensors)
-            yield made
+            made = Driver(process, context)
+            try:
+                made.connect(sensors)
+                yield made
+            finally:
+                made.close()
         finally:
-            made.close()
             process.send_signal(signal.SIGINT)
             try:
                 process.wait(5.0)

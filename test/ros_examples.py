@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import itertools
-import os
 import signal
 import subprocess
 import sys
@@ -21,7 +19,6 @@ import pytest
 pytest.importorskip('rclpy', reason='no ROS')
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.context import Context
@@ -30,6 +27,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
+from sim2real_eval.ros.lockstep.domain import free_domain, private_context
 from sim_sensors import imu
 from sim_sensors.catalogue import load_imu
 from sim_sensors.measurements import OdometryArray
@@ -37,9 +35,9 @@ from sim_sensors.odometry import OdometryMotion
 from sim_sensors.ros.messages import imu_messages, odometry_messages, stamp_ns, time_message
 
 TIMEOUT = 20.0
-# Domains 1 to 101 are safe with the ephemeral ports of Linux; processes beside this one start
-# elsewhere.
-_DOMAINS = itertools.count(os.getpid())
+# Of the latest graphs. They stay held for a while, as DDS takes what was killed for alive so long.
+_DOMAINS: collections.deque[contextlib.ExitStack] = collections.deque()
+_STAY_HELD = 10
 
 # Fast DDS tells of itself every 3 s; processes that come and go find each other sooner so. Other
 # middleware does not read this.
@@ -58,9 +56,8 @@ VECTORS = ('angular_velocity', 'linear_acceleration')
 class Graph:
     """A node that plays the world, and processes of the nodes under test."""
 
-    def __init__(self, domain: int) -> None:
-        self.context = Context()
-        rclpy.init(context=self.context, domain_id=domain)
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self.node = Node('world', context=self.context)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
@@ -78,7 +75,6 @@ class Graph:
             self.stop(process, signal.SIGKILL)
         self.executor.shutdown()
         self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
 
     def start(
         self, name: str, *parameters: str, file: Path | None = None
@@ -171,15 +167,22 @@ def graph_of_its_own() -> Iterator[Graph]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         profile = Path(folder, 'quick.xml')
         profile.write_text(_QUICK_DISCOVERY)
-        domain = 1 + next(_DOMAINS) % 101
         patch.setenv('FASTRTPS_DEFAULT_PROFILES_FILE', str(profile))
-        patch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-        patch.setenv('ROS_DOMAIN_ID', str(domain))
-        graph = Graph(domain)
-        try:
-            yield graph
-        finally:
-            graph.close()
+        with private_context(_next_domain()) as context:
+            graph = Graph(context)
+            try:
+                yield graph
+            finally:
+                graph.close()
+
+
+def _next_domain() -> int:
+    held = contextlib.ExitStack()
+    domain = held.enter_context(free_domain())
+    _DOMAINS.append(held)
+    if len(_DOMAINS) > _STAY_HELD:
+        _DOMAINS.popleft().close()
+    return domain
 
 
 def stamps(messages: Sequence[Any]) -> list[int]:

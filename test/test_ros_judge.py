@@ -35,6 +35,7 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.recording.cdr import encode_transforms
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.ros.judge_node import JudgeNode
+from sim2real_eval.ros.lockstep.domain import free_domain, private_context
 from sim_sensors.measurements import PoseArray
 
 SECONDS = 1.6
@@ -43,10 +44,8 @@ STEP_NS = 10_000_000
 
 @pytest.fixture(scope='module', autouse=True)
 def isolated() -> Iterator[None]:
-    """A domain of this process's own, on this machine only."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv('ROS_DOMAIN_ID', str(40 + os.getpid() % 60))
-        patch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    """A domain that nobody else is on, on this machine only."""
+    with free_domain() as domain, private_context(domain):
         yield
 
 
