@@ -8,12 +8,18 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+# Above it others take what the figures need: drivers and nodes want a core each.
+QUIET_LOAD = 2.0
+FEWEST_REPETITIONS = 3
+# Before the benchmark adds its own.
+LOAD_BEFORE = [round(load, 2) for load in os.getloadavg()]
 PACKAGES = ('numpy', 'scipy', 'numba', 'pyproj', 'filterpy')
 
 
@@ -28,6 +34,8 @@ def machine() -> dict[str, Any]:
     return {
         'processor': _processor(),
         'cpus': os.cpu_count(),
+        'load_before': LOAD_BEFORE,
+        'quiet': LOAD_BEFORE[0] <= QUIET_LOAD,
         'load': [round(load, 2) for load in os.getloadavg()],
         'system': f'{platform.system()} {platform.machine()}',
         'python': platform.python_version(),
@@ -52,7 +60,12 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def parse(description: str, repetitions: int, *, json_option: bool = False) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument('--repetitions', type=int, default=repetitions, help='default %(default)s')
+    parser.add_argument(
+        '--repetitions',
+        type=int,
+        default=repetitions,
+        help=f'at least {FEWEST_REPETITIONS}, default %(default)s',
+    )
     parser.add_argument(
         '--out',
         type=Path,
@@ -61,7 +74,19 @@ def parse(description: str, repetitions: int, *, json_option: bool = False) -> a
     )
     if json_option:
         parser.add_argument('--json', action='store_true', help='print JSON and write no file')
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.repetitions < FEWEST_REPETITIONS:
+        parser.error(
+            f'--repetitions: {options.repetitions} is not allowed; '
+            f'must be {FEWEST_REPETITIONS} or more'
+        )
+    if LOAD_BEFORE[0] > QUIET_LOAD:
+        print(
+            f'{parser.prog}: warning: load {LOAD_BEFORE[0]} before the start, above '
+            f'{QUIET_LOAD:g}: these are not the figures of a quiet machine',
+            file=sys.stderr,
+        )
+    return options
 
 
 def write(out: Path, name: str, result: dict[str, Any]) -> None:

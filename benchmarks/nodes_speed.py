@@ -162,7 +162,7 @@ def measure(repetitions: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = parse(__doc__ or '', repetitions=3, json_option=True)
+    options = parse(__doc__ or '', repetitions=5, json_option=True)
     try:
         import rclpy  # noqa: F401
     except ImportError:
