@@ -153,7 +153,7 @@ class Driver:
                 pass
 
     def _settle(self, received: dict[int, float]) -> None:
-        """Receive what still comes, until half a second and two reports of each node bring no more."""
+        """Receive what still comes, until half a second and two reports of each node add none."""
         known, quiet, end = -1, time.monotonic(), time.monotonic() + TIMEOUT_S
         before = self._reports.copy()
         while time.monotonic() < end:
