@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Euler angles and quaternions where the package meets people and ROS: launch files, diagnostics.
 
-`tf_transformations` does the work where ROS has it, scipy otherwise. They agree to some 1e-15, not
-to the bit. So models and judge, whose results must not depend on what is installed, do not use
-this module (`sim_sensors.rotations` and scipy serve them), and what is written by its means into a
-file is rounded.
+`tf_transformations` does the work where ROS has it, scipy where it is missing or broken. They agree
+to some 1e-15, not to the bit. So models and judge, whose results must not depend on what is
+installed, do not use this module (`sim_sensors.rotations` and scipy serve them), and what is
+written by its means into a file is rounded.
 
 Quaternions are x y z w. Euler angles are roll, pitch, yaw about the fixed axes x, y, z in this
 order, rad, as in a static transform and a URDF.
@@ -76,4 +76,13 @@ def _tf_transformations() -> ModuleType | None:
     try:
         return importlib.import_module('tf_transformations')
     except ImportError:
+        return None
+    except Exception as error:
+        # It is there but broken, as Ubuntu's transforms3d under it is beside numpy 2.
+        warnings.warn(
+            f'tf_transformations cannot be imported ({type(error).__name__}: {error}); '
+            'scipy takes its place',
+            RuntimeWarning,
+            stacklevel=3,
+        )
         return None

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
-from collections.abc import Iterator
-from types import ModuleType
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
@@ -26,25 +29,49 @@ QUARTERS = [k * math.pi / 2 for k in range(-2, 3)]
 CORNERS = [(r, p, y) for r in QUARTERS for p in QUARTERS for y in QUARTERS]
 
 
+class OverTransforms3d:
+    """The two functions as tf_transformations defines them: w goes last, axes are sxyz.
+
+    It is not on PyPI, what it calls is.
+    """
+
+    def __init__(self) -> None:
+        self._euler = pytest.importorskip('transforms3d').euler
+
+    def quaternion_from_euler(self, roll: float, pitch: float, yaw: float) -> np.ndarray:
+        return np.roll(self._euler.euler2quat(roll, pitch, yaw, axes='sxyz'), -1)
+
+    def euler_from_quaternion(self, quaternion: np.ndarray) -> tuple[float, float, float]:
+        return self._euler.quat2euler(np.roll(quaternion, 1), axes='sxyz')
+
+
 @functools.cache
-def library() -> ModuleType:
-    return pytest.importorskip('tf_transformations', reason='tf_transformations is not installed')
+def library() -> Any:
+    """tf_transformations where it is installed, else what does the same."""
+    try:
+        return importlib.import_module('tf_transformations')
+    except ImportError:
+        return OverTransforms3d()
 
 
-@pytest.fixture(params=['scipy', 'tf_transformations'], autouse=True)
-def _chosen(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(params=['scipy', 'tf_transformations'])
+def _chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = None if request.param == 'scipy' else library()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transformations, '_tf_transformations', lambda: chosen)
-        yield
+    monkeypatch.setattr(transformations, '_tf_transformations', lambda: chosen)
+
+
+with_either = pytest.mark.usefixtures('_chosen')
+# The choice is the same for all examples.
+one_choice = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def turned(quaternion: tuple[float, ...]) -> np.ndarray:
     return Rotation.from_quat(quaternion).as_matrix()
 
 
+@with_either
 @given(ANGLES)
-@settings(deadline=None)
+@one_choice
 def test_the_quaternion_is_the_product_of_three_turns_about_fixed_axes(
     angles: tuple[float, float, float],
 ) -> None:
@@ -59,8 +86,9 @@ def test_the_quaternion_is_the_product_of_three_turns_about_fixed_axes(
     assert math.hypot(*quaternion) == pytest.approx(1.0, abs=1e-14)
 
 
+@with_either
 @given(ANGLES)
-@settings(deadline=None)
+@one_choice
 def test_there_and_back_is_the_same_turn(angles: tuple[float, float, float]) -> None:
     quaternion = quaternion_from_euler(*angles)
     # Near the poles, roll and yaw are not determined, the turn is.
@@ -73,6 +101,7 @@ def test_there_and_back_is_the_same_turn(angles: tuple[float, float, float]) -> 
             assert math.remainder(got - want, math.tau) == pytest.approx(0.0, abs=1e-12)
 
 
+@with_either
 def test_turns_by_quarters_come_back() -> None:
     for angles in CORNERS:
         quaternion = quaternion_from_euler(*angles)
@@ -80,6 +109,7 @@ def test_turns_by_quarters_come_back() -> None:
         np.testing.assert_allclose(turned(again), turned(quaternion), atol=1e-7)
 
 
+@with_either
 def test_known_turns() -> None:
     root = math.sqrt(0.5)
     np.testing.assert_allclose(quaternion_from_euler(0, 0, math.pi / 2), [0, 0, root, root])
@@ -91,6 +121,7 @@ def test_known_turns() -> None:
         euler_from_quaternion([0, 0, 0, 0])
 
 
+@with_either
 def test_transforms3d_says_the_same() -> None:
     euler = pytest.importorskip('transforms3d').euler
     generator = np.random.default_rng(3)
@@ -108,7 +139,6 @@ def test_transforms3d_says_the_same() -> None:
 
 
 @given(ANGLES)
-@settings(deadline=None)
 def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
     answers = []
     for choice in (None, library()):
@@ -121,3 +151,29 @@ def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
     if abs(angles[1]) < 1.5:
         difference = [math.remainder(a - b, math.tau) for a, b in zip(euler, other, strict=True)]
         np.testing.assert_allclose(difference, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ('text', 'told'),
+    [
+        # As transforms3d 0.4.1 of Ubuntu 24.04 does beside numpy 2.
+        ('import numpy\nnumpy.no_such_type', 'AttributeError: module .numpy. has no attribute'),
+        ('import no_such_module', None),
+    ],
+)
+def test_scipy_takes_the_place_of_a_broken_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str | None
+) -> None:
+    (tmp_path / 'tf_transformations.py').write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, 'tf_transformations', raising=False)
+    choose = transformations._tf_transformations.__wrapped__
+    monkeypatch.setattr(transformations, '_tf_transformations', functools.cache(choose))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        if told is not None:
+            with pytest.warns(RuntimeWarning, match=f'cannot be imported .{told}.*scipy'):
+                quaternion_from_euler(0.1, 0.2, 0.3)
+        # Once is enough.
+        quaternion = quaternion_from_euler(0.1, 0.2, 0.3)
+    assert quaternion == tuple(Rotation.from_euler('xyz', (0.1, 0.2, 0.3)).as_quat().tolist())
