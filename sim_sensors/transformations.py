@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Euler angles and quaternions where the package meets people and ROS: launch files, diagnostics.
 
-`tf_transformations` does the work where ROS has it, scipy where it is missing or broken. They agree
-to some 1e-15, not to the bit. So models and judge, whose results must not depend on what is
+`tf_transformations` does the work where ROS has it, scipy where it is missing or broken. They
+agree to some 1e-15, not to the bit. So models and judge, whose results must not depend on what is
 installed, do not use this module (`sim_sensors.rotations` and scipy serve them), and what is
 written by its means into a file is rounded.
 
