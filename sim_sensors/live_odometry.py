@@ -21,9 +21,12 @@ __all__ = ['LiveOdometry', 'Verdict']
 # Those that the interval which the next sample makes final depends on, without that sample; the
 # interval that ends a record depends on the same.
 _KEPT = SAMPLES_BEHIND + SAMPLES_AHEAD - 1
-# Refused samples that may turn out to be the start of the next loop, and samples of the loop
-# before that may come after the jump; as many as a subscription queues.
+# Refused samples that may turn out to be the start of the next loop; as many as a subscription
+# queues.
 _HELD = 1000
+# How far the loop before the jump may go on after it. By stamp: odometry that goes on while the
+# clock alone steps back costs this much motion, whatever its rate.
+_STALE_NS = 1_000_000_000
 # Intervals whose median is the usual one.
 _USUAL = 50
 
@@ -80,7 +83,6 @@ class LiveOdometry:
         self._longest_gap_ns = round(longest_gap * 1e9)
         self._held: list[OdometryArray] = []
         self._ceiling_ns: int | None = None
-        self._stale = 0
         self.gap = 0.0
         self._forget()
 
@@ -116,12 +118,13 @@ class LiveOdometry:
 
         Samples and clock come on different topics, in either order. Samples that were refused as
         late since the last one that counted are the start of the new loop. If there are none, what
-        still comes from after the newest sample so far belongs to the old loop and is stale.
+        still comes from up to a second after the newest sample so far belongs to the old loop and
+        is stale.
         """
         again, ceiling = list(self._held), self.newest_ns
         self.reset()
         if not again:
-            self._ceiling_ns, self._stale = ceiling, 0
+            self._ceiling_ns = ceiling
         return again
 
     def push(self, sample: OdometryArray) -> Verdict:
@@ -202,8 +205,7 @@ class LiveOdometry:
     def _is_stale(self, stamp: int) -> bool:
         if self._ceiling_ns is None:
             return False
-        if stamp > self._ceiling_ns and self._stale < _HELD:
-            self._stale += 1
+        if 0 < stamp - self._ceiling_ns <= _STALE_NS:
             return True
         self._ceiling_ns = None
         return False

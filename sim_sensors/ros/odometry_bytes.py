@@ -13,6 +13,7 @@ import numpy as np
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
+from sim_sensors.errors import MotionError
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.ros.messages import odometry_array
 
@@ -34,9 +35,23 @@ def odometry_of_bytes(data: bytes) -> OdometryArray:
     data : bytes
         As a raw subscription gets it. An encoding that no known middleware sends goes the long
         way, through the message object.
+
+    Raises
+    ------
+    MotionError
+        When the bytes are no nav_msgs/Odometry: cut short, say.
     """
-    if data[:2] != _CDR_LE:
+    try:
+        if data[:2] == _CDR_LE:
+            return _of_little_endian(data)
         return odometry_array([deserialize_message(data, Odometry)])
+    except (struct.error, ValueError, RuntimeError) as error:
+        raise MotionError(
+            f'odometry: {len(data)} bytes that are no nav_msgs/Odometry ({error})'
+        ) from error
+
+
+def _of_little_endian(data: bytes) -> OdometryArray:
     seconds, nanoseconds = _STAMP.unpack_from(data, _ENCAPSULATION)
     frame, end = _name(data, _ENCAPSULATION + _STAMP.size)
     child_frame, end = _name(data, end)

@@ -25,7 +25,7 @@ from std_srvs.srv import Trigger
 from sim_sensors.errors import MotionError
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
-from sim_sensors.live_odometry import LiveOdometry
+from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.live_sensor import LiveSensor
 from sim_sensors.measurements import IntArray, OdometryArray
 from sim_sensors.ros.diagnostics import SensorHealth
@@ -181,8 +181,7 @@ class SensorNode(Node, abc.ABC):
         MotionError
             Fewer than three odometry messages have come.
         """
-        while samples := self._queued():
-            self._take(samples)
+        self._take_all()
         try:
             self._live.finish()
         except MotionError as error:
@@ -192,7 +191,12 @@ class SensorNode(Node, abc.ABC):
         self._release(all_of_it=True)
 
     def _on_odometry(self, data: bytes) -> None:
-        self._take([odometry_of_bytes(data), *self._queued()])
+        self._take([*self._read(data), *self._queued()])
+
+    def _take_all(self) -> None:
+        """Take all odometry that waits in the subscription."""
+        while samples := self._queued():
+            self._take(samples)
 
     def _queued(self) -> list[OdometryArray]:
         """Return what more waits in the subscription.
@@ -203,8 +207,17 @@ class SensorNode(Node, abc.ABC):
         handle = self._subscription.handle
         with handle:
             while len(samples) < _AT_ONCE and (taken := handle.take_message(Odometry, True)):
-                samples.append(odometry_of_bytes(taken[0]))
+                samples += self._read(taken[0])
         return samples
+
+    def _read(self, data: bytes) -> list[OdometryArray]:
+        """Return the sample in a message, none where it cannot be read."""
+        try:
+            return [odometry_of_bytes(data)]
+        except MotionError as error:
+            self._health.saw(Verdict.INVALID, 0.0)
+            self.get_logger().warning(str(error), throttle_duration_sec=_THROTTLE_S)
+            return []
 
     def _take(self, samples: list[OdometryArray]) -> None:
         for sample in samples:
@@ -256,6 +269,8 @@ class SensorNode(Node, abc.ABC):
     def _on_jump(self, jump: TimeJump) -> None:
         if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
             return
+        # What waits may be the end of the old round, longer than what is stale by its stamp.
+        self._take_all()
         again = self._live.rewind()
         self._started_anew('the clock jumped backward')
         self._take(again)
