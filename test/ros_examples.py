@@ -50,6 +50,15 @@ _QUICK_DISCOVERY = """<?xml version="1.0" encoding="UTF-8"?>
 </profiles>
 """
 
+# For sensors that may lose nothing, however much comes at once and however slow a moment is.
+DEEP = (
+    'qos_overrides./ground_truth/odometry.subscription.reliability:=reliable',
+    'qos_overrides./ground_truth/odometry.subscription.depth:=5000',
+    *(
+        f'qos_overrides.{topic}.publisher.depth:=1000'
+        for topic in ('/imu/data', '/gps/fix', '/imu_node/truth/bias')
+    ),
+)
 VECTORS = ('angular_velocity', 'linear_acceleration')
 
 
@@ -65,7 +74,7 @@ class Graph:
         self.processes: list[subprocess.Popen[str]] = []
         self._subscriptions: dict[str, Any] = {}
         self.odometry = self.node.create_publisher(
-            Odometry, 'ground_truth/odometry', QoSProfile(depth=1000)
+            Odometry, 'ground_truth/odometry', QoSProfile(depth=5000)
         )
         self.clock = self.node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
         self.listen('/diagnostics', DiagnosticArray)
@@ -98,9 +107,9 @@ class Graph:
         process.communicate(timeout=TIMEOUT)
         return process.returncode
 
-    def listen(self, topic: str, kind: type, depth: int = 1000) -> None:
+    def listen(self, topic: str, kind: type) -> None:
         self._subscriptions[topic] = self.node.create_subscription(
-            kind, topic, self.received[topic].append, QoSProfile(depth=depth)
+            kind, topic, self.received[topic].append, QoSProfile(depth=5000)
         )
 
     def wait(self, condition: Callable[[], Any], what: str) -> None:
@@ -113,9 +122,11 @@ class Graph:
     def connect(self, *topics: str, sensors: int = 1, publishers: int = 1) -> None:
         """Wait until the sensors hear odometry and are heard on `topics`.
 
+        And on the topics of their errors that this listens to, which they publish only then.
         Either side finds the other in its own time, so the sensors are asked too.
         """
         known = len(self.received['/diagnostics'])
+        truth = [topic for topic in self._subscriptions if '/truth/' in topic]
 
         def ready() -> bool:
             newest: dict[str, dict[str, str]] = {}
@@ -124,13 +135,17 @@ class Graph:
                     newest[status.name] = {pair.key: pair.value for pair in status.values}
             return (
                 self.odometry.get_subscription_count() == sensors
-                and all(self._subscriptions[topic].get_publisher_count() for topic in topics)
+                and all(map(self._publishers_of, (*topics, *truth)))
                 and len(newest) == sensors
                 and all(int(seen['odometry publishers']) == publishers for seen in newest.values())
                 and sum(int(seen['subscriptions']) for seen in newest.values()) == len(topics)
+                and sum(int(seen['truth subscriptions']) for seen in newest.values()) == len(truth)
             )
 
         self.wait(ready, f'{sensors} sensors on {topics}')
+
+    def _publishers_of(self, topic: str) -> int:
+        return int(self._subscriptions[topic].get_publisher_count())
 
     def play(self, truth: OdometryArray, expected: Callable[[int], bool], burst: int = 20) -> None:
         """Publish odometry; after each burst wait for `expected(samples so far)`."""

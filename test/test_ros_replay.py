@@ -14,7 +14,16 @@ import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
-from ros_examples import TIMEOUT, Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
+from ros_examples import (
+    DEEP,
+    TIMEOUT,
+    Graph,
+    final_stamps,
+    fix_bits,
+    graph_of_its_own,
+    imu_bits,
+    stamps,
+)
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
@@ -26,7 +35,6 @@ from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messag
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=20.0, parameters={}))
 SPEED = 10.0
-RELIABLE = 'qos_overrides./ground_truth/odometry.subscription.reliability:=reliable'
 
 
 @pytest.fixture
@@ -60,12 +68,12 @@ def replay(graph: Graph) -> None:
 def test_ten_times_real_time_has_the_bits_of_the_batch_run(graph: Graph, busy: bool) -> None:
     """1000 odometry messages a second with /clock to an IMU and a GPS in one process.
 
-    Reliable, as best effort promises nothing; the subscription holds what a slow moment leaves.
+    Reliable, as best effort promises nothing; the queues hold what a slow moment leaves.
     """
     origin = int(TRUTH.stamp_ns[0])
-    graph.listen('imu/data', Imu, depth=5000)
-    graph.listen('gps/fix', NavSatFix, depth=5000)
-    graph.start('sensors_node', 'use_sim_time:=true', RELIABLE)
+    graph.listen('imu/data', Imu)
+    graph.listen('gps/fix', NavSatFix)
+    graph.start('sensors_node', 'use_sim_time:=true', *DEEP)
     graph.connect('imu/data', 'gps/fix', sensors=2)
     if busy:
         with busy_loop():

@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 from geometry_msgs.msg import TwistStamped, Vector3Stamped
 from rclpy.serialization import serialize_message
-from ros_examples import Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
+from ros_examples import DEEP, Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
@@ -118,7 +118,7 @@ def test_imu_node_gives_the_bits_of_the_batch_run(graph: Graph, model: str) -> N
     truth = uneven(TRUTH)
     graph.listen('imu/data', Imu)
     graph.listen('imu_node/truth/bias', TwistStamped)
-    graph.start('imu_node', f'model:={model}', 'seed:=7', 'run:=half_1', 'imu.rate:=250.0')
+    graph.start('imu_node', f'model:={model}', 'seed:=7', 'run:=half_1', 'imu.rate:=250.0', *DEEP)
     got = measured(graph, 'imu/data', truth, 250.0)
     batch: ImuArray = imu.simulate(
         dataclasses.replace(load_imu(model), rate=250.0),
@@ -231,6 +231,7 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
             f'model:={"chrono" if kind == "imu" else "ch_rw_airsim"}',
             f'start_ns:={origin + late_ns}',
             f'{kind}.latency:={model.latency}',
+            *DEEP,
         )
     graph.connect('imu/data', 'gps/fix', sensors=2)
     batch = {}

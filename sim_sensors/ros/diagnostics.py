@@ -64,13 +64,13 @@ class SensorHealth:
         self._failures += 1
         self._note(problem, DiagnosticStatus.ERROR)
 
-    def report(self, publishers: int, subscriptions: int) -> DiagnosticStatus:
+    def report(self, publishers: int, subscriptions: int, of_truth: int) -> DiagnosticStatus:
         """Return the status, and begin the next period.
 
         Parameters
         ----------
-        publishers, subscriptions : int
-            That the node is connected to: of odometry, of its measurements.
+        publishers, subscriptions, of_truth : int
+            That the node is connected to: of odometry, of its measurements, of the errors in them.
         """
         level, messages = DiagnosticStatus.OK, list(self._news)
         if self._news:
@@ -85,6 +85,7 @@ class SensorHealth:
             *self._values(),
             ('odometry publishers', publishers),
             ('subscriptions', subscriptions),
+            ('truth subscriptions', of_truth),
         ]
         return DiagnosticStatus(
             level=level,

@@ -129,7 +129,10 @@ class SensorNode(Node, abc.ABC):
             self.message_type, self.topic, _MEASUREMENT_QOS, qos_overriding_options=overridable
         )
         self._truth_publisher = self.create_publisher(
-            self.truth_type, self.truth_topic, _MEASUREMENT_QOS
+            self.truth_type,
+            self.truth_topic,
+            _MEASUREMENT_QOS,
+            qos_overriding_options=overridable,
         )
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self.create_service(Trigger, '~/reset', self._on_reset)
@@ -307,7 +310,9 @@ class SensorNode(Node, abc.ABC):
 
     def _report(self) -> None:
         status = self._health.report(
-            self._subscription.get_publisher_count(), self._publisher.get_subscription_count()
+            self._subscription.get_publisher_count(),
+            self._publisher.get_subscription_count(),
+            self._truth_publisher.get_subscription_count(),
         )
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()
