@@ -91,8 +91,11 @@ def record(
     graph: Graph, recorder: Recorder, motion: str, *parameters: str
 ) -> dict[str, MessageArray]:
     """Let trajectory_node drive, and return what it, the sensors and the judge published."""
+    readers = ' '.join(
+        f'ground_truth/odometry:{name}' for name in ('imu_node', 'gps_node', 'world')
+    )
     moving = graph.start(
-        'trajectory_node', f'motion:={motion}', 'clock:=true', 'subscribers:=3', *parameters
+        'trajectory_node', f'motion:={motion}', 'clock:=true', f'awaited:={readers}', *parameters
     )
     end = time.monotonic() + PATIENCE_S
     while moving.poll() is None:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -40,33 +43,46 @@ def graph() -> Iterator[Graph]:
         yield graph
 
 
-def test_the_motion_begins_when_somebody_publishes_what_is_awaited(graph: Graph) -> None:
+def test_the_motion_begins_when_all_that_are_awaited_are_there(graph: Graph) -> None:
     graph.listen('/clock', Clock)
+    # A reader, but not the one that is awaited.
     graph.listen('ground_truth/odometry', Odometry)
-    process = graph.start(
-        'trajectory_node',
-        'motion:=circle',
-        'duration:=1.0',
-        'scenario.ramp_time:=0.5',
-        'clock:=true',
-        'subscribers:=1',
-        'publishers:=odometry/filtered other',
-        'delay:=0.1',
+    awaited = 'ground_truth/odometry:world odometry/filtered ground_truth/odometry:imu_node'
+    words = [
+        *('--ros-args', '-r', 'odometry/filtered:=judged', '-p', f'awaited:={awaited}'),
+        *('-p', 'motion:=circle', '-p', 'duration:=1.0', '-p', 'scenario.ramp_time:=0.5'),
+        *('-p', 'clock:=true', '-p', 'delay:=0.1'),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'sim_sensors.ros.trajectory_node', *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
+    graph.processes.append(process)
     times, odometry = graph.received['/clock'], graph.received['ground_truth/odometry']
-    # The subscription is there, one publisher of two as well: nothing moves.
-    first = graph.node.create_publisher(Odometry, 'odometry/filtered', QoSProfile(depth=1))
+    publisher = graph.node.create_publisher(Odometry, 'judged', QoSProfile(depth=1))
     graph.wait(lambda: len(times) >= 50, 'the time that stands')
     assert {stamp_ns(message.clock) for message in times} == {START_NS}
     assert not odometry
-    second = graph.node.create_publisher(Odometry, 'other', QoSProfile(depth=1))
+    graph.start('imu_node', 'use_sim_time:=true')
     graph.wait(lambda: len(odometry) == 101, 'the whole motion')
     assert stamps(odometry) == [START_NS + k * 10_000_000 for k in range(101)]
     graph.wait(lambda: stamp_ns(times[-1].clock) == START_NS + 1_000_000_000, 'the last time')
-    process.communicate(timeout=TIMEOUT)
+    told, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
-    for publisher in (first, second):
-        graph.node.destroy_publisher(publisher)
+    assert json.loads(told) == {'published': 101}
+    graph.node.destroy_publisher(publisher)
+
+
+@pytest.mark.parametrize('word', ['odometry//x', 'imu/data:a-b', ':imu_node', '3:x', 'imu/data::'])
+def test_what_nobody_can_be_is_not_awaited(graph: Graph, word: str) -> None:
+    process = graph.start('trajectory_node', f'awaited:="imu/data {word}"')
+    problem = process.communicate(timeout=TIMEOUT)[1]
+    assert process.returncode == 2
+    (line,) = problem.strip().splitlines()
+    assert f'trajectory_node: awaited: {word!r} is not allowed' in line
+    assert 'must be TOPIC or TOPIC:NODE' in line
 
 
 def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
@@ -80,7 +96,7 @@ def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
         'duration:=3.0',
         'factor:=2.0',
         'clock:=true',
-        'subscribers:=2',
+        'awaited:=ground_truth/odometry:imu_node ground_truth/odometry:gps_node',
     )
     inertial, fixes = graph.received['imu/data'], graph.received['gps/fix']
     graph.wait(lambda: len(inertial) == len(final_stamps(CIRCLE, 100.0)), 'the last measurement')
@@ -102,7 +118,7 @@ def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
         'scenario.ramp_time:=0.5',
         'clock:=true',
         'loop:=true',
-        'subscribers:=1',
+        'awaited:=ground_truth/odometry:imu_node',
     )
     got, full = graph.received['imu/data'], final_stamps(CIRCLE_1_S, 100.0)
 

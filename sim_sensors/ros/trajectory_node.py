@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.motions import MOTIONS, START_NS, motion_of, truth_of
 from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.ros.awaited import Awaited
 from sim_sensors.ros.messages import odometry_messages
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import run
@@ -32,6 +34,11 @@ __all__ = ['TrajectoryNode', 'TrajectorySettings', 'main']
 # A Time has 32 bits of seconds.
 _LATEST_NS = float((2**31 - 1) * 10**9)
 _DELIVERY = Duration(seconds=2)
+# A reliable reader that is held up for seconds misses nothing.
+_ODOMETRY_QOS = QoSProfile(depth=1000)
+# Between two looks at the graph, and between two lines about who is not there, s of wall time.
+_LOOK_S = 0.05
+_TELL_S = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,13 +80,11 @@ class TrajectorySettings(Parameters):
     loop: bool = parameter(
         False, '', 'Begin again at the end, with /clock jumping back.', read_only=True
     )
-    subscribers: int = parameter(
-        0, '1', 'Subscriptions of the odometry to wait for.', minimum=0, read_only=True
-    )
-    publishers: str = parameter(
+    awaited: str = parameter(
         '',
         '',
-        'Topics that somebody has to publish first, such as odometry/filtered; spaces between.',
+        'Who has to be there first, spaces between: TOPIC for somebody who publishes it, or '
+        'TOPIC:NODE for a node that subscribes to it, such as ground_truth/odometry:imu_node.',
         read_only=True,
     )
     delay: float = parameter(
@@ -130,6 +135,7 @@ class TrajectoryNode(Node):
         super().__init__('trajectory_node', **node_options)
         parameters = NodeParameters(self)
         self._settings = parameters.declare(TrajectorySettings())
+        self._awaited = Awaited(self, self._settings.awaited.split())
         self._odometry = self._truth(parameters)
         self._index = 0
         self.finished = False
@@ -139,12 +145,13 @@ class TrajectoryNode(Node):
         self._publisher = self.create_publisher(
             Odometry,
             ODOMETRY_TOPIC,
-            QoSProfile(depth=100),
+            _ODOMETRY_QOS,
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self._since = self._wall.now()
-        self._begun = False
+        self._begun = not self._settings.awaited.split()
+        self._look_timer = self.create_timer(_LOOK_S, self._look, clock=self._wall)
         period = 1.0 / (self._settings.rate * self._settings.factor)
         self.create_timer(period, self._tick, clock=self._wall)
 
@@ -179,7 +186,7 @@ class TrajectoryNode(Node):
             # While others are waited for it stands at the start: with simulated time some of them,
             # such as ekf_node and `ros2 bag record`, subscribe only when there is a time.
             self._clock_publisher.publish(ClockMessage(clock=message.header.stamp))
-        if not self._is_awaited():
+        if not self._begun:
             return
         self._publisher.publish(message)
         self._index += 1
@@ -188,20 +195,24 @@ class TrajectoryNode(Node):
             if not self._settings.loop:
                 self._publisher.wait_for_all_acked(_DELIVERY)
                 self.get_logger().info('the motion has ended')
+                # For who started it; a log may be silent.
+                print(json.dumps({'published': len(self._odometry)}), flush=True)
                 self.finished = True
 
-    def _is_awaited(self) -> bool:
-        """Whether those to wait for have been there for long enough; kept once so."""
-        topics = self._settings.publishers.split()
-        if self._begun or (self._settings.subscribers == 0 and not topics):
-            return True
+    def _look(self) -> None:
+        """Begin when all that are awaited have been there for long enough; once is enough."""
+        if self._begun:
+            self._look_timer.cancel()
+            return
         now = self._wall.now()
-        if self._publisher.get_subscription_count() < self._settings.subscribers or not all(
-            self.count_publishers(topic) for topic in topics
-        ):
+        if missing := self._awaited.missing():
             self._since = now
+            self.get_logger().info(
+                f'waiting for {" ".join(missing)}',
+                throttle_duration_sec=_TELL_S,
+                skip_first=True,
+            )
         self._begun = (now - self._since).nanoseconds >= self._settings.delay * 1e9
-        return self._begun
 
 
 def main(args: Sequence[str] | None = None) -> int:
