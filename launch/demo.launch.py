@@ -9,22 +9,27 @@ ros2 launch sim2real_sensors demo.launch.py view:=rviz loop:=true gps:=ch_rw pro
 
 from __future__ import annotations
 
-from launch import LaunchDescription
+from launch import LaunchContext, LaunchDescription
 from launch.actions import LogInfo, Shutdown
 from launch.conditions import IfCondition, UnlessCondition
+from launch.events.process import ProcessExited
 from launch.substitutions import EqualsSubstitution, LaunchConfiguration
 from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import NAVSAT, boolean, declare, profile_file
 from sim2real_eval.ros_launch.mounting import Mounting
 from sim2real_eval.ros_launch.nodes import (
+    ended_badly,
     include,
     note_mounting,
     static_transform,
     trajectory_node,
 )
+from sim2real_eval.ros_launch.packages import check_packages
 from sim_sensors.resources import config_path
 
+SENSORS = ('imu_node', 'gps_node')
+PUBLISHED = ('imu/data', 'gps/fix', 'odometry/filtered')
 LAYOUTS = ('sim2real.rviz', 'plotjuggler.xml', 'foxglove.json')
 
 
@@ -37,8 +42,8 @@ def generate_launch_description() -> LaunchDescription:
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
             *declare('view', 'namespace', 'log_level', use_sim_time='true'),
+            check_packages(),
             note_mounting(),
-            *viewers(),
             include(
                 'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
             ),
@@ -53,14 +58,22 @@ def generate_launch_description() -> LaunchDescription:
             trajectory_node(
                 {
                     'loop': boolean('loop'),
-                    'subscribers': 2,
-                    'publishers': 'imu/data gps/fix odometry/filtered',
+                    'awaited': ' '.join(
+                        [*(f'ground_truth/odometry:{name}' for name in SENSORS), *PUBLISHED]
+                    ),
                 },
-                # With a viewer the picture stays until that is closed.
-                on_exit=[Shutdown(reason='the motion has ended', condition=viewing('none'))],
+                on_exit=ended,
             ),
+            *viewers(),
         ]
     )
+
+
+def ended(event: ProcessExited, context: LaunchContext) -> list:
+    """With a viewer the picture stays until that is closed."""
+    return ended_badly(event, context) or [
+        Shutdown(reason='the motion has ended', condition=viewing('none'))
+    ]
 
 
 def viewing(view: str) -> IfCondition:

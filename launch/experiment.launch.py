@@ -12,6 +12,7 @@ sim2real vepd --real out/ch_rw/* --models paper --out result
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
@@ -20,13 +21,25 @@ from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, Argument, declare, profile_file
+from sim2real_eval.ros_launch.lossless import (
+    MEASUREMENTS,
+    miscount,
+    profiles_file,
+    published,
+)
 from sim2real_eval.ros_launch.nodes import include, note_mounting, trajectory_node, typed
+from sim2real_eval.ros_launch.packages import check_packages
 from sim2real_eval.ros_launch.runs import Run, Runs
 from sim_sensors.errors import ParameterError
 from sim_sensors.seeding import run_label
 
-# What a recording is made of, and what the judge said meanwhile.
-RECORDED = ('ground_truth/odometry', 'imu/data', 'gps/fix', 'odometry/filtered')
+TRUTH = 'ground_truth/odometry'
+# What a recording is made of, to the last message.
+RECORDED = (TRUTH, *MEASUREMENTS.values())
+SENSORS = {f'{kind}_node': topic for kind, topic in MEASUREMENTS.items()}
+# What the judge said meanwhile.
+JUDGED = 'odometry/filtered'
+RECORDER = '/rosbag2_recorder'
 NO_JUDGE = 'none'
 
 
@@ -40,6 +53,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),
+            check_packages(),
             note_mounting(),
             OpaqueFunction(function=experiment),
         ]
@@ -68,13 +82,18 @@ def experiment(context: LaunchContext) -> list:
 def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
     """Return everything that makes one recording; it lasts as long as the motion."""
     space = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
-    awaited = RECORDED[1:] if judge != NO_JUDGE else RECORDED[1:3]
+    judging = judge != NO_JUDGE
+    topics = [space + topic for topic in RECORDED]
+    awaited = [
+        *(f'{TRUTH}:{name}' for name in SENSORS),
+        *(f'{topic}:{RECORDER}' for topic in (*RECORDED, JUDGED)[: 4 if judging else 3]),
+        *SENSORS.values(),
+        *([JUDGED] if judging else []),
+    ]
     motion = trajectory_node(
         {
             'run': bag.name,
-            # Two sensors and the recorder; nothing of the motion is missed.
-            'subscribers': 3,
-            'publishers': ' '.join(awaited),
+            'awaited': ' '.join(awaited),
             # That the publisher knows its readers does not mean that these know it: on a busy
             # machine they find it seconds later.
             'delay': typed('delay', float),
@@ -85,7 +104,8 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
             *('ros2', 'bag', 'record', '--output', str(bag)),
             *('--storage', LaunchConfiguration('storage'), '--use-sim-time'),
             *('--disable-keyboard-controls', '--custom-data', f'scenario={scenario}'),
-            *('--topics', *(space + topic for topic in RECORDED), '/tf_static'),
+            *('--qos-profile-overrides-path', str(profiles_file(topics))),
+            *('--topics', *topics, space + JUDGED, '/tf_static'),
         ],
         output='screen',
         # What is still in its cache has to reach the disk.
@@ -96,9 +116,10 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
         {
             'run': run_label('recording', 1, bag.name),
             'params_file': LaunchConfiguration('sensors_params_file'),
+            'lossless': 'true',
         },
     )
-    judging = include(
+    judge_of_it = include(
         'judge.launch.py',
         {
             'params_file': LaunchConfiguration('judge_params_file'),
@@ -108,11 +129,29 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
         condition=IfCondition(NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)),
     )
     # The sensors hold back what more odometry could change, until they know that none is coming.
-    last = [
-        ExecuteProcess(
-            cmd=['ros2', 'service', 'call', f'{space}{node}/finish', 'std_srvs/srv/Trigger'],
+    last = {
+        topic: ExecuteProcess(
+            cmd=['ros2', 'service', 'call', f'{space}{name}/finish', 'std_srvs/srv/Trigger'],
             output='log',
         )
-        for node in ('imu_node', 'gps_node')
-    ]
-    return Run(motion, [LogInfo(msg=f'run {bag}'), recorder, sensors, judging, motion], last)
+        for name, topic in SENSORS.items()
+    }
+
+    def check(wrote: Callable[[ExecuteProcess], str]) -> str:
+        """Compare the bag with what was published."""
+        expected = {}
+        for topic, process in {TRUTH: motion, **last}.items():
+            number = published(wrote(process))
+            if number is None:
+                return f'{bag}: nobody says how much there is of {topic}: {wrote(process).strip()}'
+            expected[space + topic] = number
+        return miscount(bag, expected)
+
+    return Run(
+        motion,
+        # The recorder late: what is wrong with the others would leave it behind.
+        [LogInfo(msg=f'run {bag}'), sensors, judge_of_it, recorder, motion],
+        list(last.values()),
+        recorder,
+        check,
+    )

@@ -24,7 +24,8 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from sim2real_eval.ros_launch.arguments import NAVSAT, Argument, boolean, declare, profile_file
 from sim2real_eval.ros_launch.mounting import Mounting, transforms_file
-from sim2real_eval.ros_launch.nodes import node, static_transform, typed
+from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform, typed
+from sim2real_eval.ros_launch.packages import check_packages
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -41,6 +42,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare('use_sim_time', 'namespace', 'log_level', 'sensor_transforms'),
             *declare('imu_x', 'imu_y', 'imu_z', 'imu_roll', 'imu_pitch', 'imu_yaw'),
             *declare('gps_x', 'gps_y', 'gps_z'),
+            check_packages(),
             OpaqueFunction(function=transforms),
             *originals(),
             stand_in(),
@@ -57,6 +59,7 @@ def originals() -> list[Node]:
             name='ekf_filter_node',
             condition=IfCondition(chosen),
             parameters=[LaunchConfiguration('params_file')],
+            on_exit=ended_badly,
         ),
         node(
             'navsat_transform_node',
@@ -66,6 +69,7 @@ def originals() -> list[Node]:
             parameters=[LaunchConfiguration('navsat_params_file')],
             # gps/fix, odometry/gps and odometry/filtered are its own names already.
             remappings=[('imu', 'imu/data')],
+            on_exit=ended_badly,
         ),
     ]
 
@@ -87,6 +91,7 @@ def stand_in() -> Node:
             },
         ],
         remappings=[('imu', 'imu/data')],
+        on_exit=ended_badly,
     )
 
 

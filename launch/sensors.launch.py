@@ -8,17 +8,21 @@ ros2 launch sim2real_sensors sensors.launch.py imu:=airsim gps:=ch_rw seed:=3 us
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import yaml
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
-from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 
 from sim2real_eval.ros_launch.arguments import declare
+from sim2real_eval.ros_launch.lossless import odometry_qos
 from sim2real_eval.ros_launch.mounting import of_models
-from sim2real_eval.ros_launch.nodes import node, static_transform
+from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform
+from sim2real_eval.ros_launch.packages import check_packages
 from sim_sensors.resources import config_path
 
 
@@ -26,39 +30,41 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('sensors', 'imu', 'gps', 'seed', 'run', 'ground_truth', 'sensor_transforms'),
-            *declare('params_file', 'namespace', 'use_sim_time', 'log_level'),
+            *declare('lossless', 'params_file', 'namespace', 'use_sim_time', 'log_level'),
+            check_packages(),
             OpaqueFunction(function=sensors),
-            OpaqueFunction(
-                function=transforms,
-                condition=IfCondition(LaunchConfiguration('sensor_transforms')),
-            ),
         ]
     )
 
 
 def sensors(context: LaunchContext) -> list[Node]:
+    def value(name: str) -> str:
+        return LaunchConfiguration(name).perform(context)
+
+    names = [str(name) for name in yaml.safe_load(value('sensors'))]
+    # Before the node, which would be left alone by what is wrong here.
+    transforms = publishers(names, value) if value('sensor_transforms') == 'true' else []
     files = [str(config_path('ros', 'sensors.yaml'))]
-    if own := LaunchConfiguration('params_file').perform(context):
+    if own := value('params_file'):
         files.append(own)
-    names = ParameterValue(LaunchConfiguration('sensors'), value_type=list[str])
+    parameters: dict[str, Any] = {
+        'sensors': ParameterValue(LaunchConfiguration('sensors'), value_type=list[str])
+    }
+    if value('lossless') == 'true':
+        parameters |= odometry_qos(value('namespace'), value('ground_truth'), names)
     return [
         node(
             'sensors_node',
-            parameters=[
-                *(ParameterFile(file, allow_substs=True) for file in files),
-                {'sensors': names},
-            ],
+            parameters=[*(ParameterFile(file, allow_substs=True) for file in files), parameters],
             remappings=[('ground_truth/odometry', LaunchConfiguration('ground_truth'))],
-        )
+            on_exit=ended_badly,
+        ),
+        *transforms,
     ]
 
 
-def transforms(context: LaunchContext) -> list[Node]:
+def publishers(names: list[str], value: Callable[[str], str]) -> list[Node]:
     """Say where the models are mounted; what they measure follows from the same numbers."""
-    names = yaml.safe_load(LaunchConfiguration('sensors').perform(context))
-    kinds = {str(name).rpartition('/')[2] for name in names}
-    models = [
-        LaunchConfiguration(kind).perform(context) if kind in kinds else None
-        for kind in ('imu', 'gps')
-    ]
+    kinds = {name.rpartition('/')[2] for name in names}
+    models = [value(kind) if kind in kinds else None for kind in ('imu', 'gps')]
     return [static_transform(mounting) for mounting in of_models(*models)]

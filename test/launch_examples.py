@@ -41,6 +41,19 @@ def declared(file: str) -> list[str]:
     return found
 
 
+def mentioned(file: str) -> set[str]:
+    """Texts that are not just names in a declaration."""
+    module = tree(file)
+    declarations = {id(word) for call in calls(module, 'declare') for word in call.args}
+    return {
+        node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in declarations
+    }
+
+
 def used(file: str) -> set[str]:
     """Arguments that are named where their values are taken."""
     takers = calls(tree(file), 'LaunchConfiguration', 'typed', 'boolean', 'value', 'words')
@@ -89,13 +102,16 @@ def description(file: str) -> Any:
     return module.generate_launch_description()
 
 
-def started(file: str, **arguments: str) -> list[Started]:
-    """What a launch file starts at once, with everything but the starting done for real."""
+def started(file: str, *, found: list[Started] | None = None, **arguments: str) -> list[Started]:
+    """What a launch file starts at once, with everything but the starting done for real.
+
+    `found` has what was started up to an error.
+    """
     from launch import LaunchContext
 
     context = LaunchContext()
     context.launch_configurations.update(arguments)
-    found: list[Started] = []
+    found = [] if found is None else found
     _visit(description(file), context, found)
     return found
 

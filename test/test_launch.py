@@ -4,29 +4,31 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 from catkin_pkg.package import parse_package
-from launch_examples import FILES, calls, declared, executables, keyword, tree, used
+from launch_examples import FILES, calls, declared, executables, keyword, mentioned, tree, used
 
+from sim2real_eval.cli import main
+from sim2real_eval.recording import read_recording
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT
+from sim2real_eval.ros_launch.packages import needed
+from sim_sensors.errors import ParameterError
 from sim_sensors.resources import config_names, config_path
 
 # What to look with is the user's choice, and no dependency.
 VIEWERS = {'rviz2', 'plotjuggler', 'foxglove_bridge'}
 # What helpers of ros_launch take, beyond what a file names itself.
-TAKEN_BY_HELPERS = {
-    'namespace',
-    'log_level',
-    'scenario',
-    'duration',
-    'factor',
-    'seed',
-    'profile',
-    'use_sim_time',
+TAKEN_BY = {
+    'node': {'namespace', 'log_level', 'use_sim_time'},
+    'trajectory_node': {'scenario', 'duration', 'factor', 'seed', 'namespace', 'log_level'},
+    'profile_file': {'profile'},
+    'note_mounting': {'imu', 'gps', 'static_transforms_file'},
+    'check_packages': {'judge', 'view', 'storage', 'sensor_transforms'},
 }
 everyone = pytest.mark.parametrize('file', FILES)
 
@@ -53,21 +55,103 @@ def test_only_declared_arguments_are_used(file: str) -> None:
     assert {'namespace', 'log_level'} <= set(names)
 
 
-def test_what_is_declared_is_used_or_passed_on() -> None:
+@everyone
+def test_what_is_declared_is_used_or_passed_on(file: str) -> None:
     """An included file takes those of the including one that have its names."""
-    for file in FILES:
-        included = [str(ast.literal_eval(call.args[0])) for call in calls(tree(file), 'include')]
-        passed_on = {name for other in included for name in declared(other)}
-        strings = {
-            node.value
-            for node in ast.walk(tree(file))
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        }
-        in_f_strings = {name for name in ARGUMENTS if re.match('(imu|gps)_', name)}
-        for name in declared(file):
-            seen = used(file) | passed_on | TAKEN_BY_HELPERS | in_f_strings
-            # Named once more than in its declaration: in a list of parameters.
-            assert name in seen or name in strings, f'{file}: {name}'
+    included = [str(ast.literal_eval(call.args[0])) for call in calls(tree(file), 'include')]
+    seen = used(file) | {name for other in included for name in declared(other)}
+    for helper, names in TAKEN_BY.items():
+        if calls(tree(file), helper):
+            seen |= names
+    if file == 'sensors.launch.py':
+        seen |= in_sensors_file()
+    if file == 'judge.launch.py':
+        # In f-strings.
+        seen |= {name for name in ARGUMENTS if re.match('(imu|gps)_', name)}
+    assert set(declared(file)) <= seen | mentioned(file)
+
+
+def in_sensors_file() -> set[str]:
+    text = config_path('ros', 'sensors.yaml').read_text(encoding='utf-8')
+    return set(re.findall(r'\$\(var (\w+)\)', text))
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'allowed'),
+    [
+        ('runs', 'x', 'an integer >= 1'),
+        ('runs', '0', 'an integer >= 1'),
+        ('runs', '1.5', 'an integer >= 1'),
+        ('first_run', '-1', 'an integer >= 0'),
+        ('settle', 'nan', 'a number >= 0'),
+        ('duration', '-1', 'a number >= 0.01'),
+        ('gps_z', 'high', 'a number'),
+    ],
+)
+def test_a_wrong_number_is_told_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
+    with pytest.raises(ParameterError) as raised:
+        ARGUMENTS[name].check(name, value)
+    assert str(raised.value) == f"launch: {name}: '{value}' is not allowed; must be {allowed}"
+
+
+def test_a_file_has_to_be_there_when_one_is_given(tmp_path: Path) -> None:
+    argument = ARGUMENTS['sensors_params_file']
+    argument.check('sensors_params_file', '')
+    with pytest.raises(ParameterError, match=r'sensors_params_file: .*gone.yaml. is not a file'):
+        argument.check('sensors_params_file', str(tmp_path / 'gone.yaml'))
+
+
+def test_every_default_is_allowed() -> None:
+    for name, argument in ARGUMENTS.items():
+        if argument.default is not None:
+            argument.check(name, argument.default)
+
+
+@everyone
+def test_all_that_is_needed_is_a_dependency_and_looked_for_first(
+    file: str, repository: Path
+) -> None:
+    depends = {d.name for d in parse_package(str(repository / 'package.xml')).exec_depends}
+    for judge, view in itertools.product(ARGUMENTS['judge'].choices, ARGUMENTS['view'].choices):
+        for storage in ARGUMENTS['storage'].choices:
+            given = {'judge': judge, 'view': view, 'storage': storage, 'sensor_transforms': 'true'}
+            assert set(needed(given)) <= depends | VIEWERS
+    # `ros2 launch` itself, too.
+    assert 'ros2launch' in depends
+    foreign = {package for package, _ in executables(tree(file))} - {'sim2real_sensors'}
+    starts = foreign or calls(tree(file), 'include', 'static_transform', 'ExecuteProcess')
+    assert bool(calls(tree(file), 'check_packages')) == bool(starts)
+
+
+def test_a_robot_with_its_own_transforms_needs_no_tf2() -> None:
+    assert needed({'sensor_transforms': 'false', 'judge': 'judge_node', 'view': 'none'}) == {}
+    found = needed({'sensor_transforms': 'true', 'judge': 'robot_localization'})
+    assert found['robot_localization'] == ('judge', 'judge:=judge_node')
+    assert found['tf2_ros'] == ('sensor_transforms', 'sensor_transforms:=false')
+
+
+def test_an_experiment_is_as_long_as_the_command_that_gives_the_same_bits(
+    repository: Path, tmp_path: Path
+) -> None:
+    """Those that docs/launch.md shows, as they stand there."""
+    page = (repository / 'docs' / 'launch.md').read_text('utf-8')
+    (command,) = re.findall(r'`sim2real (simulate .*?)`', page)
+    (line,) = re.findall(r'^ros2 launch sim2real_sensors experiment.launch.py (.*)$', page, re.M)
+    given = {name: ARGUMENTS[name].default for name in ('duration', 'imu', 'seed')}
+    given |= dict(word.split(':=') for word in line.split())
+    words = command.split()
+    told = dict(zip(words[1::2], words[2::2], strict=True))
+    assert told == {
+        '--motion': given['scenario'],
+        '--runs': given['runs'],
+        '--gps': given['gps'],
+    }
+    assert main([*command.replace('--runs 5', '--runs 1').split(), '--out', str(tmp_path)]) == 0
+    (bag,) = tmp_path.iterdir()
+    recording = read_recording(bag)
+    assert bag.name == 'line_1'
+    truth = recording.truth.stamp_ns
+    assert (truth[-1] - truth[0]) / 1e9 == pytest.approx(float(given['duration']))
 
 
 @everyone
@@ -119,10 +203,9 @@ def test_every_profile_has_parameters_for_both_nodes_in_any_namespace() -> None:
 
 
 def test_the_sensors_get_their_parameters_in_any_namespace() -> None:
-    text = config_path('ros', 'sensors.yaml').read_text(encoding='utf-8')
-    content = yaml.safe_load(text)
+    content = yaml.safe_load(config_path('ros', 'sensors.yaml').read_text(encoding='utf-8'))
     assert list(content) == ['/**/imu_node', '/**/gps_node']
-    assert set(re.findall(r'\$\(var (\w+)\)', text)) <= set(declared('sensors.launch.py'))
+    assert in_sensors_file() <= set(declared('sensors.launch.py'))
 
 
 @everyone

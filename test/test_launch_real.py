@@ -1,28 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launch files with the real launch and launch_ros: what they start, one run after another."""
+"""Launch files with the real launch and launch_ros: what they start, and when not."""
 
 from __future__ import annotations
 
+import itertools
 import math
-import os
 import re
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 
 pytest.importorskip('launch_ros', reason='no ROS installation')
 
-from launch import LaunchDescription, LaunchService
-from launch.actions import ExecuteProcess
-from launch_examples import FILES, Started, declared, description, started
+from ament_index_python.packages import get_package_prefix
+from launch_examples import FILES, Started, calls, declared, description, started, tree
 
 from sim2real_eval.recording.metadata import read_transforms
-from sim2real_eval.ros_launch.runs import Run, Runs
+from sim2real_eval.ros_launch.arguments import ARGUMENTS
+from sim2real_eval.ros_launch.packages import needed
+from sim_sensors.errors import ParameterError
 from sim_sensors.resources import config_path
 
 PACKAGE = 'sim2real_sensors'
+OTHERS = {
+    package
+    for judge, view, storage in itertools.product(
+        *(ARGUMENTS[name].choices for name in ('judge', 'view', 'storage'))
+    )
+    for package in needed(
+        {'judge': judge, 'view': view, 'storage': storage, 'sensor_transforms': 'true'}
+    )
+}
 MODEL = """lever_arm: [0.1, 0.2, 0.3]
 mounting_rpy: [0.0, 0.0, 1.5]
 frame_id: my_imu
@@ -30,17 +39,22 @@ frame_id: my_imu
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Find the package where `ros2 launch` does, whether it is installed or not."""
+def index(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Find packages where `ros2 launch` does, whether they are installed or not."""
     prefix = tmp_path / 'prefix'
     index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
     index.mkdir(parents=True)
-    (index / PACKAGE).touch()
+    for name in (PACKAGE, *OTHERS):
+        (index / name).touch()
     share = prefix / 'share' / PACKAGE
     share.mkdir()
     (share / 'launch').symlink_to(repository / 'launch')
-    others = os.environ.get('AMENT_PREFIX_PATH', '')
-    monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join([str(prefix), others]))
+    for name in ('launch', 'launch_ros'):
+        (index / name).touch()
+        (prefix / 'share' / name).symlink_to(Path(get_package_prefix(name), 'share', name))
+    # What else is really here does not matter: nothing of it is started.
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(prefix))
+    return index
 
 
 def named(processes: list[Started], executable: str) -> list[Started]:
@@ -118,8 +132,8 @@ def test_judge_node_is_told_where_the_sensors_are() -> None:
     assert (imu.parent, imu.child, gps.child) == ('base_link', 'imu_link', 'gps_link')
     assert imu.rotation == pytest.approx((0.0, 0.0, root, root), abs=1e-11)
     assert gps.translation == (1.5, 0.0, 0.0)
-    mine = started('judge.launch.py', judge='judge_node', static_transforms_file='/mine.yaml')
-    assert one(mine, 'judge_node').own['static_transforms_file'] == '/mine.yaml'
+    mine = started('judge.launch.py', judge='judge_node', static_transforms_file=file)
+    assert one(mine, 'judge_node').own['static_transforms_file'] == file
     none = started('judge.launch.py', judge='judge_node', sensor_transforms='false')
     assert one(none, 'judge_node').own['static_transforms_file'] == ''
 
@@ -154,7 +168,8 @@ def test_an_experiment_records_what_a_recording_is_made_of(tmp_path: Path) -> No
         out=str(tmp_path / 'out'),
         namespace='car',
     )
-    recorder, *nodes = found
+    (recorder,) = [process for process in found if process.words[:2] == ['bag', 'record']]
+    nodes = [process for process in found if process is not recorder]
     bag = tmp_path / 'out' / 'ch_rw' / 'line_3'
     text = ' '.join(recorder.words)
     assert f'bag record --output {bag} --storage mcap --use-sim-time' in text
@@ -169,6 +184,16 @@ def test_an_experiment_records_what_a_recording_is_made_of(tmp_path: Path) -> No
     assert motion['seed'] == 2
     assert motion['clock'] is True
     assert motion['use_sim_time'] is False
+    awaited = motion['awaited'].split()
+    assert {'gps/fix', 'gps/fix:/rosbag2_recorder'} < set(awaited)
+    assert 'ground_truth/odometry:imu_node' in awaited
+    queues = recorder.words[recorder.words.index('--qos-profile-overrides-path') + 1]
+    assert yaml.safe_load(Path(queues).read_text('utf-8'))['/car/imu/data']['depth'] == 1000
+    process = one(nodes, 'sensors_node').parameters['/**']
+    assert (
+        process['qos_overrides./car/ground_truth/odometry.subscription.reliability'] == 'reliable'
+    )
+    assert process['qos_overrides./car/gps/fix.publisher.depth'] == 1000
     sensors = one(nodes, 'sensors_node').parameters
     assert sensors['/**/gps_node'] == {'model': 'ch_rw', 'seed': 2, 'run': 'recording/1/line_3'}
     assert one(nodes, 'judge_node').own['use_sim_time'] is True
@@ -179,7 +204,7 @@ def test_an_experiment_records_what_a_recording_is_made_of(tmp_path: Path) -> No
 def test_an_experiment_overwrites_nothing_and_can_do_without_a_judge(tmp_path: Path) -> None:
     found = started('experiment.launch.py', judge='none', out=str(tmp_path))
     assert not named(found, 'judge_node')
-    assert 'odometry/filtered' not in one(found, 'trajectory_node').own['publishers']
+    assert 'odometry/filtered' not in one(found, 'trajectory_node').own['awaited']
     (tmp_path / 'ch_gauss' / 'circle_2').mkdir(parents=True)
     with pytest.raises(Exception, match='circle_2 exists already'):
         started('experiment.launch.py', runs='2', out=str(tmp_path))
@@ -212,6 +237,66 @@ def test_the_evaluation_gets_its_parameters_with_their_types(tmp_path: Path) -> 
     assert 'topics' not in node.own
 
 
+@pytest.mark.parametrize(
+    ('file', 'package', 'arguments', 'remedy'),
+    [
+        ('sensors.launch.py', 'tf2_ros', {}, 'sensor_transforms:=false'),
+        ('judge.launch.py', 'robot_localization', {}, 'judge:=judge_node'),
+        ('demo.launch.py', 'tf2_ros', {}, 'sensor_transforms:=false'),
+        ('demo.launch.py', 'rviz2', {'view': 'rviz'}, 'view:=none'),
+        (
+            'experiment.launch.py',
+            'robot_localization',
+            {'judge': 'robot_localization'},
+            'apt install ros-jazzy-robot-localization or judge:=judge_node',
+        ),
+        ('experiment.launch.py', 'ros2bag', {}, 'apt install ros-jazzy-ros2bag'),
+    ],
+)
+def test_without_a_package_nothing_is_started(
+    file: str,
+    package: str,
+    arguments: dict[str, str],
+    remedy: str,
+    index: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+    monkeypatch.chdir(tmp_path)
+    (index / package).unlink()
+    found: list[Started] = []
+    with pytest.raises(ParameterError) as raised:
+        started(file, found=found, **arguments)
+    assert f'{package} is not installed; apt install ros-jazzy-' in str(raised.value)
+    assert remedy in str(raised.value)
+    assert not found
+    assert not Path('out').exists()
+
+
+@pytest.mark.parametrize(
+    ('file', 'arguments'),
+    [
+        ('demo.launch.py', {'duration': '-1'}),
+        ('demo.launch.py', {'sensors_params_file': '/gone.yaml'}),
+        ('demo.launch.py', {'imu': 'gone', 'view': 'rviz'}),
+        ('sensors.launch.py', {'imu': 'gone'}),
+        ('experiment.launch.py', {'runs': '0'}),
+        ('judge.launch.py', {'judge': 'judge_node', 'imu_yaw': 'east'}),
+        ('evaluate.launch.py', {'real': 'x', 'repetitions': 'many'}),
+    ],
+)
+def test_with_a_wrong_argument_nothing_is_started(
+    file: str, arguments: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found: list[Started] = []
+    with pytest.raises(ParameterError):
+        started(file, found=found, **arguments)
+    assert not found
+    assert not Path('out').exists()
+
+
 @pytest.mark.parametrize('view', ['none', 'rviz', 'plotjuggler', 'foxglove'])
 def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
     found = started('demo.launch.py', view=view)
@@ -226,63 +311,7 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
                 assert Path(word).is_file()
 
 
-def run_all(
-    tmp_path: Path, leader: str, other: str, last: str = 'pass'
-) -> tuple[int, list[str], list[int]]:
-    """Three runs of three small programs; exit status, what they wrote, the numbers made."""
-    log, made = tmp_path / 'log', []
-
-    def process(code: str, number: int) -> Any:
-        text = f'import time\nlog = open({str(log)!r}, "a", buffering=1)\n{code}'
-        return ExecuteProcess(cmd=[sys.executable, '-c', text.format(number=number)])
-
-    def make(number: int) -> Run:
-        made.append(number)
-        first = process(leader, number)
-        return Run(first, [process(other, number), first], [process(last, number)])
-
-    service = LaunchService(noninteractive=True)
-    runs = Runs(make, [1, 2, 3], 0.1)
-    service.include_launch_description(LaunchDescription(runs.actions()))
-    status = service.run()
-    return status, log.read_text().split() if log.exists() else [], made
-
-
-# Waits until it is interrupted, and says so.
-WAITING = """
-try:
-    log.write('begun\\n')
-    time.sleep(60)
-except KeyboardInterrupt:
-    log.write('{number}-over\\n')
-"""
-MOVING = """
-while not open(log.name).read().count('begun') >= {number}:
-    time.sleep(0.02)
-log.write('{number}-moved\\n')
-"""
-
-
-def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> None:
-    status, log, made = run_all(tmp_path, MOVING, WAITING, "log.write('{number}-last\\n')")
-    assert status == 0
-    assert made == [1, 2, 3]
-    whole = ('begun', 'moved', 'last', 'over')
-    expected = [f'{k}-{what}' for k in (1, 2, 3) for what in whole]
-    assert [word.replace('begun', f'{k // 4 + 1}-begun') for k, word in enumerate(log)] == expected
-
-
-@pytest.mark.parametrize(
-    ('leader', 'other', 'last'),
-    [
-        ('raise SystemExit(3)', WAITING, 'pass'),
-        ('time.sleep(60)', 'raise SystemExit(3)', 'pass'),
-        ('pass', WAITING, 'raise SystemExit(3)'),
-    ],
-)
-def test_what_ends_out_of_turn_ends_the_launch(
-    tmp_path: Path, leader: str, other: str, last: str
-) -> None:
-    status, _, made = run_all(tmp_path, leader, other, last)
-    assert status == 1
-    assert made == [1]
+@pytest.mark.parametrize('file', ['demo.launch.py', 'sensors.launch.py', 'judge.launch.py'])
+def test_every_node_of_ours_is_watched(file: str) -> None:
+    text = FILES[file].read_text('utf-8')
+    assert text.count('on_exit=ended') == len(calls(tree(file), 'node', 'trajectory_node'))

@@ -7,9 +7,12 @@ The table itself needs no ROS; only `declare` and `boolean` do.
 from __future__ import annotations
 
 import dataclasses
+import math
+from pathlib import Path
 from typing import Any
 
 from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
+from sim_sensors.errors import ParameterError
 from sim_sensors.motions import MOTIONS
 from sim_sensors.resources import config_names, config_path
 
@@ -35,11 +38,45 @@ class Argument:
         None: it has to be given.
     choices : tuple of str
         All values that are allowed; empty: any.
+    kind : type
+        int or float for a number, Path for a file that has to be there when one is given.
+    minimum : float
+        Least number that is allowed.
     """
 
     description: str
     default: Any = ''
     choices: tuple[str, ...] = ()
+    kind: type = str
+    minimum: float = -math.inf
+
+    def check(self, name: str, text: str) -> None:
+        """Refuse a value that is not allowed.
+
+        Parameters
+        ----------
+        name : str
+            Of the argument.
+        text : str
+            Its value.
+
+        Raises
+        ------
+        ParameterError
+            It names the argument, the value and what is allowed.
+        """
+        if self.kind is Path and text and not Path(text).is_file():
+            raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
+        if self.kind not in (int, float):
+            return
+        try:
+            number = self.kind(text)
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number >= self.minimum):
+            least = '' if math.isinf(self.minimum) else f' >= {self.minimum:g}'
+            what = {int: 'an integer', float: 'a number'}[self.kind]
+            raise ParameterError('launch', name, f'{text!r} is not allowed; must be {what}{least}')
 
 
 def _switch(description: str, default: str) -> Argument:
@@ -50,12 +87,14 @@ def _mounting() -> dict[str, Argument]:
     sensors = {'imu': 'IMU', 'gps': 'GPS antenna'}
     axes = {'x': 'forward of base_link', 'y': 'to the left of base_link', 'z': 'above base_link'}
     places = {
-        f'{sensor}_{axis}': Argument(f'{name} {where}, in m.', '0')
+        f'{sensor}_{axis}': Argument(f'{name} {where}, in m.', '0', kind=float)
         for sensor, name in sensors.items()
         for axis, where in axes.items()
     }
     turns = {
-        f'imu_{angle}': Argument(f'IMU turned about axis {axis} of base_link, in rad.', '0')
+        f'imu_{angle}': Argument(
+            f'IMU turned about axis {axis} of base_link, in rad.', '0', kind=float
+        )
         for angle, axis in (('roll', 'x'), ('pitch', 'y'), ('yaw', 'z'))
     }
     return {**places, **turns}
@@ -72,11 +111,18 @@ ARGUMENTS: dict[str, Argument] = {
         'info',
         ('debug', 'info', 'warn', 'error', 'fatal'),
     ),
-    'params_file': Argument('Parameter file of the node; it wins over the other arguments.'),
+    'params_file': Argument(
+        'Parameter file of the node; it wins over the other arguments.', kind=Path
+    ),
     # What moves.
     'scenario': Argument('What moves: a drive, or an analytic scenario.', 'drive_circle', MOTIONS),
-    'duration': Argument('Duration of the motion, in s.', '30.0'),
-    'factor': Argument('Seconds of motion per second; a slow machine slows down.', '1.0'),
+    'duration': Argument('Duration of the motion, in s.', '20.0', kind=float, minimum=0.01),
+    'factor': Argument(
+        'Seconds of motion per second; a slow machine slows down.',
+        '1.0',
+        kind=float,
+        minimum=0.001,
+    ),
     'loop': _switch('Begin the motion again at its end, with /clock jumping back.', 'false'),
     # Sensors.
     'sensors': Argument(
@@ -85,12 +131,19 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     'imu': Argument(f'IMU model: {_IMUS}, or the path of a YAML file.', 'chrono'),
     'gps': Argument(f'GPS model: {_RECEIVERS}, or the path of a YAML file.', 'ch_gauss'),
-    'seed': Argument('Seed of all random draws; equal seeds give equal measurements.', '0'),
+    'seed': Argument(
+        'Seed of all random draws; equal seeds give equal measurements.', '0', kind=int, minimum=0
+    ),
     'run': Argument('Label of the run; another one draws other noise.', 'recording/1/run_1'),
     'ground_truth': Argument('Topic of the true odometry.', 'ground_truth/odometry'),
-    'sensors_params_file': Argument('Parameter file of sensors.launch.py.'),
+    'sensors_params_file': Argument('Parameter file of sensors.launch.py.', kind=Path),
     'sensor_transforms': _switch(
         'Publish base_link -> imu_link and gps_link; false if the robot does it.', 'true'
+    ),
+    'lossless': _switch(
+        'Have the sensors hear and be heard to the last message, as for a recording: reliable '
+        'odometry, deep queues.',
+        'false',
     ),
     # The judge.
     'judge': Argument(
@@ -104,42 +157,54 @@ ARGUMENTS: dict[str, Argument] = {
         'paper_released',
         tuple(name for name in config_names('judge') if not name.endswith(NAVSAT)),
     ),
-    'judge_params_file': Argument('Parameter file of ekf_node, in place of that of the profile.'),
+    'judge_params_file': Argument(
+        'Parameter file of ekf_node, in place of that of the profile.', kind=Path
+    ),
     'navsat_params_file': Argument(
-        'Parameter file of navsat_transform_node, in place of that of the profile.'
+        'Parameter file of navsat_transform_node, in place of that of the profile.', kind=Path
     ),
     'navsat': _switch(
         'Start navsat_transform_node, which turns gps/fix into odometry/gps.', 'true'
     ),
     'static_transforms_file': Argument(
-        'Static transforms for judge_node, as beside a recording; none: those of this launch.'
+        'Static transforms for judge_node, as beside a recording; none: those of this launch.',
+        kind=Path,
     ),
     'assume_identity_frames': _switch(
         'judge_node takes frames that nothing connects as one.', 'false'
     ),
     **_mounting(),
     # Experiments.
-    'runs': Argument('How many runs, one after another.', '1'),
-    'first_run': Argument('Number of the first one.', '1'),
+    'runs': Argument('How many runs, one after another.', '1', kind=int, minimum=1),
+    'first_run': Argument('Number of the first one.', '1', kind=int, minimum=0),
     'out': Argument('Folder for the recordings: OUT/GPS MODEL/SCENARIO_NUMBER.', 'out'),
     'storage': Argument('Storage of the bags.', 'mcap', ('mcap', 'sqlite3')),
-    'delay': Argument('Wall time from when all are there to the motion, in s.', '3.0'),
-    'settle': Argument('Wall time from the end of a motion to that of its bag, in s.', '1.0'),
+    'delay': Argument(
+        'Wall time from when all are there to the motion, in s.', '3.0', kind=float, minimum=0
+    ),
+    'settle': Argument(
+        'Wall time from the end of a motion to that of its bag, in s.',
+        '1.0',
+        kind=float,
+        minimum=0,
+    ),
     # Evaluation.
     'real': Argument('Real recordings with ground truth: paths or patterns, by space.', None),
     'models': Argument(
         'GPS models, by comma: presets, YAML files, paper, all, or real to keep the recorded GPS.',
         'paper',
     ),
-    'case_file': Argument('case.yaml that sets clock, timers and delivery order.'),
+    'case_file': Argument('case.yaml that sets clock, timers and delivery order.', kind=Path),
     'overwrite': _switch('Replace an older result.', 'false'),
-    'repetitions': Argument('Simulated runs per recording and model.', '1'),
+    'repetitions': Argument('Simulated runs per recording and model.', '1', kind=int, minimum=1),
     'match_rates': _switch('Simulate at the rates of the real sensors.', 'false'),
     'start_heading': _switch('Start the filters with the true heading.', 'false'),
     'component': Argument('Speed that is compared.', 'horizontal', SPEED_COMPONENTS),
     'topics': Argument('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
     'label': Argument('Scenario label of all recordings; empty: their own.'),
-    'rate_factor': Argument('Seconds of a run per second; 0: as fast as all keep up.', '0.0'),
+    'rate_factor': Argument(
+        'Seconds of a run per second; 0: as fast as all keep up.', '0.0', kind=float, minimum=0
+    ),
     # Pictures.
     'view': Argument(
         'What to look with; has to be installed.',
@@ -151,7 +216,7 @@ ARGUMENTS: dict[str, Argument] = {
 
 
 def declare(*names: str, **changed: Any) -> list[Any]:
-    """Return launch actions that declare arguments.
+    """Return launch actions that declare arguments, and refuse values that are not allowed.
 
     Parameters
     ----------
@@ -162,11 +227,15 @@ def declare(*names: str, **changed: Any) -> list[Any]:
 
     Returns
     -------
-    list of launch.actions.DeclareLaunchArgument
+    list of launch.actions.DeclareLaunchArgument and launch.actions.OpaqueFunction
     """
-    from launch.actions import DeclareLaunchArgument
+    from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-    actions = []
+    def check(context: Any) -> None:
+        for name in (*names, *changed):
+            ARGUMENTS[name].check(name, context.launch_configurations[name])
+
+    actions: list[Any] = []
     for name in (*names, *changed):
         entry = ARGUMENTS[name]
         if name in changed:
@@ -186,7 +255,7 @@ def declare(*names: str, **changed: Any) -> list[Any]:
                 choices=list(entry.choices) or None,
             )
         )
-    return actions
+    return [*actions, OpaqueFunction(function=check)]
 
 
 def profile_file(suffix: str = '') -> list[Any]:

@@ -8,13 +8,11 @@ is not installed.
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from sim2real_eval.ros_launch.scratch import scratch_file
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.transformations import quaternion_from_euler
 
@@ -65,7 +63,7 @@ def of_models(imu: str | None, gps: str | None) -> list[Mounting]:
 
 
 def transforms_file(mountings: Sequence[Mounting]) -> Path:
-    """Write a static_transforms.yaml that lasts as long as the machine runs, and return it."""
+    """Write a static_transforms.yaml that lasts as long as this process, and return it."""
     content: list[dict[str, Any]] = [
         {
             'parent': 'base_link',
@@ -77,8 +75,4 @@ def transforms_file(mountings: Sequence[Mounting]) -> Path:
         }
         for mounting in mountings
     ]
-    with tempfile.NamedTemporaryFile(
-        'w', prefix='static_transforms_', suffix='.yaml', delete=False, encoding='utf-8'
-    ) as file:
-        yaml.safe_dump(content, file)
-    return Path(file.name)
+    return scratch_file('static_transforms', content)

@@ -17,6 +17,8 @@ from sim2real_eval.ros_launch.arguments import boolean
 from sim2real_eval.ros_launch.mounting import Mounting, of_models, transforms_file
 
 __all__ = [
+    'TOLD_TO_END',
+    'ended_badly',
     'failure',
     'include',
     'node',
@@ -27,6 +29,8 @@ __all__ = [
 ]
 
 PACKAGE = 'sim2real_sensors'
+TOLD_TO_END = 'told_to_end'
+"""Launch configuration that is true while processes are told to end, but the launch is not."""
 
 
 def typed(name: str, kind: type) -> Any:
@@ -141,6 +145,14 @@ def note_mounting() -> Any:
             given['static_transforms_file'] = str(file)
 
     return OpaqueFunction(function=note)
+
+
+def ended_badly(event: Any, context: Any) -> list[Any]:
+    """End the launch with exit status 1 when a node failed; for its `on_exit`."""
+    told = context.is_shutdown or context.launch_configurations.get(TOLD_TO_END) == 'true'
+    if told or event.returncode == 0:
+        return []
+    return [failure(f'{event.process_name} ended with exit status {event.returncode}')]
 
 
 def failure(message: str) -> Any:

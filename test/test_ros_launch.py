@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real sensors take the queues that an experiment asks them for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+from rclpy.qos import ReliabilityPolicy
+from ros_examples import Graph, graph_of_its_own
+
+from sim2real_eval.ros_launch.lossless import odometry_qos
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+@pytest.mark.parametrize('lossless', [False, True])
+def test_sensors_hear_odometry_reliably_when_asked_to(graph: Graph, lossless: bool) -> None:
+    asked = odometry_qos('', 'ground_truth/odometry', ['imu', 'gps']) if lossless else {}
+    graph.start('sensors_node', *(f'{name}:={value}' for name, value in asked.items()))
+
+    def found() -> dict[str, ReliabilityPolicy]:
+        readers = graph.node.get_subscriptions_info_by_topic('/ground_truth/odometry')
+        return {reader.node_name: reader.qos_profile.reliability for reader in readers}
+
+    graph.wait(lambda: {'imu_node', 'gps_node'} <= set(found()), 'both sensors')
+    kind = ReliabilityPolicy.RELIABLE if lossless else ReliabilityPolicy.BEST_EFFORT
+    assert found() == {'imu_node': kind, 'gps_node': kind}
