@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +13,6 @@ pytest.importorskip('rclpy', reason='no ROS')
 
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
-from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from ros_examples import (
@@ -31,7 +29,6 @@ from std_srvs.srv import Trigger
 
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.motions import motion_of, truth_of
-from sim_sensors.ros.imu_node import ImuNode
 from sim_sensors.ros.messages import odometry_messages
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))
@@ -129,43 +126,6 @@ def test_clock_that_jumps_backward_starts_the_same_noise_again(graph: Graph) -> 
     graph.play(loop.take(slice(10, None)), lambda k: True)
     graph.wait(lambda: len(graph.received[TOPIC]) == before + len(first), 'the third round')
     assert imu_bits(graph.received[TOPIC][before:]) == imu_bits(first)
-
-
-def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph) -> None:
-    """Two seconds wait, more than is stale by its stamp: they count, and the next round is whole.
-
-    The node lives in this process, so that nothing is taken before the jump is there too.
-    """
-    reliability = 'qos_overrides./ground_truth/odometry.subscription.reliability'
-    chosen = {'use_sim_time': True, reliability: 'reliable', 'diagnostics_period': 0.05}
-    node = ImuNode(
-        context=graph.context,
-        parameter_overrides=[Parameter(name, value=value) for name, value in chosen.items()],
-    )
-    graph.executor.add_node(node)
-    graph.connect(TOPIC)
-    start, end = int(TRUTH.stamp_ns[0]), int(TRUTH.stamp_ns[-1])
-
-    def knows(stamp: int) -> bool:
-        graph.tick(stamp)
-        return bool(node.get_clock().now().nanoseconds == stamp)
-
-    graph.wait(lambda: knows(end), 'the time')
-    play(graph, TRUTH.take(slice(0, 101)))
-    for row in odometry_messages(TRUTH.take(slice(101, None))):
-        graph.odometry.publish(row)
-    assert graph.odometry.wait_for_all_acked(Duration(seconds=TIMEOUT))
-    graph.tick(start)
-    # Would the clock come later, the test would still pass, and show nothing.
-    time.sleep(0.1)
-    graph.wait(lambda: knows(start), 'the jump')
-    graph.wait(lambda: graph.values()['resets'] == '1', 'its report')
-    assert graph.values()['odometry accepted'] == str(len(TRUTH))
-    got = graph.received[TOPIC]
-    graph.wait(lambda: len(got) == len(final_stamps(TRUTH, 100.0)), 'the first round')
-    first = imu_bits(got)
-    assert first == imu_bits(play(graph, TRUTH)) == batch_bits(TRUTH)
-    node.destroy_node()
 
 
 def test_paused_clock_stops_nothing_that_odometry_asks_for(graph: Graph) -> None:

@@ -14,10 +14,13 @@ import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
+from rclpy.duration import Duration
+from rclpy.parameter import Parameter
 from ros_examples import (
     DEEP,
     TIMEOUT,
     Graph,
+    batch_bits,
     final_stamps,
     fix_bits,
     graph_of_its_own,
@@ -31,6 +34,7 @@ from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.motions import motion_of, truth_of
 from sim_sensors.odometry import OdometryMotion
+from sim_sensors.ros.imu_node import ImuNode
 from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages, stamp_ns
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=20.0, parameters={}))
@@ -136,6 +140,47 @@ def test_clock_that_pauses_and_jumps_forward_changes_nothing(graph: Graph) -> No
     assert imu_bits(got) == imu_bits(list(imu_messages(batch.take(slice(0, len(got))))))
     assert graph.values()['resets'] == '0'
     assert graph.values()['gaps'] == '0'
+
+
+def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph) -> None:
+    """Two seconds wait, more than is stale by its stamp: they count, and the next round is whole.
+
+    The node lives in this process, so that nothing is taken before the jump is there too.
+    """
+    truth = TRUTH.take(slice(0, 301))
+    graph.listen('imu/data', Imu)
+    reliability = 'qos_overrides./ground_truth/odometry.subscription.reliability'
+    chosen = {'use_sim_time': True, reliability: 'reliable', 'diagnostics_period': 0.05}
+    node = ImuNode(
+        context=graph.context,
+        parameter_overrides=[Parameter(name, value=value) for name, value in chosen.items()],
+    )
+    graph.executor.add_node(node)
+    graph.connect('imu/data')
+    start, end = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
+
+    def knows(stamp: int) -> bool:
+        graph.tick(stamp)
+        return bool(node.get_clock().now().nanoseconds == stamp)
+
+    graph.wait(lambda: knows(end), 'the time')
+    got = graph.received['imu/data']
+    graph.play(truth.take(slice(0, 101)), lambda k: len(got) >= len(final_stamps(truth, 100.0, k)))
+    for row in odometry_messages(truth.take(slice(101, None))):
+        graph.odometry.publish(row)
+    assert graph.odometry.wait_for_all_acked(Duration(seconds=TIMEOUT))
+    graph.tick(start)
+    # Would the clock come later, the test would still pass, and show nothing.
+    time.sleep(0.1)
+    graph.wait(lambda: knows(start), 'the jump')
+    graph.wait(lambda: graph.values()['resets'] == '1', 'its report')
+    assert graph.values()['odometry accepted'] == str(len(truth))
+    graph.wait(lambda: len(got) == len(final_stamps(truth, 100.0)), 'the first round')
+    first = imu_bits(got)
+    got.clear()
+    graph.play(truth, lambda k: len(got) >= len(final_stamps(truth, 100.0, k)))
+    assert first == imu_bits(got) == batch_bits(truth)
+    node.destroy_node()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Odometry from its bytes is what its message says, and what is no odometry is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import numpy as np
+from rclpy.serialization import serialize_message
+
+from sim_sensors.errors import MotionError
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.ros.messages import odometry_array, odometry_messages
+from sim_sensors.ros.odometry_bytes import odometry_of_bytes
+
+TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=1.0, parameters={}))
+
+
+def test_messages_and_arrays_turn_into_each_other_without_loss() -> None:
+    back = odometry_array(list(odometry_messages(TRUTH)))
+    for field in dataclasses.fields(OdometryArray):
+        one, other = getattr(back, field.name), getattr(TRUTH, field.name)
+        assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
+
+
+def big_endian(row: OdometryArray) -> bytes:
+    """CDR of one row of odometry, as a machine of the other byte order sends it."""
+    out = bytearray(struct.pack('>iI', *divmod(int(row.stamp_ns[0]), 10**9)))
+    for name in (row.frame, row.child_frame):
+        text = name.encode() + b'\0'
+        out += bytes(-len(out) % 4) + struct.pack('>I', len(text)) + text
+    numbers = np.concatenate(
+        [
+            row.position[0],
+            row.orientation[0],
+            row.pose_covariance.ravel(),
+            row.linear_velocity[0],
+            row.angular_velocity[0],
+            row.twist_covariance.ravel(),
+        ]
+    )
+    return bytes(4) + bytes(out) + bytes(-len(out) % 8) + numbers.astype('>f8').tobytes()
+
+
+@pytest.mark.parametrize('frame', ['', 'map', 'world', 'a_longer_name', 'Straße'])
+@pytest.mark.parametrize('child', ['', 'base_link', 'foot', 'truth'])
+def test_bytes_of_odometry_are_read_as_its_message_is(frame: str, child: str) -> None:
+    """Names of every length, as what follows them is aligned; covariances too."""
+    rng = np.random.default_rng(0)
+    covariance = {name: rng.random((1, 6, 6)) for name in ('pose_covariance', 'twist_covariance')}
+    row = dataclasses.replace(TRUTH.take([7]), frame=frame, child_frame=child, **covariance)
+    (message,) = odometry_messages(row)
+    little, big = serialize_message(message), big_endian(row)
+    assert little[:2] == b'\x00\x01'
+    assert len(little) == len(big)
+    for read in (odometry_of_bytes(little), odometry_of_bytes(big), odometry_array([message])):
+        for field in dataclasses.fields(OdometryArray):
+            one, other = getattr(read, field.name), getattr(row, field.name)
+            assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
+
+
+def test_bytes_that_are_no_odometry_are_an_error_wherever_they_end() -> None:
+    row = TRUTH.take([7])
+    (message,) = odometry_messages(row)
+    for data in (serialize_message(message), big_endian(row)):
+        for end in range(len(data)):
+            with pytest.raises(MotionError, match=f'{end} bytes that are no nav_msgs/Odometry'):
+                odometry_of_bytes(data[:end])
