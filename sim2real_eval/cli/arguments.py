@@ -29,6 +29,7 @@ __all__ = [
     'at_least',
     'judge_setup',
     'scenario_label',
+    'scenario_problem',
     'sources',
     'topic_roles',
     'twins',
@@ -164,12 +165,19 @@ def at_least(minimum: float, kind: type[int] | type[float], *, above: bool = Fal
     return parse
 
 
-def scenario_label(text: str) -> str:
-    """Argparse type: a scenario label, which is also a file name."""
+def scenario_problem(text: str) -> str | None:
+    """Say what is wrong with a scenario label, which is also a file name; None: nothing."""
     if text in ('', 'all') or text[0] == '.' or not text.isprintable() or set(text) & set('/\\'):
-        raise argparse.ArgumentTypeError(
+        return (
             f'{text!r} must not be all (the pooled row), empty, hold / or \\ or begin with a dot'
         )
+    return None
+
+
+def scenario_label(text: str) -> str:
+    """Argparse type: a scenario label."""
+    if problem := scenario_problem(text):
+        raise argparse.ArgumentTypeError(problem)
     return text
 
 
