@@ -145,7 +145,8 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
             if number is None:
                 return f'{bag}: nobody says how much there is of {topic}: {wrote(process).strip()}'
             expected[space + topic] = number
-        return miscount(bag, expected)
+        problem = miscount(bag, expected)
+        return f'{problem}; try a longer delay or a smaller factor' if problem else ''
 
     return Run(
         motion,
