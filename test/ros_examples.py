@@ -147,8 +147,11 @@ class Graph:
     def _publishers_of(self, topic: str) -> int:
         return int(self._subscriptions[topic].get_publisher_count())
 
-    def play(self, truth: OdometryArray, expected: Callable[[int], bool], burst: int = 20) -> None:
-        """Publish odometry; after each burst wait for `expected(samples so far)`."""
+    def play(self, truth: OdometryArray, expected: Callable[[int], bool], burst: int = 10) -> None:
+        """Publish odometry; after each burst wait for `expected(samples so far)`.
+
+        A sensor's publisher holds 10 measurements; what makes more at once needs `DEEP`.
+        """
         for k, message in enumerate(odometry_messages(truth), 1):
             self.odometry.publish(message)
             if k % burst == 0 or k == len(truth):

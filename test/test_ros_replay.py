@@ -149,8 +149,12 @@ def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph)
     """
     truth = TRUTH.take(slice(0, 301))
     graph.listen('imu/data', Imu)
-    reliability = 'qos_overrides./ground_truth/odometry.subscription.reliability'
-    chosen = {'use_sim_time': True, reliability: 'reliable', 'diagnostics_period': 0.05}
+    chosen = {
+        'use_sim_time': True,
+        'diagnostics_period': 0.05,
+        'qos_overrides./ground_truth/odometry.subscription.reliability': 'reliable',
+        'qos_overrides./imu/data.publisher.depth': 1000,
+    }
     node = ImuNode(
         context=graph.context,
         parameter_overrides=[Parameter(name, value=value) for name, value in chosen.items()],

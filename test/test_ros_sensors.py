@@ -39,7 +39,7 @@ def graph() -> Iterator[Graph]:
         yield graph
 
 
-def measured(graph: Graph, topic: str, truth: OdometryArray, rate: float, burst: int = 20) -> list:
+def measured(graph: Graph, topic: str, truth: OdometryArray, rate: float, burst: int = 10) -> list:
     """Play odometry and return the messages of one sensor, which must be on the very stamps."""
     graph.connect(topic)
     got = graph.received[topic]
