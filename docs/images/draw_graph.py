@@ -18,12 +18,19 @@ INK = '#1b2733'
 COLOURS = {'sensor': '#cfe3f5', 'judge': '#f7d9d2', 'evaluation': '#d9eed4', 'outside': '#ececec'}
 # Name, what it does, kind, centre x and y, width.
 NODES = {
-    'trajectory_node': ('drives a car or a scenario', 'sensor', 1.5, 6.2, 2.3),
-    'simulator': ('or anything with true odometry', 'outside', 1.5, 4.6, 2.3),
-    'imu_node': ('accelerometer, gyroscope', 'sensor', 5.4, 6.2, 2.1),
-    'gps_node': ('receiver', 'sensor', 5.4, 4.6, 2.1),
-    'judge_node': ('or ekf_node and\nnavsat_transform_node', 'judge', 9.4, 5.4, 2.3),
-    'viewers': ('RViz, PlotJuggler,\nFoxglove, bag', 'outside', 12.9, 5.4, 2.0),
+    'trajectory_node': ('drives a car or a scenario', 'sensor', 1.85, 7.2, 2.4),
+    'simulator': ('or anything that knows the truth', 'outside', 1.85, 4.2, 2.8),
+    'imu_node': ('accelerometer, gyroscope', 'sensor', 5.75, 7.2, 2.1),
+    'gps_node': ('receiver', 'sensor', 5.75, 5.7, 2.1),
+    'judge_node': ('or ekf_node and\nnavsat_transform_node', 'judge', 9.2, 6.45, 2.2),
+    'viewers': ('demo: RViz, PlotJuggler\nor Foxglove', 'outside', 12.5, 7.25, 2.3),
+    'ros2 bag record': (
+        'experiment: truth, sensors\nand judge, a bag per run',
+        'outside',
+        12.5,
+        5.6,
+        2.3,
+    ),
 }
 
 
@@ -31,10 +38,10 @@ def main() -> None:
     """Write graph.svg beside this file."""
     # Letters are drawn, to look alike everywhere. Ids and date are fixed for equal bytes.
     mpl.rcParams.update({'svg.fonttype': 'path', 'svg.hashsalt': 'graph', 'font.size': 9})
-    figure = Figure(figsize=(11.2, 6.6))
+    figure = Figure(figsize=(11.2, 7.5))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, 14.2)
-    axes.set_ylim(-0.95, 7.4)
+    axes.set_ylim(-0.85, 8.75)
     axes.set_axis_off()
     live(axes)
     evaluation(axes)
@@ -44,22 +51,26 @@ def main() -> None:
 
 
 def live(axes: Axes) -> None:
-    """Draw sensors.launch.py and judge.launch.py, which demo and experiment put together."""
-    frame(axes, 4.1, 3.75, 2.6, 3.25, 'sensors.launch.py: sensors_node')
-    frame(axes, 8.05, 3.75, 2.7, 3.25, 'judge.launch.py')
+    """Draw sensors.launch.py and judge.launch.py, and what demo and experiment put around them."""
+    frame(axes, 0.35, 4.9, 13.5, 3.45, 'demo.launch.py, experiment.launch.py')
+    frame(axes, 4.5, 5.0, 2.5, 2.95, 'sensors.launch.py: sensors_node')
+    frame(axes, 7.95, 5.0, 2.5, 2.95, 'judge.launch.py')
     for name, (text, kind, x, y, width) in NODES.items():
         box(axes, x, y, name, text, kind, width)
-    arrow(axes, (2.65, 6.2), (4.35, 6.2), 'ground_truth/\nodometry')
-    arrow(axes, (2.65, 4.6), (4.35, 4.6))
-    arrow(axes, (2.65, 5.9), (4.35, 4.85))
-    arrow(axes, (2.65, 4.9), (4.35, 5.95))
-    arrow(axes, (6.45, 6.2), (8.25, 5.65), 'imu/data', (7.35, 6.2))
-    arrow(axes, (6.45, 4.6), (8.25, 5.15), 'gps/fix', (7.35, 4.55))
-    arrow(axes, (10.55, 5.6), (11.9, 5.6), 'odometry/\nfiltered', (11.35, 5.98))
-    arrow(axes, (10.55, 5.2), (11.9, 5.2), 'odometry/\ngps', (11.3, 4.84))
-    axes.text(1.5, 3.8, '/clock to all', ha='center', color=INK, style='italic')
-    axes.text(12.9, 4.3, '~/truth/bias,\n~/truth/position_error,\n/diagnostics', ha='center',
-              va='center', color=INK, style='italic')  # fmt: skip
+    arrow(axes, (3.05, 7.2), (4.7, 7.2), 'ground_truth/\nodometry', (3.8, 7.55))
+    arrow(axes, (3.05, 6.9), (4.7, 5.9))
+    # In the place of trajectory_node.
+    arrow(axes, (2.6, 4.69), (4.7, 6.9))
+    arrow(axes, (3.27, 4.5), (4.7, 5.4), 'ground_truth/\nodometry', (4.6, 4.5))
+    arrow(axes, (6.8, 7.2), (8.1, 6.75), 'imu/data', (7.5, 7.25))
+    arrow(axes, (6.8, 5.7), (8.1, 6.15), 'gps/fix', (7.5, 5.65))
+    arrow(axes, (10.3, 6.7), (11.35, 7.15), 'odometry/*', (10.87, 7.2))
+    arrow(axes, (10.3, 6.2), (11.35, 5.75), 'odometry/\nfiltered', (10.88, 5.5))
+    for x, text in (
+        (6.1, '/clock to all'),
+        (8.3, '/diagnostics, ~/truth/bias, ~/truth/position_error to viewers'),
+    ):
+        axes.text(x, 4.35, text, color=INK, style='italic')
 
 
 def evaluation(axes: Axes) -> None:
