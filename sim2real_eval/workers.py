@@ -10,12 +10,18 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import TypeVar
 
 from sim_sensors.errors import Sim2RealError
 
 __all__ = ['map_in_processes']
+
+# A judge node may need 8 s to end, see ros/lockstep/process.py.
+_FAREWELL_S = 12.0
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -56,11 +62,11 @@ def map_in_processes(
     context = multiprocessing.get_context('spawn')
     others = set(multiprocessing.active_children())
     pool = concurrent.futures.ProcessPoolExecutor(
-        min(jobs, len(items)), mp_context=context, initializer=_die_with_parent
+        min(jobs, len(items)), mp_context=context, initializer=_begin
     )
     try:
         with _interrupts_held():
-            futures = [pool.submit(function, item) for item in items]
+            futures = [pool.submit(_until_terminated, function, item) for item in items]
         for done in concurrent.futures.as_completed(futures):
             done.result()
             if progress is not None:
@@ -71,8 +77,7 @@ def map_in_processes(
             'a worker process died (out of memory?); fewer --jobs need less memory'
         ) from None
     except BaseException:
-        for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
+        _end(set(multiprocessing.active_children()) - others)
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -95,8 +100,35 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _die_with_parent() -> None:
-    """Make this worker end when its parent does, also when that was killed."""
+def _end(workers: Iterable[BaseProcess]) -> None:
+    """Let workers remove what is temporary and end their nodes; kill those that do not end."""
+    for worker in workers:
+        worker.terminate()
+    deadline = time.monotonic() + _FAREWELL_S
+    for worker in workers:
+        worker.join(max(deadline - time.monotonic(), 0.0))
+        if worker.is_alive():
+            worker.kill()
+
+
+def _until_terminated(function: Callable[[T], R], item: T) -> R:
+    """Return `function(item)`; end the worker when SIGTERM came meanwhile."""
+    try:
+        return function(item)
+    except SystemExit as stop:
+        # The pool would send it to the parent as a result, and go on with the next item.
+        os._exit(int(stop.code or 0))
+
+
+def _begin() -> None:
+    """Make this worker end when its parent does, also when that was killed, and on SIGTERM."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        # Once: the pool tells all workers again when the first has ended.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
     parent = multiprocessing.parent_process()
     assert parent is not None
 

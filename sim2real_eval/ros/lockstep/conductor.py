@@ -13,6 +13,7 @@ from rosgraph_msgs.msg import Clock
 
 from sim2real_eval.judge import JudgeError
 from sim2real_eval.ros.lockstep.delivery import Feed
+from sim2real_eval.ros.lockstep.heard import publishers_of
 from sim2real_eval.ros.lockstep.questions import Work
 from sim2real_eval.ros.lockstep.side import Side
 
@@ -44,7 +45,8 @@ class Conductor:
     start_ns : int
         When the nodes start, unless the case of a side's set-up says so.
     rate_factor : float
-        Seconds of the run per second of the wall; 0: as fast as it goes.
+        Seconds of the run per second of the wall, at most: time that is lost is not made up for;
+        0: as fast as it goes.
     on_step : callable, optional
         Called with the time of each step that is done.
     """
@@ -72,7 +74,7 @@ class Conductor:
         Raises
         ------
         JudgeError
-            When a judge ends or does not answer.
+            When a judge ends or does not answer, or another node sets the clock.
         """
         self._clock = self._node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
         try:
@@ -85,16 +87,19 @@ class Conductor:
         if len(origins) > 1:
             raise JudgeError(f'sides start at {sorted(origins)} ns; must start at one time')
         (origin,) = origins
+        self._refuse_another_clock()
         # Nodes subscribe once they have seen a time, which is the origin of their ticks.
         self._drive(
             {side: side.ready() for side in self._sides}, origin, _LOOK_S, _PATIENCE_AT_START_S
         )
+        # Who has come on the graph meanwhile is known by now.
+        self._refuse_another_clock()
         began = time.monotonic()
         playing = list(self._sides)
         while playing:
             now = min(side.next_ns for side in playing)
             if self._rate > 0.0:
-                self._pace(began + (now - origin) * 1e-9 / self._rate)
+                began += self._pace(began + (now - origin) * 1e-9 / self._rate)
             arrived = {side: self._feeds[side].until(now) for side in playing}
             playing = [side for side in playing if not self._ended(side, now)]
             self._drive({side: side.deliver(arrived[side]) for side in playing})
@@ -120,9 +125,23 @@ class Conductor:
         message.clock.sec, message.clock.nanosec = divmod(now_ns, 1_000_000_000)
         self._clock.publish(message)
 
-    def _pace(self, until: float) -> None:
+    def _refuse_another_clock(self) -> None:
+        setters = publishers_of(self._node, '/clock')
+        own = self._node.get_fully_qualified_name()
+        if own in setters:
+            setters.remove(own)
+        if setters:
+            raise JudgeError(
+                f'/clock: {", ".join(setters)} publishes it too; end that, or take another '
+                'ROS_DOMAIN_ID: the clock must have one publisher, which waits for the judges'
+            )
+
+    def _pace(self, until: float) -> float:
+        """Wait for a time of the wall; return how late it is already."""
+        late = time.monotonic() - until
         while (left := until - time.monotonic()) > 0.0:
             self._executor.spin_once(timeout_sec=min(left, _LOOK_S))
+        return max(late, 0.0)
 
     def _drive(
         self,

@@ -50,15 +50,23 @@ class Follower:
             self._navsat = LiveNavsat(navsat, config.base_link_frame, frames)
             self.fed = [source.name for source in config.sources if source.topic == NAVSAT_TOPIC]
 
-    def begin(self, start_ns: int) -> None:
-        """Start afresh, with timers that begin at a time unless the set-up says otherwise."""
+    def begin(self, start_ns: int, *, warm_up: bool = True) -> None:
+        """Start afresh, with timers that begin at a time unless the set-up says otherwise.
+
+        Parameters
+        ----------
+        start_ns : int
+        warm_up : bool
+            Whether to load the judge's kernels now; not where only the timers are of use.
+        """
         setup = self._setup
         self.grids = Grids(
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
-        self._judge.warm_up()
-        if self._navsat is not None:
-            self._navsat.warm_up()
+        if warm_up:
+            self._judge.warm_up()
+            if self._navsat is not None:
+                self._navsat.warm_up()
         self._navsat_ticks = False
         self.filter_ticks = False
         self.expected: Estimate | None = None

@@ -17,7 +17,7 @@ from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.measurements import FloatArray, OdometryArray
 
-__all__ = ['Heard', 'decoded', 'pose_of', 'stamp_of']
+__all__ = ['Heard', 'decoded', 'pose_of', 'publishers_of', 'stamp_of']
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _DEPTH = 100
@@ -40,9 +40,9 @@ class Heard:
         )
 
     @property
-    def publishers(self) -> int:
-        """How many publish the topic."""
-        return int(self._node.count_publishers(self._subscription.topic_name))
+    def publishers(self) -> list[str]:
+        """Full names of the nodes that publish the topic."""
+        return publishers_of(self._node, self._subscription.topic_name)
 
     def take(self) -> list[bytes]:
         """Return what came, and forget it."""
@@ -53,6 +53,14 @@ class Heard:
     def close(self) -> None:
         """Remove the subscription."""
         self._node.destroy_subscription(self._subscription)
+
+
+def publishers_of(node: Node, topic: str) -> list[str]:
+    """Return the full names of the nodes that publish a topic, as far as `node` knows."""
+    return [
+        f'{one.node_namespace.rstrip("/")}/{one.node_name}'
+        for one in node.get_publishers_info_by_topic(topic)
+    ]
 
 
 def decoded(data: Sequence[bytes]) -> OdometryArray:

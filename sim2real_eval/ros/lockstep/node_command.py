@@ -35,7 +35,7 @@ def ros_arguments(file: Path, rules: Sequence[str]) -> list[str]:
 
 
 class NodeCommand:
-    """Command and environment of a judge node; files exist inside a `with` block.
+    """Command and environment of a judge node; files exist inside a `with` block at most.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class NodeCommand:
 
     def __enter__(self) -> tuple[list[str], dict[str, str]]:
         self._folder = tempfile.TemporaryDirectory(prefix='sim2real_judge_')
-        folder, setup = Path(self._folder.name), self._setup
+        folder, setup = self.folder, self._setup
         values = node_parameters(setup, input_topics(setup.filter))
         rules = [f'__node:={NODE_NAME}', f'__ns:={self._space}']
         if self._real:
@@ -101,6 +101,15 @@ class NodeCommand:
         return command, self.environment
 
     @property
+    def folder(self) -> Path:
+        """Folder of the files."""
+        return Path(self._folder.name)
+
+    def remove_files(self) -> None:
+        """Remove the files, which nodes read when they start; may be called twice."""
+        self._folder.cleanup()
+
+    @property
     def environment(self) -> dict[str, str]:
         """Environment of the node, and of others beside it."""
         return {**os.environ, 'ROS_DOMAIN_ID': str(self._domain)}
@@ -111,4 +120,4 @@ class NodeCommand:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._folder.cleanup()
+        self.remove_files()

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
+import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from rclpy.node import Node
@@ -19,7 +18,7 @@ from sim2real_eval.judge.routing import FIX, HEADING, route
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim2real_eval.ros.lockstep.delivery import Delivery
-from sim2real_eval.ros.lockstep.heard import Heard, decoded
+from sim2real_eval.ros.lockstep.heard import Heard
 from sim2real_eval.ros.lockstep.node_command import NodeCommand, own_transforms, ros_arguments
 from sim2real_eval.ros.lockstep.parameter_file import navsat_parameters, write_parameters
 from sim2real_eval.ros.lockstep.process import JudgeProcess, executable
@@ -45,6 +44,8 @@ class PacedSide(Side):
     node, namespace, setup, recording
         As `Side` takes them; the set-up has parameters of navsat_transform.
     """
+
+    _followed = False
 
     def __init__(
         self, node: Node, namespace: str, setup: JudgeSetup, recording: Recording
@@ -84,17 +85,17 @@ class PacedSide(Side):
             stack.callback(self._positions.close)
             self._navsat_questions = Questions(node, f'{space}/{_NAVSAT_NAME}')
             stack.callback(self._navsat_questions.close)
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            file = write_parameters(folder / 'navsat.yaml', navsat_parameters(self._setup))
+            file = self._command.folder / 'navsat.yaml'
+            write_parameters(file, navsat_parameters(self._setup))
             rules = [f'__node:={_NAVSAT_NAME}', f'__ns:={space}', *own_transforms(space)]
             command = executable('robot_localization', 'navsat_transform_node')
-            self._navsat_process = stack.enter_context(
-                JudgeProcess(
-                    f'navsat_transform_node in {space}',
-                    [*command, *ros_arguments(file, rules)],
-                    self._command.environment,
-                )
+            self._navsat_process = JudgeProcess(
+                f'navsat_transform_node in {space}',
+                [*command, *ros_arguments(file, rules)],
+                self._command.environment,
             )
+            stack.callback(self._navsat_process.close)
+            self._navsat_process.start()
         except BaseException:
             self.close()
             raise
@@ -114,12 +115,14 @@ class PacedSide(Side):
         """Set the timers for the run; return the first time of the clock."""
         origin = super().begin(start_ns)
         self._now_ns = self._tick_ns = origin
+        self._shown: list[tuple[int, float]] = []
         return origin
 
     def ready(self) -> Work:
         """Wait until all know each other and the nodes have begun."""
-        yield from super().ready()
+        # First, since then the files are removed.
         yield from self._navsat_questions.matched()
+        yield from super().ready()
         yield Wait(
             lambda: self._node.count_publishers(f'{self._space}/{NAVSAT_TOPIC}') > 0, NAVSAT_TOPIC
         )
@@ -137,6 +140,8 @@ class PacedSide(Side):
     def step(self, now_ns: int) -> bool:
         """Note the time; the nodes see all of it."""
         self._now_ns = now_ns
+        self._shown.append((now_ns, time.monotonic()))
+        del self._shown[1:-1]
         if self._follower.grids.filter.take(now_ns):
             self._tick_ns = now_ns
         return True
@@ -150,22 +155,22 @@ class PacedSide(Side):
 
     def _collect(self) -> None:
         taken = self._filtered.take()
-        self._published += taken
-        self._ticks += [self._tick_ns] * len(taken)
+        self._published.odometry += taken
+        self._published.ticks += [self._tick_ns] * len(taken)
         if self._positions is not None:
-            self._gps += self._positions.take()
+            self._published.gps += self._positions.take()
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`."""
         self._collect()
         setup = self._setup
         embedded = judging.judge(recording, setup.filter, setup.navsat, setup.case)
+        (first_ns, began), (last_ns, ended) = self._shown[0], self._shown[-1]
+        rate = (last_ns - first_ns) * 1e-9 / max(ended - began, 1e-9)
         note = (
-            'robot_localization judged, with its navsat_transform_node at the speed of the wall '
-            'clock: its timer had an arbitrary phase, and another run gives another result; the '
-            'counts are those of the embedded judge'
+            f'robot_localization judged, with its navsat_transform_node at {rate:.0%} of the '
+            'speed of the wall clock: its timer had an arbitrary phase, and another run gives '
+            'another result; the counts are those of the embedded judge, and the ticks those '
+            'before which estimates were collected'
         )
-        return dataclasses.replace(
-            self._run(embedded, decoded(self._published), decoded(self._gps)),
-            notes=(*embedded.notes, note),
-        )
+        return dataclasses.replace(self._published.run(embedded), notes=(*embedded.notes, note))

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -86,22 +87,37 @@ class JudgeProcess:
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> JudgeProcess:
+    def start(self) -> None:
+        """Start the node; `close` ends it, also when this is interrupted.
+
+        Raises
+        ------
+        JudgeError
+            When there is nothing to start.
+        """
         # A file and not a pipe: nobody reads while the node runs, and a full pipe stops it.
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                env=None if self._environment is None else dict(self._environment),
-                start_new_session=True,
-                preexec_fn=_death_with(os.getpid()),
-            )
+            with _signals_held():
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=subprocess.STDOUT,
+                    env=None if self._environment is None else dict(self._environment),
+                    start_new_session=True,
+                    preexec_fn=_prepared(os.getpid()),
+                )
         except OSError as error:
             self._log.close()
             raise JudgeError(f'{self.name}: cannot start {self._command[0]}: {error}') from None
+
+    def __enter__(self) -> JudgeProcess:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -142,6 +158,9 @@ class JudgeProcess:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(patience)
                     break
+            # What it started and did not end itself.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         except BaseException:
             # Interrupted while waiting.
             with contextlib.suppress(ProcessLookupError):
@@ -154,15 +173,45 @@ class JudgeProcess:
                 self._log.close()
 
 
-def _death_with(parent: int):  # type: ignore[no-untyped-def]
-    """Return what the child does before it becomes the node: tie its life to its parent's."""
-    if not sys.platform.startswith('linux'):
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hear Ctrl-C and SIGTERM after the block and not inside.
 
-    def tie() -> None:
+    Their handlers may raise, and inside Popen that would lose a child just born. A mask of the
+    thread does not keep them away: Python calls them in the main thread when any thread, such as
+    those of DDS, gets the signal. Other threads are never interrupted.
+    """
+    held: list[int] = []
+
+    def deliver() -> None:
+        for number in dict.fromkeys(held):
+            signal.raise_signal(number)
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(deliver)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if callable(handler := signal.getsignal(number)):
+                    stack.callback(signal.signal, number, handler)
+                    signal.signal(number, lambda came, _: held.append(came))
+        yield
+
+
+def _prepared(parent: int) -> Callable[[], None]:
+    """Return what the child does before it becomes the node.
+
+    It ties its life to its parent's and hears the signals that end it, which a worker of --jobs
+    does not.
+    """
+    linux = sys.platform.startswith('linux')
+    prctl = ctypes.CDLL(None, use_errno=True).prctl if linux else None
+
+    def prepare() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+        if prctl is None:
+            return
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
 
-    return tie
+    return prepare

@@ -8,11 +8,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
-import numpy as np
 from rclpy.node import Node
 
 from sim2real_eval import judge as judging
-from sim2real_eval.judge import GpsPosition, JudgedRun, JudgeError
+from sim2real_eval.judge import JudgedRun, JudgeError
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.routing import COMMAND, FIX, HEADING, route
@@ -20,20 +19,22 @@ from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim2real_eval.ros.lockstep.delivery import Delivery
 from sim2real_eval.ros.lockstep.follower import Follower
-from sim2real_eval.ros.lockstep.heard import Heard, decoded, pose_of, stamp_of
+from sim2real_eval.ros.lockstep.heard import Heard, pose_of, stamp_of
 from sim2real_eval.ros.lockstep.node_command import NODE_NAME, NodeCommand
 from sim2real_eval.ros.lockstep.process import JudgeProcess
+from sim2real_eval.ros.lockstep.published import Published, rounded_up
 from sim2real_eval.ros.lockstep.questions import Questions, Wait, Work
 from sim2real_eval.ros.lockstep.senders import FILTERED_TOPIC, Senders
 from sim2real_eval.ros.lockstep.static_frames import StaticFrames, coinciding_frames
-from sim_sensors.measurements import FloatArray, OdometryArray
 
 __all__ = ['Side']
 
 # Questions without an answer yet; the queues of services hold ten.
 _MOST_OPEN = 8
-# Static transforms are taken in a thread of the node's own, whose work no answer proves.
+# Static transforms and, in rclcpp, the clock are taken in threads of the node's own, whose work
+# no answer proves: these give them time. What comes too late all the same shows in the estimate.
 _ANSWERS_AFTER_TRANSFORMS = 20
+_ANSWERS_AFTER_CLOCK = 3
 
 
 class Side:
@@ -65,6 +66,9 @@ class Side:
     JudgeError
         When the judge is not installed, or cannot be run so.
     """
+
+    # Whether the embedded judge runs beside.
+    _followed = True
 
     def __init__(
         self,
@@ -117,7 +121,9 @@ class Side:
             self._questions = Questions(node, f'{space}/{NODE_NAME}')
             stack.callback(self._questions.close)
             command = stack.enter_context(self._command)
-            self._process = stack.enter_context(JudgeProcess(self.name, *command))
+            self._process = JudgeProcess(self.name, *command)
+            stack.callback(self._process.close)
+            self._process.start()
             self._stack = stack.pop_all()
         return self
 
@@ -149,14 +155,10 @@ class Side:
 
     def begin(self, start_ns: int) -> int:
         """Set the timers for the run; return the first time of the clock."""
-        self._follower.begin(start_ns)
+        self._follower.begin(start_ns, warm_up=self._followed)
         self._carried: list[Delivery] = []
         self._latest = ''
-        self._published: list[bytes] = []
-        self._ticks: list[int] = []
-        self._velocities: list[FloatArray] = []
-        self._gps: list[bytes] = []
-        self._own_gps: list[GpsPosition] = []
+        self._published = Published(self.name)
         return self._follower.grids.filter.origin_ns
 
     def ready(self) -> Work:
@@ -164,8 +166,11 @@ class Side:
         questions, origin = self._questions, self._follower.grids.filter.origin_ns
         yield Wait(lambda: self._senders.heard(self._takers), 'its subscriptions')
         yield Wait(lambda: self._static.heard, 'its subscription to /tf_static')
-        yield Wait(lambda: self._filtered.publishers > 0, FILTERED_TOPIC)
+        yield Wait(lambda: bool(self._filtered.publishers), FILTERED_TOPIC)
         yield from questions.matched()
+        # It has read them; so nothing is left when this process is killed.
+        self._command.remove_files()
+        yield from self._alone()
         if not self._real:
             yield from questions.status(
                 lambda status: (
@@ -179,6 +184,18 @@ class Side:
             yield from questions.settled()
         self._filtered.take()
 
+    def _alone(self) -> Work:
+        """Refuse to judge where another node publishes estimates too."""
+        own = f'{self._space}/{NODE_NAME}'
+        others = [name for name in self._filtered.publishers if name != own]
+        if others:
+            raise JudgeError(
+                f'{self._space}/{FILTERED_TOPIC}: {", ".join(others)} publishes it too; end that, '
+                'or take another ROS_DOMAIN_ID: it must be the judge alone'
+            )
+        # One of a run before that did not end well is known for some seconds more.
+        yield Wait(lambda: len(self._filtered.publishers) == 1, f'the end of another {own}')
+
     def deliver(self, deliveries: Sequence[Delivery]) -> Work:
         """Send messages to the node, at no greater pace than it takes them."""
         follower, questions = self._follower, self._questions
@@ -191,10 +208,11 @@ class Side:
             # What comes on two topics may be taken the other way round. Which measurement is
             # first decides where a filter starts; after that the order moves the last bits.
             if taker in self._inputs:
-                if self._latest not in ('', taker) and not (self._real and follower.initialised):
+                if self._latest not in ('', taker):
                     yield from self.settle()
                 self._latest = taker
             self._senders.send(taker, delivery.array)
+            self._published.give(taker)
             questions.put()
             if questions.pending == _MOST_OPEN:
                 yield from self.settle()
@@ -218,7 +236,7 @@ class Side:
         if follower.position is not None and self._positions is not None:
             positions = self._positions
             yield Wait(lambda: bool(positions.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
-            self._gps += positions.take()
+            self._published.gps += positions.take()
         elif not self._real and follower.expected is None:
             yield from self._questions.status(
                 lambda status: status['now_ns'] == now_ns and status['next_tick_ns'] > now_ns,
@@ -227,7 +245,7 @@ class Side:
 
     def idle(self) -> Work:
         """Let the node see the clock at a time at which it has nothing to do."""
-        for _ in range(3):
+        for _ in range(_ANSWERS_AFTER_CLOCK):
             yield from self._questions.settled()
         self._filtered.take()
 
@@ -236,7 +254,7 @@ class Side:
         found = self._follower.navsat_step(now_ns)
         if found is not None:
             position, self._carried = found
-            self._own_gps.append(position)
+            self._published.own_gps.append(position)
 
     def _keep(self, now_ns: int) -> None:
         """Take the odometry of a tick, and see that it is the one that it must be."""
@@ -245,61 +263,42 @@ class Side:
         stamps = [stamp_of(one) for one in data]
         if expected is None:
             # The node publishes at every tick, to answer; this one it would not have published.
-            if stamps and self._published and stamps[-1] > stamp_of(self._published[-1]):
+            newest = self._published.newest_ns
+            if stamps and newest is not None and stamps[-1] > newest:
                 raise self._astray(now_ns, stamps, 'none')
             return
         if stamps != [expected.stamp_ns]:
             raise self._astray(now_ns, stamps, f'[{expected.stamp_ns}]')
-        self._published += data
-        self._ticks.append(now_ns)
-        self._velocities.append(expected.linear_velocity)
+        self._published.add(data[0], expected)
         if follower.needs_odometry:
             follower.see_odometry(stamps[0], pose_of(data[0]))
 
     def _astray(self, now_ns: int, stamps: Sequence[int], expected: str) -> JudgeError:
         return JudgeError(
             f'{self.name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
-            f'expected {expected}: a message was lost on the way, or this is another version of '
-            'the judge'
+            f'expected {expected}: a message was lost on the way'
+            f'{self._published.unheard(self._moved)}, or this is another version of the judge'
         )
 
     def judged(self, recording: Recording) -> JudgedRun:
-        """Return what was published; counts and notes are those of a batch run on `recording`."""
+        """Return what was published; counts and notes are those of a batch run on `recording`.
+
+        Raises
+        ------
+        JudgeError
+            When it is not what the embedded judge makes of the same messages: that of a batch run
+            bit for bit, or, for robot_localization, that of the judge beside it to rounding.
+        """
         setup = self._setup
         embedded = judging.judge(recording, setup.filter, setup.navsat, setup.case)
-        odometry = decoded(self._published)
-        run = self._run(embedded, odometry, decoded(self._gps))
-        if self._own_gps:
-            own = self._own_gps
-            run = dataclasses.replace(
-                run,
-                gps_stamp_ns=np.array([one.stamp_ns for one in own], dtype=np.int64),
-                gps_position=np.array([one.position for one in own]),
-                gps_covariance=np.array([one.covariance for one in own]),
-            )
-        if not self._real or not len(odometry):
+        if not self._real:
+            return self._published.same_run(embedded)
+        run, apart = self._published.near_run(embedded, self._moved)
+        if not len(run):
             return run
-        apart = np.abs(odometry.linear_velocity - np.array(self._velocities)).max()
         navsat = ', navsat_transform ours' if setup.navsat is not None else ''
         note = (
-            f'robot_localization judged{navsat}; largest difference of a velocity component '
-            f'from the embedded judge {apart:.1e} m/s'
+            f'robot_localization judged{navsat}; no velocity component is further from the '
+            f'embedded judge than {rounded_up(apart):.0e} m/s'
         )
         return dataclasses.replace(run, notes=(*run.notes, note))
-
-    def _run(self, embedded: JudgedRun, odometry: OdometryArray, gps: OdometryArray) -> JudgedRun:
-        """Put what was published in the place of what the embedded judge did."""
-        return dataclasses.replace(
-            embedded,
-            stamp_ns=odometry.stamp_ns,
-            tick_ns=np.array(self._ticks, dtype=np.int64),
-            position=odometry.position,
-            orientation=odometry.orientation,
-            linear_velocity=odometry.linear_velocity,
-            angular_velocity=odometry.angular_velocity,
-            pose_covariance=odometry.pose_covariance,
-            twist_covariance=odometry.twist_covariance,
-            gps_stamp_ns=gps.stamp_ns,
-            gps_position=gps.position,
-            gps_covariance=gps.pose_covariance,
-        )
