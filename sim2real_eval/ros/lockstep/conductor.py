@@ -76,6 +76,7 @@ class Conductor:
         JudgeError
             When a judge ends or does not answer, or another node sets the clock.
         """
+        self._refuse_another_clock()
         self._clock = self._node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
         try:
             self._play()
@@ -87,7 +88,6 @@ class Conductor:
         if len(origins) > 1:
             raise JudgeError(f'sides start at {sorted(origins)} ns; must start at one time')
         (origin,) = origins
-        self._refuse_another_clock()
         # Nodes subscribe once they have seen a time, which is the origin of their ticks.
         self._drive(
             {side: side.ready() for side in self._sides}, origin, _LOOK_S, _PATIENCE_AT_START_S
@@ -131,8 +131,9 @@ class Conductor:
         if own in setters:
             setters.remove(own)
         if setters:
+            names = ', '.join(name or 'another node' for name in setters)
             raise JudgeError(
-                f'/clock: {", ".join(setters)} publishes it too; end that, or take another '
+                f'/clock: {names} publishes it too; end that, or take another '
                 'ROS_DOMAIN_ID: the clock must have one publisher, which waits for the judges'
             )
 

@@ -56,9 +56,12 @@ class Heard:
 
 
 def publishers_of(node: Node, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic, as far as `node` knows."""
+    """Return the full names of the nodes that publish a topic, as far as `node` knows.
+
+    A name that it does not know yet, which comes after the publisher, is empty.
+    """
     return [
-        f'{one.node_namespace.rstrip("/")}/{one.node_name}'
+        '' if 'UNKNOWN' in one.node_name else f'{one.node_namespace.rstrip("/")}/{one.node_name}'
         for one in node.get_publishers_info_by_topic(topic)
     ]
 

@@ -187,6 +187,7 @@ class Side:
     def _alone(self) -> Work:
         """Refuse to judge where another node publishes estimates too."""
         own = f'{self._space}/{NODE_NAME}'
+        yield Wait(lambda: all(self._filtered.publishers), f'who publishes {FILTERED_TOPIC}')
         others = [name for name in self._filtered.publishers if name != own]
         if others:
             raise JudgeError(
@@ -299,6 +300,6 @@ class Side:
         navsat = ', navsat_transform ours' if setup.navsat is not None else ''
         note = (
             f'robot_localization judged{navsat}; no velocity component is further from the '
-            f'embedded judge than {rounded_up(apart):.0e} m/s'
+            f'embedded judge than {rounded_up(apart) * 1e6:g} um/s'
         )
         return dataclasses.replace(run, notes=(*run.notes, note))
