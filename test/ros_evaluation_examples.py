@@ -21,9 +21,10 @@ pytest.importorskip('rclpy', reason='no ROS')
 import json
 
 import numpy as np
+from cli_examples import run_of
 from nav_msgs.msg import Odometry
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from ros_examples import TIMEOUT, Graph
+from ros_examples import TIMEOUT, Graph, graph_of_its_own
 from sensor_msgs.msg import Imu, NavSatFix
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -42,6 +43,14 @@ _TOPICS = {
     'gps/fix': (NavSatFix, 'sensor_msgs/msg/NavSatFix'),
     'odometry/filtered': (Odometry, 'nav_msgs/msg/Odometry'),
 }
+
+
+@contextlib.contextmanager
+def onlooker() -> Iterator[Graph]:
+    """Give a graph on which evaluation_node may set the clock: nobody else does."""
+    with graph_of_its_own() as graph:
+        graph.node.destroy_publisher(graph.clock)
+        yield graph
 
 
 class Recorder:
@@ -125,6 +134,20 @@ def write_bag(folder: Path, name: str, found: dict[str, MessageArray]) -> Path:
     )
     write_recording(recording, folder / name)
     return folder / name
+
+
+def short_bags(folder: Path, **seconds: float) -> list[Path]:
+    """Write the first seconds of simulated drives as bags: `line=2.0` is a drive along a line."""
+    bags = []
+    for motion, duration in seconds.items():
+        whole = run_of(f'drive_{motion}', 1)
+        end = whole.start_ns + round(duration * 1e9)
+        parts = {
+            topic: array.take(array.stamp_ns <= end) for topic, array in whole.messages.items()
+        }
+        write_recording(dataclasses.replace(whole, messages=parts), folder / whole.name)
+        bags.append(folder / whole.name)
+    return bags
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,9 +296,9 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
         time.sleep(0.05)
 
 
-def processes_on(domain: str) -> list[str]:
-    """Commands of the processes that were started on a ROS domain, but this one."""
-    found = []
+def processes_on(domain: str) -> dict[int, str]:
+    """Numbers and commands of the processes that were started on a ROS domain, but this one."""
+    found = {}
     for entry in Path('/proc').iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
@@ -283,5 +306,5 @@ def processes_on(domain: str) -> list[str]:
                 if f'ROS_DOMAIN_ID={domain}'.encode() in environment:
                     command = (entry / 'cmdline').read_bytes().replace(b'\0', b' ')
                     if command:
-                        found.append(command.decode())
+                        found[int(entry.name)] = command.decode()
     return found

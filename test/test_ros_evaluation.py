@@ -21,13 +21,14 @@ from ros_evaluation_examples import (
     evaluation,
     everything,
     latched,
+    onlooker,
     record,
     start_judge,
     told,
     wait,
     write_bag,
 )
-from ros_examples import Graph, graph_of_its_own
+from ros_examples import Graph
 
 from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
@@ -53,7 +54,7 @@ Recorded = dict[str, dict[str, MessageArray]]
 
 @pytest.fixture(scope='module')
 def graph() -> Iterator[Graph]:
-    with graph_of_its_own() as graph:
+    with onlooker() as graph:
         yield graph
 
 

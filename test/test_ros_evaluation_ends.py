@@ -13,22 +13,31 @@ import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
-from cli_examples import write_runs
-from ros_evaluation_examples import bags_parameter, evaluation, processes_on, told, until
-from ros_examples import Graph, graph_of_its_own
+from nav_msgs.msg import Odometry
+from ros_evaluation_examples import (
+    bags_parameter,
+    evaluation,
+    onlooker,
+    processes_on,
+    short_bags,
+    told,
+    until,
+    wait,
+)
+from ros_examples import Graph
 
 from sim2real_eval.ros import evaluation_node
 
 
 @pytest.fixture
 def graph() -> Iterator[Graph]:
-    with graph_of_its_own() as graph:
+    with onlooker() as graph:
         yield graph
 
 
 @pytest.fixture(scope='module')
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return write_runs(tmp_path_factory.mktemp('bags'), ('drive_line', 1), ('drive_circle', 1))
+    return short_bags(tmp_path_factory.mktemp('bags'), line=1.5, circle=6.0)
 
 
 def refused(capfd: pytest.CaptureFixture[str], *parameters: str) -> str:
@@ -44,11 +53,16 @@ def refused(capfd: pytest.CaptureFixture[str], *parameters: str) -> str:
 @pytest.mark.parametrize(
     ('parameter', 'complaint'),
     [
-        ('models:=ch_gaus', "'ch_gaus'"),
+        ('models:=ch_gaus', "evaluation_node: models: gps model: 'ch_gaus' is unknown"),
+        ('models:=","', 'evaluation_node: models: no model is named'),
+        ('imu:=chrno', "evaluation_node: imu: imu model: 'chrno' is unknown"),
+        ('imu:=none.yaml', 'evaluation_node: imu: none.yaml: cannot be read'),
         ('models:=3', 'models: 3 is not allowed; must be a text'),
         ('judge:=oracle', "judge: 'oracle' is not allowed; must be one of judge_node, robot_loc"),
-        ('profile:=cleaner', "'cleaner' is unknown; must be one of clean, paper_released"),
-        ('params_file:=none.yaml', 'none.yaml'),
+        ('profile:=cleaner', "profile: judge configuration: 'cleaner' is unknown; must be one of"),
+        ('params_file:=none.yaml', 'params_file: none.yaml: cannot be read'),
+        ('navsat_params_file:=none.yaml', 'navsat_params_file: none.yaml: cannot be read'),
+        ('case_file:=none.yaml', 'case_file: none.yaml: cannot be read'),
         ('repetitions:=0', 'repetitions: 0 is not allowed; must be an integer >= 1'),
         ('repetition:=2', 'repetition: is not a parameter of this node'),
         ('rate_factor:=-1.0', 'rate_factor: -1.0 is not allowed'),
@@ -83,10 +97,31 @@ def test_a_result_that_is_there_is_not_replaced(
 ) -> None:
     (tmp_path / 'mine').write_text('precious')
     given = (bags_parameter(bags), f'out:={tmp_path}')
-    assert 'exists' in refused(capfd, *given)
-    assert 'holds no vepd.json' in refused(capfd, *given, 'overwrite:=true')
+    exists = f'out: {tmp_path}: exists; must be another folder, unless overwrite is true'
+    assert exists in refused(capfd, *given)
+    assert f'out: {tmp_path}: holds no vepd.json' in refused(capfd, *given, 'overwrite:=true')
     assert (tmp_path / 'mine').read_text() == 'precious'
+    under = f'out:={tmp_path / "mine/out"}'
+    assert 'out: ' in (line := refused(capfd, given[0], under))
+    assert 'cannot be made' in line
     assert 'real: is missing' in refused(capfd, f'out:={tmp_path / "out"}')
+
+
+def test_two_recordings_of_one_name_are_refused_before_anything_starts(
+    bags: list[Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By path, or by what one says in its recording.yaml; one that is broken names itself."""
+    other = tmp_path / 'other'
+    other.mkdir()
+    out = f'out:={tmp_path / "out"}'
+    (other / 'recording.yaml').write_text('name: line_1')
+    line = refused(capfd, bags_parameter([bags[0], other]), out)
+    assert f'real: line_1: is the name of {bags[0]} and of {other}; must be of one' in line
+    assert 'is given twice' in refused(capfd, bags_parameter([bags[0], bags[0]]), out)
+    (other / 'recording.yaml').write_text('nam: line_1')
+    assert "models: gps model: 'nothing'" in refused(
+        capfd, bags_parameter([bags[0], other]), out, 'models:=nothing'
+    )
 
 
 def test_a_malformed_argument_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
@@ -94,21 +129,22 @@ def test_a_malformed_argument_is_one_line(capfd: pytest.CaptureFixture[str]) -> 
     assert 'evaluation_node: error: ' in capfd.readouterr().err
 
 
-@pytest.mark.parametrize('sign', [signal.SIGINT, signal.SIGTERM])
 def test_what_is_complete_is_written_when_it_is_stopped(
-    graph: Graph, bags: list[Path], tmp_path: Path, sign: signal.Signals
+    graph: Graph, bags: list[Path], tmp_path: Path
 ) -> None:
-    """In the second recording, at real time so that there is a middle; the judges end with it."""
+    """In the middle of the second recording; the judges end with it."""
     domain = os.environ['ROS_DOMAIN_ID']
+    graph.listen('sim/odometry/filtered', Odometry)
     with evaluation(
-        bags_parameter(bags), 'models:=ch_gauss', f'out:={tmp_path / "out"}', 'rate_factor:=3.0'
+        bags_parameter(bags), 'models:=ch_gauss', f'out:={tmp_path / "out"}', 'rate_factor:=1.0'
     ) as running:
         told(graph, lambda values: values['running'].startswith('circle_1'))
-        # Judges of both sides, beside the node itself.
-        until(lambda: len(processes_on(domain)) >= 3, 'the judges')
-        running.process.send_signal(sign)
+        graph.received['sim/odometry/filtered'].clear()
+        wait(graph, lambda: graph.received['sim/odometry/filtered'], 'an estimate')
+        assert len(processes_on(domain)) >= 3
+        running.process.send_signal(signal.SIGINT)
         status, out, err = running.end()
-    assert status == 128 + sign, err
+    assert status == 130, err
     assert 'before the end; what is complete is written' in err
     assert 'Traceback' not in err
     assert 'Tables, series and plots' in out
@@ -123,15 +159,40 @@ def test_what_is_complete_is_written_when_it_is_stopped(
 def test_nothing_is_written_when_nothing_is_complete(
     graph: Graph, bags: list[Path], tmp_path: Path
 ) -> None:
+    """The judges of the first pass are being started."""
     domain = os.environ['ROS_DOMAIN_ID']
     with evaluation(
-        bags_parameter(bags), 'models:=ch_gauss', f'out:={tmp_path / "out"}', 'rate_factor:=1.0'
+        bags_parameter(bags), 'models:=ch_gauss', f'out:={tmp_path / "out"}'
     ) as running:
-        told(graph, lambda values: values['running'].startswith('line_1'))
-        running.process.send_signal(signal.SIGINT)
+        until(lambda: len(processes_on(domain)) >= 2, 'a judge')
+        running.process.send_signal(signal.SIGTERM)
         status, _, err = running.end()
-    assert status == 130, err
-    assert 'evaluation_node: error: interrupted; nothing was written' in err
+    assert status == 143, err
+    assert 'evaluation_node: error: terminated; nothing was written' in err
     assert 'Traceback' not in err
     assert not list(tmp_path.iterdir())
     until(lambda: not processes_on(domain), 'the end of what it started', 20.0)
+
+
+def test_a_recording_whose_judge_dies_is_left_out(
+    graph: Graph, bags: list[Path], tmp_path: Path
+) -> None:
+    domain = os.environ['ROS_DOMAIN_ID']
+    graph.listen('sim/odometry/filtered', Odometry)
+    with evaluation(
+        bags_parameter(bags[::-1]), 'models:=ch_gauss', f'out:={tmp_path / "out"}'
+    ) as running:
+        wait(graph, lambda: graph.received['sim/odometry/filtered'], 'an estimate')
+        (judge,) = (
+            number
+            for number, command in processes_on(domain).items()
+            if 'judge_node' in command and '__ns:=/sim' in command
+        )
+        os.kill(judge, signal.SIGKILL)
+        status, _, err = running.end()
+    assert status == 1, err
+    record = json.loads((tmp_path / 'out/vepd.json').read_text())
+    assert {run['recording'] for run in record['runs']} == {'line_1'}
+    (failure,) = record['failures']
+    assert failure['recording'] == str(bags[1])
+    assert 'judge_node in /sim ended with signal 9' in failure['reason']

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
@@ -89,6 +90,8 @@ class SensorBench:
         What the model is called.
     namespace : str
         Absolute, of the sensors.
+    look : callable
+        Called again and again while the sensors are waited for; may raise, to stop it.
 
     Raises
     ------
@@ -105,8 +108,10 @@ class SensorBench:
         label: str,
         *,
         namespace: str,
+        look: Callable[[], None],
     ) -> None:
         self._node = node
+        self._look = look
         self._truth = truth
         self._real = maker.real
         self._stamps = maker.truth.stamp_ns
@@ -115,30 +120,46 @@ class SensorBench:
         self.finished = False
         self._executor = SingleThreadedExecutor(context=node.context)
         self._sensors: dict[str, _Sensor] = {}
-        made = sensor_nodes(
+        with contextlib.ExitStack() as opened:
+            opened.callback(self._executor.shutdown)
+            self._start(opened, maker, sensors, label, namespace)
+            self._open = opened.pop_all()
+
+    def _start(
+        self,
+        opened: contextlib.ExitStack,
+        maker: TwinMaker,
+        sensors: TwinSensors,
+        label: str,
+        namespace: str,
+    ) -> None:
+        node, truth = self._node, self._truth
+        for role, sensor in sensor_nodes(
             maker,
             sensors,
             label,
             namespace=namespace,
             odometry=truth.topic_name,
             context=node.context,
-        )
-        for role, sensor in made.items():
+        ):
+            opened.callback(sensor.destroy_node)
             self._executor.add_node(sensor)
             placed = sensors.imu if role == 'imu' else sensors.gps
             assert placed is not None
             heard: list[bytes] = []
+            subscription = node.create_subscription(
+                type(sensor).message_type,
+                f'{namespace}/{type(sensor).topic}',
+                heard.append,
+                QoSProfile(depth=longest_burst(placed, maker.truth.stamp_ns)),
+                raw=True,
+            )
+            opened.callback(node.destroy_subscription, subscription)
             self._sensors[role] = _Sensor(
                 node=sensor,
                 kind=MESSAGE_TYPES[_TYPES[role]],
                 latency_ns=round(placed.model.latency * 1e9),
-                subscription=node.create_subscription(
-                    type(sensor).message_type,
-                    f'{namespace}/{type(sensor).topic}',
-                    heard.append,
-                    QoSProfile(depth=longest_burst(placed, maker.truth.stamp_ns)),
-                    raw=True,
-                ),
+                subscription=subscription,
                 heard=heard,
                 frame=placed.model.frame_id,
                 total=SampleGrid(placed.start_ns, placed.model.rate).count(int(self._stamps[-1])),
@@ -202,10 +223,7 @@ class SensorBench:
 
     def close(self) -> None:
         """Take the sensors off the graph."""
-        self._executor.shutdown()
-        for sensor in self._sensors.values():
-            self._node.destroy_subscription(sensor.subscription)
-            sensor.node.destroy_node()
+        self._open.close()
         self._sensors.clear()
 
     def _finish(self) -> None:
@@ -230,6 +248,7 @@ class SensorBench:
         while not condition():
             if time.monotonic() > end:
                 raise Sim2RealError(f'simulated sensors: waited {_PATIENCE_S:g} s for them {what}')
+            self._look()
             self._executor.spin_once(timeout_sec=0.01)
 
 

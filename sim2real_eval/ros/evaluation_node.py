@@ -26,9 +26,10 @@ from std_msgs.msg import String
 from sim2real_eval.cli.result import print_comparison, write_result
 from sim2real_eval.comparison import Source
 from sim2real_eval.judge import JudgedRun
-from sim2real_eval.ros.evaluation_pass import Pass, first_difference
-from sim2real_eval.ros.evaluation_settings import Study
+from sim2real_eval.ros.evaluation_difference import first_difference
+from sim2real_eval.ros.evaluation_pass import Pass
 from sim2real_eval.ros.evaluation_stop import Stop, Stopped
+from sim2real_eval.ros.evaluation_study import Study, check_out
 from sim2real_eval.ros.evaluation_tally import Pace, Tally
 from sim2real_eval.run_plan import PlannedRun, RunPlan
 from sim_sensors.errors import Sim2RealError
@@ -38,8 +39,6 @@ __all__ = ['EvaluationNode', 'main']
 
 _NAME = 'evaluation_node'
 _REPORT_PERIOD_S = 1.0
-# How far two runs of the same messages may lie apart: our judge gives equal bits.
-_TOLERANCE = {'judge_node': 0.0, 'robot_localization': 1e-6}
 _LOOK_S = 0.02
 _DELIVERY = Duration(seconds=2)
 
@@ -109,15 +108,14 @@ class EvaluationNode(Node):
         Stopped
             When the process was asked to stop; what is not complete is in the tally as failed.
         """
-        names: set[str] = set()
         self.tell()
         try:
             for source in self.study.sources:
                 try:
-                    self._recording(source, names)
+                    self._recording(source)
                     self.tally.complete()
-                except Sim2RealError as error:
-                    self.tally.fail(str(error))
+                except (Sim2RealError, OSError) as error:
+                    self.tally.fail(_problem(error))
                     self.get_logger().error(f'left out: {self.tally.failures[-1]}')
                 self.tally.running = ''
                 self.tell()
@@ -127,12 +125,10 @@ class EvaluationNode(Node):
             self.tally.finished = True
             self.tell()
 
-    def _recording(self, source: Source, names: set[str]) -> None:
+    def _recording(self, source: Source) -> None:
         plan = RunPlan(source.read(), self.study.options)
         name = plan.maker.real.name
-        if name in names:
-            raise Sim2RealError(f'{name}: is the name of several recordings; must be of one')
-        names.add(name)
+        exact = self.study.setup.kind == 'judge_node'
         first: JudgedRun | None = None
         for run in plan.twins:
             self._stop.check()
@@ -147,7 +143,7 @@ class EvaluationNode(Node):
             if first is None:
                 first = real
                 self.tally.add(plan.score(plan.real, real))
-            elif difference := first_difference(first, real):
+            elif difference := first_difference(first, real, exact=exact):
                 self._note(
                     f'{name}: the real side was judged otherwise with {label}: {difference}'
                 )
@@ -169,7 +165,7 @@ class EvaluationNode(Node):
             plan,
             run,
             rate_factor=self.study.settings.rate_factor,
-            on_step=self._look,
+            look=self._look,
         )
 
     def _look(self) -> None:
@@ -203,6 +199,7 @@ class EvaluationNode(Node):
         """
         settings = self.study.settings
         comparison = self.tally.comparison()
+        check_out(self.get_name(), settings)
         _, folder = write_result(
             settings.out,
             comparison,
@@ -236,10 +233,8 @@ def main(args: Sequence[str] | None = None) -> int:
             return _refuse(str(error))
         try:
             return _evaluate(stop)
-        except Sim2RealError as error:
-            return _refuse(str(error))
-        except OSError as error:
-            return _refuse(f'{error.filename or "input or output"}: {error.strerror or error}')
+        except (Sim2RealError, OSError) as error:
+            return _refuse(_problem(error))
         except Stopped as stopped:
             _complain(f'{stopped.word}; nothing was written')
             return stopped.status
@@ -260,6 +255,12 @@ def _evaluate(stop: Stop) -> int:
     written = node.write()
     node.wait_until_heard()
     return status or written
+
+
+def _problem(error: Sim2RealError | OSError) -> str:
+    if isinstance(error, OSError):
+        return f'{error.filename or "input or output"}: {error.strerror or error}'
+    return str(error)
 
 
 def _refuse(problem: str) -> int:

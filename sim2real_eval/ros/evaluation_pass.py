@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Callable
 from types import TracebackType
 
-import numpy as np
 from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -21,7 +19,7 @@ from sim2real_eval.ros.evaluation_feed import SensorFeed
 from sim2real_eval.ros.lockstep import Conductor, GraphJudgeSetup, RecordedFeed, Side
 from sim2real_eval.run_plan import PlannedRun, RunPlan
 
-__all__ = ['Pass', 'first_difference']
+__all__ = ['Pass']
 
 _REAL, _SIMULATED = 'real', 'sim'
 
@@ -46,8 +44,8 @@ class Pass:
         The simulated one.
     rate_factor : float
         Seconds of the run per second of the wall; 0: as fast as it goes.
-    on_step : callable
-        Called after each step of the clock.
+    look : callable
+        Called after each step of the clock, and while sensors are waited for; may raise.
 
     Attributes
     ----------
@@ -65,7 +63,7 @@ class Pass:
         run: PlannedRun,
         *,
         rate_factor: float,
-        on_step: Callable[[], None],
+        look: Callable[[], None],
     ) -> None:
         self._node = node
         self._executor = executor
@@ -74,7 +72,7 @@ class Pass:
         self._plan = plan
         self._run = run
         self._rate_factor = rate_factor
-        self._on_step = on_step
+        self._look = look
         self._open = contextlib.ExitStack()
         self.run_s = self.wall_s = 0.0
 
@@ -107,6 +105,7 @@ class Pass:
             maker.sensors(twin, self._run.repetition),
             self._run.model,
             namespace=f'/{spaces[1]}/sensors',
+            look=self._look,
         )
         opened.callback(self._bench.close)
         feeds = (RecordedFeed(maker.real, setup), SensorFeed(self._bench, setup))
@@ -130,7 +129,7 @@ class Pass:
 
     def _step(self, now_ns: int) -> None:
         self._broadcast.until(now_ns)
-        self._on_step()
+        self._look()
 
     def play(self) -> None:
         """Replay the recording, with the sensors beside it, from beginning to end.
@@ -152,28 +151,3 @@ class Pass:
             self._real.judged(self._plan.maker.real),
             self._simulated.judged(self._bench.recording()),
         )
-
-
-def first_difference(one: JudgedRun, other: JudgedRun, tolerance: float = 0.0) -> str | None:
-    """Name the first field in which two runs differ; None when they are equal.
-
-    Parameters
-    ----------
-    one, other : JudgedRun
-    tolerance : float
-        How far numbers may lie apart; with 0 every bit, and every note, counts. Stamps must be
-        equal anyway.
-    """
-    for field in dataclasses.fields(JudgedRun):
-        a, b = getattr(one, field.name), getattr(other, field.name)
-        if not isinstance(a, np.ndarray):
-            # Notes about a real node's numbers hold numbers too.
-            if a != b and not (tolerance and field.name == 'notes'):
-                return f'{field.name} differ'
-        elif a.shape != b.shape:
-            return f'{field.name}: {len(a)} and {len(b)} rows'
-        elif a.tobytes() != b.tobytes():
-            apart = np.abs(a - b).max()
-            if a.dtype.kind == 'i' or not apart <= tolerance:
-                return f'{field.name}: up to {apart:.3g} apart'
-    return None

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,16 @@ _LONGEST_GAP_S = 1e6
 
 
 class TwinSensorNode(SensorNode, abc.ABC):
-    """A sensor of a twin."""
+    """A sensor of a twin. One that cannot be made leaves nothing on the graph."""
+
+    def __init__(self, *given: Any, **node_options: Any) -> None:
+        try:
+            super().__init__(*given, **node_options)
+        except BaseException:
+            # Else it stays as long as the traceback, and longer.
+            with contextlib.suppress(AttributeError):  # not even a node yet
+                self.destroy_node()
+            raise
 
     @property
     def connected(self) -> bool:
@@ -88,11 +98,12 @@ def sensor_nodes(
     namespace: str,
     odometry: str,
     context: Context,
-) -> dict[str, TwinSensorNode]:
-    """Return the nodes of the simulated sensors, by role (`imu`, `gps`).
+) -> Iterator[tuple[str, TwinSensorNode]]:
+    """Make the nodes of the simulated sensors one by one, with their roles (`imu`, `gps`).
 
-    They measure on their usual topics in `namespace`, whatever arguments this process was started
-    with: those are for the evaluation.
+    Each is the caller's to destroy, also when the next cannot be made. They measure on their usual
+    topics in `namespace`, whatever arguments this process was started with: those are for the
+    evaluation.
 
     Parameters
     ----------
@@ -107,7 +118,6 @@ def sensor_nodes(
         Full name of the topic of the truth.
     context : Context
     """
-    nodes: dict[str, TwinSensorNode] = {}
     common: dict[str, Any] = {
         'model': label,
         'seed': sensors.seed,
@@ -120,7 +130,7 @@ def sensor_nodes(
         imu = ImuSettings(**common, start_ns=sensors.imu.start_ns)
         depth = longest_burst(sensors.imu, truth_ns)
         options = _options(ImuNode.topic, namespace, odometry, depth)
-        nodes['imu'] = TwinImuNode(sensors.imu.model, imu, context=context, **options)
+        yield 'imu', TwinImuNode(sensors.imu.model, imu, context=context, **options)
     if sensors.gps is not None:
         origin = {
             field.name: getattr(sensors.origin, field.name) for field in dataclasses.fields(Datum)
@@ -128,8 +138,7 @@ def sensor_nodes(
         gps = GpsSettings(**common, start_ns=sensors.gps.start_ns, datum=Datum(**origin))
         depth = longest_burst(sensors.gps, truth_ns)
         options = _options(GpsNode.topic, namespace, odometry, depth)
-        nodes['gps'] = TwinGpsNode(sensors.gps.model, gps, context=context, **options)
-    return nodes
+        yield 'gps', TwinGpsNode(sensors.gps.model, gps, context=context, **options)
 
 
 def _options(topic: str, namespace: str, odometry: str, depth: int) -> dict[str, Any]:

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of evaluation_node: whether two runs are alike, recordings that fail, sensors that go."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import numpy as np
+from nav_msgs.msg import Odometry
+from rclpy.qos import QoSProfile
+from ros_evaluation_examples import bags_parameter, onlooker, short_bags
+from ros_examples import Graph
+
+from sim2real_eval.judge import JudgedRun
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.recording import read_recording
+from sim2real_eval.ros import evaluation_node
+from sim2real_eval.ros.evaluation_bench import SensorBench
+from sim2real_eval.ros.evaluation_difference import first_difference
+from sim2real_eval.ros.evaluation_node import EvaluationNode
+from sim2real_eval.ros.evaluation_sensors import TwinGpsNode
+from sim2real_eval.ros.evaluation_stop import Stop, Stopped
+from sim2real_eval.run_plan import PlannedRun, RunPlan
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.errors import Sim2RealError
+
+STAMPS = np.array([1, 2], dtype=np.int64)
+RUN = JudgedRun(
+    stamp_ns=STAMPS,
+    tick_ns=STAMPS,
+    position=np.full((2, 3), 2000.0),
+    orientation=np.full((2, 4), 0.5),
+    linear_velocity=np.ones((2, 3)),
+    angular_velocity=np.ones((2, 3)),
+    pose_covariance=np.full((2, 6, 6), 1e6),
+    twist_covariance=np.full((2, 6, 6), 1e-9),
+    gps_stamp_ns=STAMPS,
+    gps_position=np.full((2, 3), np.nan),
+    gps_covariance=np.ones((2, 6, 6)),
+    parts=(),
+    notes=('a',),
+)
+
+
+@pytest.fixture(scope='module')
+def graph() -> Iterator[Graph]:
+    with onlooker() as graph:
+        yield graph
+
+
+@pytest.fixture(scope='module')
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return short_bags(tmp_path_factory.mktemp('bags'), line=2.0, circle=2.0)
+
+
+@pytest.mark.parametrize(
+    ('field', 'apart', 'exact', 'nearly'),
+    [
+        ('linear_velocity', 0.0, None, None),
+        ('linear_velocity', 1e-12, 'linear_velocity: up to 1e-12 apart', None),
+        ('linear_velocity', 9e-5, 'linear_velocity: up to 9e-05 apart', None),
+        ('angular_velocity', 2e-4, *['angular_velocity: up to 0.0002 apart'] * 2),
+        ('position', 1.5, 'position: up to 1.5 apart', None),
+        ('position', 3.0, *['position: up to 3 apart'] * 2),
+        ('orientation', 0.01, *['orientation: up to 0.01 apart'] * 2),
+        ('pose_covariance', 500.0, 'pose_covariance: up to 500 apart', None),
+        ('twist_covariance', 1e-2, *['twist_covariance: up to 0.01 apart'] * 2),
+        ('gps_stamp_ns', 1, *['gps_stamp_ns: up to 1 apart'] * 2),
+    ],
+)
+def test_two_runs_are_alike(
+    field: str, apart: float, exact: str | None, nearly: str | None
+) -> None:
+    """To the bit, or nearly: the wider, the larger a number is, but for velocities."""
+    values = getattr(RUN, field).copy()
+    values[-1] += apart
+    other = dataclasses.replace(RUN, **{field: values})
+    for one, two in ((RUN, other), (other, RUN)):
+        found = first_difference(one, two, exact=True)
+        assert found == (exact and pytest.approx(exact))
+        assert first_difference(one, two, exact=False) == nearly
+
+
+def test_notes_count_where_bits_do_and_rows_anyway() -> None:
+    other = dataclasses.replace(RUN, notes=('b',))
+    assert first_difference(RUN, other, exact=True) == 'notes differ'
+    assert first_difference(RUN, other, exact=False) is None
+    shorter = dataclasses.replace(RUN, position=RUN.position[:1])
+    for exact in (True, False):
+        assert first_difference(RUN, shorter, exact=exact) == 'position: 2 and 1 rows'
+
+
+class BatchPass:
+    """In place of a pass on a graph: judged in batch.
+
+    The real side of the second model is `apart` m/s off; the recording `unlucky` meets a full
+    disk.
+    """
+
+    apart = 0.0
+    unlucky = ''
+    run_s = wall_s = 1.0
+
+    def __init__(self, *given: Any, **_: Any) -> None:
+        self._setup: JudgeSetup
+        self._plan: RunPlan
+        self._run: PlannedRun
+        self._setup, self._plan, self._run = given[3:]
+        if self._plan.maker.real.name == self.unlucky:
+            raise OSError(28, 'No space left on device', '/tmp/log')
+
+    def __enter__(self) -> BatchPass:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def play(self) -> None:
+        pass
+
+    def judged(self) -> tuple[JudgedRun, JudgedRun]:
+        plan = self._plan
+        real, simulated = (
+            JudgeSetup.judge(self._setup, plan.recording(run), start_ns=plan.maker.start_ns)
+            for run in (plan.real, self._run)
+        )
+        if self._run.model != 'ch_gauss':
+            off = real.linear_velocity + self.apart
+            real = dataclasses.replace(real, linear_velocity=off)
+        return real, simulated
+
+
+@contextlib.contextmanager
+def node_of(graph: Graph, *parameters: str) -> Iterator[EvaluationNode]:
+    words = [word for parameter in parameters for word in ('-p', parameter)]
+    node = EvaluationNode(Stop(), context=graph.context, cli_args=['--ros-args', *words])
+    yield node
+    node.destroy_node()
+
+
+@pytest.mark.parametrize(
+    ('judge', 'apart', 'told'),
+    [
+        ('judge_node', 0.0, []),
+        ('judge_node', 1e-9, ['linear_velocity: up to 1e-09 apart']),
+        ('robot_localization', 9e-5, []),
+        ('robot_localization', 2e-4, ['linear_velocity: up to 0.0002 apart']),
+    ],
+)
+def test_a_real_side_that_is_judged_otherwise_is_told(
+    graph: Graph,
+    bags: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    judge: str,
+    apart: float,
+    told: list[str],
+) -> None:
+    monkeypatch.setattr(evaluation_node, 'Pass', BatchPass)
+    monkeypatch.setattr(BatchPass, 'apart', apart)
+    out = f'out:={tmp_path / "out"}'
+    with node_of(graph, bags_parameter(bags[:1]), 'models:=ch_gauss,ch_rw', out) as node:
+        # As if it were installed.
+        options = node.study.options
+        setup = dataclasses.replace(node.study.setup, kind=judge)
+        options = dataclasses.replace(options, setup=setup)
+        node.study = dataclasses.replace(node.study, options=options)
+        node.evaluate()
+        assert node.tally.notes == [
+            f'line_1: the real side was judged otherwise with ch_rw: {what}' for what in told
+        ]
+        assert node.tally.failures == []
+
+
+def test_what_goes_wrong_with_files_of_one_recording_leaves_the_others(
+    graph: Graph, bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation_node, 'Pass', BatchPass)
+    monkeypatch.setattr(BatchPass, 'unlucky', 'line_1')
+    out = tmp_path / 'out'
+    with node_of(graph, bags_parameter(bags), 'models:=ch_gauss', f'out:={out}') as node:
+        node.evaluate()
+        (failure,) = node.tally.failures
+        assert str(failure) == f'{bags[0]}: /tmp/log: No space left on device'
+        assert node.write() == 1
+    assert (out / 'series/Sim/ch_gauss/circle_1.csv').exists()
+
+
+@pytest.mark.parametrize('failing', ['gps', 'wait'])
+def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
+    graph: Graph, bags: list[Path], monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """The second cannot be made, or somebody stops the wait for them to find each other."""
+
+    def broken(self: TwinGpsNode, model: str) -> None:
+        raise Sim2RealError('broken')
+
+    looked = []
+
+    def look() -> None:
+        looked.append(True)
+        raise Stopped(signal.SIGINT)
+
+    if failing == 'gps':
+        monkeypatch.setattr(TwinGpsNode, 'load', broken)
+    else:
+        monkeypatch.setattr(TwinGpsNode, 'connected', False)
+    maker = TwinMaker(read_recording(bags[0]), seed=0)
+    sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
+    truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))
+    before = len(list(graph.node.subscriptions))
+    with pytest.raises((Sim2RealError, Stopped)) as kept:
+        SensorBench(graph.node, truth, maker, sensors, 'both', namespace='/sensors', look=look)
+    assert bool(looked) == (failing == 'wait')
+    assert len(list(graph.node.subscriptions)) == before
+    graph.wait(
+        lambda: not {'imu_node', 'gps_node'} & set(graph.node.get_node_names()), 'their end'
+    )
+    graph.node.destroy_publisher(truth)
+    assert kept.value
