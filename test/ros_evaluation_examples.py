@@ -137,7 +137,10 @@ def write_bag(folder: Path, name: str, found: dict[str, MessageArray]) -> Path:
 
 
 def short_bags(folder: Path, **seconds: float) -> list[Path]:
-    """Write the first seconds of simulated drives as bags: `line=2.0` is a drive along a line."""
+    """Write the first seconds of simulated drives as bags: `line=2.0` is a drive along a line.
+
+    Their GPS is at 5 Hz, half the rate of the models.
+    """
     bags = []
     for motion, duration in seconds.items():
         whole = run_of(f'drive_{motion}', 1)
@@ -145,6 +148,7 @@ def short_bags(folder: Path, **seconds: float) -> list[Path]:
         parts = {
             topic: array.take(array.stamp_ns <= end) for topic, array in whole.messages.items()
         }
+        parts[whole.roles['gps']] = parts[whole.roles['gps']].take(slice(None, None, 2))
         write_recording(dataclasses.replace(whole, messages=parts), folder / whole.name)
         bags.append(folder / whole.name)
     return bags
@@ -163,8 +167,10 @@ class Everything:
 
 def everything(folder: Path, found: dict[str, MessageArray]) -> Everything:
     """Make it from what was recorded."""
+    end = found['ground_truth/odometry'].stamp_ns[0] + 2_000_000_000
     truth, inertial, fixes = (
-        found[topic] for topic in ('ground_truth/odometry', 'imu/data', 'gps/fix')
+        found[topic].take(found[topic].stamp_ns <= end)
+        for topic in ('ground_truth/odometry', 'imu/data', 'gps/fix')
     )
     assert isinstance(truth, OdometryArray)
     wheels = truth.take(slice(3, None, 7))

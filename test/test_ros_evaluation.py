@@ -23,6 +23,7 @@ from ros_evaluation_examples import (
     latched,
     onlooker,
     record,
+    short_bags,
     start_judge,
     told,
     wait,
@@ -37,7 +38,7 @@ from sim_sensors.motions import START_NS
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.seeding import run_label
 
-SECONDS = 4.0
+SECONDS = 3.0
 MOTIONS = ('drive_line', 'drive_circle', 'drive_half_sine')
 # On a machine as busy as this one may be, a queue has to hold all of it.
 LOSSLESS = (
@@ -148,12 +149,8 @@ def test_the_folder_is_that_of_the_command(
     bags: list[Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    busy: None,
 ) -> None:
-    """Three recordings and a broken one, on a busy machine.
-
-    Whoever listens later hears how far it is.
-    """
+    """Three recordings and a broken one. Whoever listens later hears how far it is."""
     broken = tmp_path / 'broken_1'
     broken.mkdir()
     given = [*bags, broken]
@@ -207,6 +204,24 @@ def test_mounted_late_and_rolling_sensors_agree_too(
         f'params_file:={given.params}', f'navsat_params_file:={given.navsat}', 'seed:=5',
         'start_heading:=true', 'metric.warmup:=0.5', 'component:=forward',
         'topics:=[truth=/ins]', 'scenario:=odd', f'out:={tmp_path / "live"}',
+    ) as running:  # fmt: skip
+        status, _, err = running.end()
+    assert status == 0, err
+    assert contents(tmp_path / 'live') == contents(tmp_path / 'batch')
+
+
+def test_repetitions_at_the_rates_of_the_recording_agree_on_a_busy_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], busy: None
+) -> None:
+    (bag,) = short_bags(tmp_path, line=1.5)
+    batch = call(
+        capsys, 'vepd', '--real', bag, '--models', 'ch_gauss', '--repetitions', 2,
+        '--match-rates', '--out', tmp_path / 'batch',
+    )  # fmt: skip
+    assert batch.status == 0, batch.err
+    with evaluation(
+        f'real:={bag}', 'models:=ch_gauss', 'repetitions:=2', 'match_rates:=true',
+        f'out:={tmp_path / "live"}',
     ) as running:  # fmt: skip
         status, _, err = running.end()
     assert status == 0, err
