@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import socket
@@ -13,17 +14,21 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
-from cli_examples import call, call_process, command, environment, write_runs
+from cli_examples import call, command, contents, environment, run_of
 from judge_examples import read_rows
 
 from sim2real_eval.cli import arguments
 from sim2real_eval.judge import JudgeError
+from sim2real_eval.recording import write_recording
 from sim2real_eval.ros.lockstep import JudgeProcess, conductor
+from sim2real_eval.ros.lockstep import process as process_module
 from sim2real_eval.ros.lockstep.domain import free_domain, private_context
 
 Capture = pytest.CaptureFixture[str]
@@ -33,9 +38,21 @@ NO_PROC = pytest.mark.skipif(
 
 
 @pytest.fixture(scope='module')
-def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    (path,) = write_runs(tmp_path_factory.mktemp('bags'), ('drive_line', 1))
-    return path
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two short runs."""
+    folder, paths = tmp_path_factory.mktemp('short'), []
+    for motion in ('drive_line', 'drive_circle'):
+        whole = run_of(motion, 1)
+        end = whole.start_ns + 2_500_000_000
+        cut = {name: array.take(array.stamp_ns < end) for name, array in whole.messages.items()}
+        paths.append(folder / whole.name)
+        write_recording(dataclasses.replace(whole, messages=cut), paths[-1])
+    return paths
+
+
+@pytest.fixture(scope='module')
+def bag(bags: list[Path]) -> Path:
+    return bags[0]
 
 
 def processes(mark: str) -> list[int]:
@@ -68,22 +85,67 @@ def fake_prefix(folder: Path, script: str) -> Path:
 
 
 @NO_PROC
-def test_a_node_ends_with_its_block_however_it_is_left() -> None:
-    mark = uuid.uuid4().hex
+@pytest.mark.parametrize(
+    'script',
+    [
+        # Does not listen to requests, as a node that hangs.
+        'trap "" INT TERM; touch {ready}; sleep 600 & wait',
+        # Ends, and leaves something that does not.
+        '(trap "" INT TERM; touch {ready}; exec sleep 600) & trap "exit 0" INT; wait',
+    ],
+    ids=['deaf', 'leaves'],
+)
+def test_a_node_ends_with_its_block_however_it_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr(
+        process_module, '_FAREWELLS',
+        ((signal.SIGINT, 0.3), (signal.SIGTERM, 0.3), (signal.SIGKILL, 10.0)),
+    )  # fmt: skip
+    mark, ready = uuid.uuid4().hex, tmp_path / 'ready'
     environment = {**os.environ, 'MARK': mark}
-    # One that does not listen to requests, as a node that hangs.
-    deaf = ['/bin/sh', '-c', 'trap "" INT; sleep 600 & wait']
+    node = ['/bin/sh', '-c', script.format(ready=ready)]
     for error in (None, ValueError('failure'), KeyboardInterrupt()):
+        ready.unlink(missing_ok=True)
         with (
             contextlib.suppress(ValueError, KeyboardInterrupt),
-            JudgeProcess('node', deaf, environment) as process,
+            JudgeProcess('node', node, environment) as process,
         ):
-            until(lambda: bool(processes(mark)), 'the node')
+            until(ready.exists, 'the node')
             assert os.getsid(process.pid) == process.pid
             process.check()
             if error is not None:
                 raise error
         until(lambda: not processes(mark), 'its end', 5.0)
+
+
+@NO_PROC
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_node_is_started_leaves_none(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """The child is there, and what started it has not returned yet."""
+    mark = uuid.uuid4().hex
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            os.kill(os.getpid(), number)
+            time.sleep(0.1)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(number)
+
+    before = signal.signal(number, stop)
+    monkeypatch.setattr(subprocess, 'Popen', Interrupted)
+    sleeper = JudgeProcess('node', ['/bin/sleep', '600'], {**os.environ, 'MARK': mark})
+    try:
+        with pytest.raises(SystemExit), sleeper:
+            pytest.fail('not interrupted')
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
+    until(lambda: not processes(mark), 'its end', 5.0)
 
 
 @NO_PROC
@@ -109,7 +171,7 @@ def test_a_node_that_ended_is_reported_with_its_last_words() -> None:
         pytest.raises(JudgeError, match='node in /here ended with status 3: no such thing'),
         JudgeProcess('node in /here', ['/bin/sh', '-c', 'echo no such thing; exit 3']) as process,
     ):
-        until(lambda: process.check() is not None, 'its end')
+        until(lambda: bool(process.check()), 'its end')  # type: ignore[func-returns-value]
     with pytest.raises(JudgeError, match='cannot start /nowhere/node'):
         JudgeProcess('node', ['/nowhere/node']).__enter__()
 
@@ -152,7 +214,7 @@ def test_the_command_writes_the_bytes_of_the_embedded_judge(
         )  # fmt: skip
         assert outcome.status == 0, outcome.err
     assert (tmp_path / 'judge_node').read_bytes() == (tmp_path / 'embedded').read_bytes()
-    assert len(read_rows(tmp_path / 'embedded')[1]) > 100
+    assert len(read_rows(tmp_path / 'embedded')[1]) > 60
 
 
 def test_what_is_not_installed_is_said_in_one_line(
@@ -216,16 +278,14 @@ def test_signals_end_the_command_and_its_node(
 ) -> None:
     """Ctrl-C reaches the group of the command, in which the node is not."""
     mark = uuid.uuid4().hex
-    process = subprocess.Popen(
-        command('judge', bag, '--config', 'clean', '--judge', 'judge_node', '--out',
-                tmp_path / 'out.csv'),
-        env={**environment(), 'MARK': mark}, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        stderr=subprocess.PIPE, text=True,
+    process = start(
+        tmp_path, mark, 'judge', bag, '--config', 'clean', '--judge', 'judge_node', '--out',
+        tmp_path / 'out.csv',
     )  # fmt: skip
     try:
-        until(lambda: len(processes(mark)) == 2, 'the node')
-        time.sleep(1.0)
+        until(lambda: len(processes(mark)) == 2 and bool(folders(tmp_path)), 'the node')
+        # From now on the node works, and nothing is left whatever happens.
+        until(lambda: not folders(tmp_path), 'its answer')
         if name == 'SIGINT':
             os.killpg(process.pid, signal.SIGINT)
         else:
@@ -238,16 +298,59 @@ def test_signals_end_the_command_and_its_node(
     assert process.returncode == status
     until(lambda: not processes(mark), 'the end of all', 10.0)
     assert not (tmp_path / 'out.csv').exists()
+    assert not folders(tmp_path)
 
 
-def test_parallel_jobs_have_graphs_of_their_own(tmp_path: Path) -> None:
-    """vepd with two jobs gives what it gives with the embedded judge, to the byte."""
-    bags = write_runs(tmp_path / 'bags', ('drive_line', 1), ('drive_circle', 1))
-    for judge in ('embedded', 'judge_node'):
-        outcome = call_process(
-            'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', judge, '--jobs', 2, '--out',
-            tmp_path / judge,
+@NO_PROC
+@pytest.mark.parametrize(('name', 'status'), [('SIGINT', 130), ('SIGTERM', 143)])
+def test_signals_end_workers_and_their_nodes(
+    bags: list[Path], tmp_path: Path, name: str, status: int
+) -> None:
+    """While nodes start their files are there, which workers remove."""
+    mark = uuid.uuid4().hex
+    process = start(
+        tmp_path, mark, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'judge_node',
+        '--jobs', 2, '--out', tmp_path / 'out',
+    )  # fmt: skip
+    try:
+        until(lambda: len(folders(tmp_path)) == 2, 'both nodes')
+        if name == 'SIGINT':
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(getattr(signal, name))
+        process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert process.returncode == status
+    until(lambda: not processes(mark), 'the end of all', 10.0)
+    assert not folders(tmp_path)
+    assert not (tmp_path / 'out').exists()
+
+
+def start(folder: Path, mark: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a command that makes its temporary files in a folder."""
+    return subprocess.Popen(
+        command(*arguments), env={**environment(), 'MARK': mark, 'TMPDIR': str(folder)},
+        start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def folders(folder: Path) -> list[Path]:
+    return list(folder.glob('sim2real_judge_*'))
+
+
+def test_parallel_jobs_have_graphs_of_their_own(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """vepd with two jobs writes what it writes with the embedded judge, to the byte."""
+    for judge, jobs in (('embedded', 1), ('judge_node', 2)):
+        outcome = call(
+            capsys, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', judge, '--jobs', jobs,
+            '--out', tmp_path / judge,
         )  # fmt: skip
         assert outcome.status == 0, outcome.err
-    found, expected = (tmp_path / judge / 'runs.csv' for judge in ('judge_node', 'embedded'))
-    assert found.read_bytes() == expected.read_bytes()
+    assert contents(tmp_path / 'judge_node') == contents(tmp_path / 'embedded')
+    assert 'vepd.json' in contents(tmp_path / 'embedded')

@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 import yaml
 
@@ -15,7 +14,7 @@ from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.ros.lockstep.parameter_file import node_parameters, write_parameters
-from sim2real_eval.ros.lockstep.process import executable
+from sim2real_eval.ros.lockstep.process import executable, signals_held
 from sim2real_eval.ros.lockstep.senders import input_topics
 
 __all__ = ['NODE_NAME', 'NodeCommand', 'own_transforms', 'ros_arguments']
@@ -35,7 +34,7 @@ def ros_arguments(file: Path, rules: Sequence[str]) -> list[str]:
 
 
 class NodeCommand:
-    """Command and environment of a judge node; files exist inside a `with` block at most.
+    """Command and environment of a judge node, and the files that it reads when it starts.
 
     Parameters
     ----------
@@ -67,13 +66,16 @@ class NodeCommand:
         lockstep: bool = True,
     ) -> None:
         self._executable = executable(judge)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lockstep = lockstep
         self._real = judge != 'judge_node'
         self._domain, self._space = domain, namespace
         self._setup, self._recording = setup, recording
 
-    def __enter__(self) -> tuple[list[str], dict[str, str]]:
-        self._folder = tempfile.TemporaryDirectory(prefix='sim2real_judge_')
+    def write_files(self) -> tuple[list[str], dict[str, str]]:
+        """Write the files; return command and environment. `remove_files` is to follow."""
+        with signals_held():
+            self._folder = tempfile.TemporaryDirectory(prefix='sim2real_judge_')
         folder, setup = self.folder, self._setup
         values = node_parameters(setup, input_topics(setup.filter))
         rules = [f'__node:={NODE_NAME}', f'__ns:={self._space}']
@@ -102,22 +104,16 @@ class NodeCommand:
 
     @property
     def folder(self) -> Path:
-        """Folder of the files."""
+        """Folder of the files, once they are written."""
+        assert self._folder is not None
         return Path(self._folder.name)
 
     def remove_files(self) -> None:
-        """Remove the files, which nodes read when they start; may be called twice."""
-        self._folder.cleanup()
+        """Remove the files; may be called before there are any, and twice."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment of the node, and of others beside it."""
         return {**os.environ, 'ROS_DOMAIN_ID': str(self._domain)}
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.remove_files()

@@ -17,7 +17,7 @@ from types import TracebackType
 
 from sim2real_eval.judge import JudgeError
 
-__all__ = ['JUDGES', 'JudgeProcess', 'executable']
+__all__ = ['JUDGES', 'JudgeProcess', 'executable', 'signals_held']
 
 JUDGES = ('judge_node', 'robot_localization')
 """Kinds of judge nodes: ours, and ekf_node of robot_localization."""
@@ -98,7 +98,7 @@ class JudgeProcess:
         # A file and not a pipe: nobody reads while the node runs, and a full pipe stops it.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            with _signals_held():
+            with signals_held():
                 self._process = subprocess.Popen(
                     self._command,
                     stdin=subprocess.DEVNULL,
@@ -174,7 +174,7 @@ class JudgeProcess:
 
 
 @contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
+def signals_held() -> Iterator[None]:
     """Hear Ctrl-C and SIGTERM after the block and not inside.
 
     Their handlers may raise, and inside Popen that would lose a child just born. A mask of the
