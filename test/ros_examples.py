@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import math
 import signal
 import subprocess
 import sys
@@ -35,6 +36,8 @@ from sim_sensors.odometry import OdometryMotion
 from sim_sensors.ros.messages import imu_messages, odometry_messages, stamp_ns, time_message
 
 TIMEOUT = 20.0
+# Long enough for a busy machine to answer the first time.
+_AGAIN_S = 3.0
 # Of the latest graphs. They stay held for a while, as DDS takes what was killed for alive so long.
 _DOMAINS: collections.deque[contextlib.ExitStack] = collections.deque()
 _STAY_HELD = 10
@@ -73,6 +76,7 @@ class Graph:
         self.received: dict[str, list[Any]] = collections.defaultdict(list)
         self.processes: list[subprocess.Popen[str]] = []
         self._subscriptions: dict[str, Any] = {}
+        self._clients: dict[str, Any] = {}
         self.odometry = self.node.create_publisher(
             Odometry, 'ground_truth/odometry', QoSProfile(depth=5000)
         )
@@ -161,12 +165,26 @@ class Graph:
         self.clock.publish(Clock(clock=time_message(stamp)))
 
     def call(self, kind: type, name: str, request: Any) -> Any:
-        client = self.node.create_client(kind, name)
+        """Ask, and ask again: a request or answer is lost where one side is not yet matched.
+
+        Clients stay until the end, as an answer to an earlier request may still come.
+        """
+        if name not in self._clients:
+            self._clients[name] = self.node.create_client(kind, name)
+        client = self._clients[name]
         self.wait(client.service_is_ready, name)
-        future = client.call_async(request)
-        self.wait(future.done, f'an answer of {name}')
-        self.node.destroy_client(client)
-        return future.result()
+        futures: list[Any] = []
+        asked = -math.inf
+
+        def answered() -> bool:
+            nonlocal asked
+            if time.monotonic() > asked + _AGAIN_S:
+                futures.append(client.call_async(request))
+                asked = time.monotonic()
+            return any(future.done() for future in futures)
+
+        self.wait(answered, f'an answer of {name}')
+        return next(future.result() for future in futures if future.done())
 
     def statuses(self) -> list[Any]:
         return [status for array in self.received['/diagnostics'] for status in array.status]
