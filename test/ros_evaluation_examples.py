@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -203,8 +204,15 @@ def everything(folder: Path, found: dict[str, MessageArray]) -> Everything:
         gps=folder / 'receiver.yaml',
         imu=folder / 'inertial.yaml',
         params=folder / 'judge.yaml',
-        navsat=config_path('judge', 'clean_navsat.yaml'),
+        navsat=folder / 'navsat.yaml',
     )
+    slow, count = re.subn(
+        r'frequency: [\d.]+',
+        'frequency: 20.0',
+        config_path('judge', 'clean_navsat.yaml').read_text(),
+    )
+    assert count == 1
+    made.navsat.write_text(slow)
     receiver = config_path('gps', 'ch_rw.yaml').read_text().replace('rate: 10.0', 'rate: 7.3')
     made.gps.write_text(f'{receiver}latency: 0.13\n')
     inertial_text = config_path('imu', 'chrono_ahrs.yaml').read_text()

@@ -175,8 +175,12 @@ def test_nothing_is_written_when_nothing_is_complete(
 
 
 def test_a_recording_whose_judge_dies_is_left_out(
-    graph: Graph, bags: list[Path], tmp_path: Path
+    graph: Graph, bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The next waits until DDS takes it for dead; here that is after 5 s and not 20."""
+    profile = Path(os.environ['FASTRTPS_DEFAULT_PROFILES_FILE']).read_text()
+    (tmp_path / 'dds.xml').write_text(profile.replace('<sec>20<', '<sec>5<'))
+    monkeypatch.setenv('FASTRTPS_DEFAULT_PROFILES_FILE', str(tmp_path / 'dds.xml'))
     domain = os.environ['ROS_DOMAIN_ID']
     graph.listen('sim/odometry/filtered', Odometry)
     with evaluation(
