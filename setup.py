@@ -88,12 +88,12 @@ setup(
     entry_points={
         'console_scripts': [
             'sim2real = sim2real_eval.cli:main',
-            'evaluation_node = sim2real_eval.ros.evaluation_node:main',
-            'gps_node = sim_sensors.ros.gps_node:main',
-            'imu_node = sim_sensors.ros.imu_node:main',
-            'judge_node = sim2real_eval.ros.judge_node:main',
-            'sensors_node = sim_sensors.ros.sensors_node:main',
-            'trajectory_node = sim_sensors.ros.trajectory_node:main',
+            'evaluation_node = sim2real_eval.executables:evaluation_node',
+            'gps_node = sim_sensors.executables:gps_node',
+            'imu_node = sim_sensors.executables:imu_node',
+            'judge_node = sim2real_eval.executables:judge_node',
+            'sensors_node = sim_sensors.executables:sensors_node',
+            'trajectory_node = sim_sensors.executables:trajectory_node',
         ]
     },
 )

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executables of the nodes, which say in one line what to do where ROS is not there."""
+
+from __future__ import annotations
+
+from sim_sensors.executables import run_node
+
+__all__ = ['evaluation_node', 'judge_node']
+
+
+def evaluation_node() -> int:
+    """Run evaluation_node."""
+    return run_node('sim2real_eval.ros.evaluation_node')
+
+
+def judge_node() -> int:
+    """Run judge_node."""
+    return run_node('sim2real_eval.ros.judge_node')

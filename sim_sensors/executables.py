@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executables of the nodes, which say in one line what to do where ROS is not there.
+
+A node's module imports rclpy and messages, so it cannot say so itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+__all__ = ['gps_node', 'imu_node', 'run_node', 'sensors_node', 'trajectory_node']
+
+
+def run_node(module: str) -> int:
+    """Run the `main` of a node's module; return its exit status, 2 where ROS is missing.
+
+    Parameters
+    ----------
+    module : str
+        Such as `sim_sensors.ros.imu_node`.
+    """
+    try:
+        main = importlib.import_module(module).main
+    except ModuleNotFoundError as error:
+        missing = (error.name or '').split('.')[0]
+        if missing in ('', *(name.split('.')[0] for name in (module, __name__))):
+            raise
+        print(
+            f'{module.split(".")[-1]}: error: {missing} is not installed; source a ROS 2 '
+            "workspace, or install ROS 2 Jazzy's from PyPI: pip install '.[ros]'",
+            file=sys.stderr,
+        )
+        return 2
+    return int(main())
+
+
+def gps_node() -> int:
+    """Run gps_node."""
+    return run_node('sim_sensors.ros.gps_node')
+
+
+def imu_node() -> int:
+    """Run imu_node."""
+    return run_node('sim_sensors.ros.imu_node')
+
+
+def sensors_node() -> int:
+    """Run sensors_node."""
+    return run_node('sim_sensors.ros.sensors_node')
+
+
+def trajectory_node() -> int:
+    """Run trajectory_node."""
+    return run_node('sim_sensors.ros.trajectory_node')
