@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -163,6 +163,16 @@ class Published:
             )
         apart = np.abs(run.linear_velocity - self._all('linear_velocity'))
         return run, float(apart.max())
+
+    def astray(
+        self, now_ns: int, stamps: Sequence[int], expected: str, moved: Iterable[str]
+    ) -> JudgeError:
+        """Return the error for other stamps than expected at a tick."""
+        return JudgeError(
+            f'{self._name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
+            f'expected {expected}: a message was lost on the way{self.unheard(moved)}, or this is '
+            'another version of the judge'
+        )
 
     def unheard(self, moved: Iterable[str], index: int | None = None) -> str:
         """Say which inputs may never have counted, for want of transforms, for a message."""

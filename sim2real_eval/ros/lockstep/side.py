@@ -267,20 +267,13 @@ class Side:
             # The node publishes at every tick, to answer; this one it would not have published.
             newest = self._published.newest_ns
             if stamps and newest is not None and stamps[-1] > newest:
-                raise self._astray(now_ns, stamps, 'none')
+                raise self._published.astray(now_ns, stamps, 'none', self._moved)
             return
         if stamps != [expected.stamp_ns]:
-            raise self._astray(now_ns, stamps, f'[{expected.stamp_ns}]')
+            raise self._published.astray(now_ns, stamps, str(expected.stamp_ns), self._moved)
         self._published.add(data[0], expected)
         if follower.needs_odometry:
             follower.see_odometry(stamps[0], pose_of(data[0]))
-
-    def _astray(self, now_ns: int, stamps: Sequence[int], expected: str) -> JudgeError:
-        return JudgeError(
-            f'{self.name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
-            f'expected {expected}: a message was lost on the way'
-            f'{self._published.unheard(self._moved)}, or this is another version of the judge'
-        )
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`.
