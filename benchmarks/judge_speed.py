@@ -24,7 +24,7 @@ from textbook_filters import FilterpyFilter, NumpyFilter
 from sim2real_eval.judge import FilterConfig, NavsatConfig, embedded, judge
 from sim2real_eval.judge.configuration import DEFAULT_PROCESS_NOISE
 from sim2real_eval.judge.correction import process
-from sim2real_eval.judge.filter import INITIALISED, Dynamics, Filter, new_filter
+from sim2real_eval.judge.filter import INITIALISED, Dynamics, Filter, new_filter, padded
 from sim2real_eval.recording import Recording
 from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
@@ -68,20 +68,20 @@ def compiled_filter() -> tuple[Filter, Dynamics]:
     x, P, Q = start()
     flt = new_filter(x, P)
     flt.times[INITIALISED] = 1
-    return flt, Dynamics(Q, False, np.zeros(6), np.zeros((4, 6)), 0)
+    return flt, Dynamics(padded(Q), False, np.zeros(6), np.zeros((4, 6)), 0)
 
 
 def compiled(z: np.ndarray) -> np.ndarray:
     flt, dyn = compiled_filter()
     run_compiled(flt, dyn, STATES, z, R, DT_NS)
-    return flt.x
+    return flt.state
 
 
 def called_from_python(z: np.ndarray) -> np.ndarray:
     flt, dyn = compiled_filter()
     for k in range(len(z)):
         process(flt, dyn, (k + 1) * DT_NS, STATES, M, z[k], R.copy(), np.inf)
-    return flt.x
+    return flt.state
 
 
 def stepped(made: Callable[..., Any], *more: int) -> Callable[[np.ndarray], np.ndarray]:

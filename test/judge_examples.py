@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
-from sim2real_eval.judge.filter import Dynamics
+from sim2real_eval.judge.filter import Dynamics, padded
 from sim2real_eval.judge.state import STATE_NAMES, N
 from sim2real_eval.recording import Recording, StaticTransform
 from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray, TwistArray
@@ -62,7 +62,7 @@ def dynamics(
     control_timeout_ns: int = 0,
 ) -> Dynamics:
     return Dynamics(
-        np.zeros((N, N)) if Q is None else np.ascontiguousarray(Q),
+        padded(np.zeros((N, N)) if Q is None else Q),
         dynamic,
         np.zeros(6) if control_mask is None else control_mask,
         np.zeros((4, 6)) if control_limits is None else control_limits,

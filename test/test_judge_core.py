@@ -14,7 +14,14 @@ from recording_examples import REFERENCE
 
 from sim2real_eval.judge.configuration import DEFAULT_PROCESS_NOISE
 from sim2real_eval.judge.correction import advance, process
-from sim2real_eval.judge.filter import CONTROL_NS, INITIALISED, LAST_NS, Dynamics, new_filter
+from sim2real_eval.judge.filter import (
+    CONTROL_NS,
+    INITIALISED,
+    LAST_NS,
+    Dynamics,
+    new_filter,
+    padded,
+)
 from sim2real_eval.judge.state import N
 
 VISIBLE = ('control', 'dynamic_3d', 'gating_angles', 'late_gaps_ticks', 'masks_fullcov')
@@ -42,7 +49,7 @@ def read_dynamics(config: dict[str, Any]) -> Dynamics:
         names += ('deceleration_limits', 'deceleration_gains')
         limits = np.array([control[name] for name in names], dtype=float)
     return Dynamics(
-        Q=matrix(config['process_noise_covariance'], np.diag(DEFAULT_PROCESS_NOISE)),
+        Q=padded(matrix(config['process_noise_covariance'], np.diag(DEFAULT_PROCESS_NOISE))),
         dynamic=bool(config['dynamic_process_noise_covariance']),
         control_mask=np.array([float(c) for c in control['mask']]) if control else np.zeros(6),
         control_limits=limits,
@@ -110,6 +117,6 @@ def test_state_and_covariance_follow_the_core_after_every_event(
         seen.add(happened)
         values = numbers(after[2 : 2 + N + N * N])
         where = f'{case}, event {number} ({happened} at {stamp_ns})'
-        assert state_error(flt.x, values[:N]) < TOLERANCE, where
-        assert covariance_error(flt.P, values[N:].reshape(N, N)) < TOLERANCE, where
+        assert state_error(flt.state, values[:N]) < TOLERANCE, where
+        assert covariance_error(flt.covariance, values[N:].reshape(N, N)) < TOLERANCE, where
     assert 'meas' in seen

@@ -36,10 +36,10 @@ def test_prediction_is_the_textbook_one(seed: int, dt: float) -> None:
     expected_x, expected_P = textbook_predict(x, P, Q, dt)
     flt = filter_at(x, P)
     predict(flt, dynamics(Q), 0, dt)
-    error = flt.x - expected_x
+    error = flt.state - expected_x
     error[ANGLES] = wrapped(error[ANGLES])
     assert np.abs(error).max() < 1e-11
-    assert relative(flt.P, expected_P) < 1e-11
+    assert relative(flt.covariance, expected_P) < 1e-11
 
 
 def test_position_moves_along_the_rotated_velocity() -> None:
@@ -50,7 +50,7 @@ def test_position_moves_along_the_rotated_velocity() -> None:
     predict(flt, dynamics(), 0, 0.2)
     R = Rotation.from_euler('xyz', x[ANGLES])
     step = R.apply(x[6:9] * 0.2 + x[12:15] * 0.02)
-    np.testing.assert_allclose(flt.x[:3], x[:3] + step, atol=1e-13)
+    np.testing.assert_allclose(flt.state[:3], x[:3] + step, atol=1e-13)
 
 
 def test_turning_over_a_short_step_composes_rotations() -> None:
@@ -62,7 +62,7 @@ def test_turning_over_a_short_step_composes_rotations() -> None:
         flt = filter_at(x, np.eye(N))
         predict(flt, dynamics(), 0, dt)
         exact = Rotation.from_euler('xyz', x[ANGLES]) * Rotation.from_rotvec(x[9:12] * dt)
-        found = Rotation.from_euler('xyz', flt.x[ANGLES])
+        found = Rotation.from_euler('xyz', flt.state[ANGLES])
         error.append((exact.inv() * found).magnitude())
     assert error[0] < 1e-3
     assert error[0] / error[1] == pytest.approx(4.0, rel=0.1)
@@ -77,7 +77,7 @@ def test_dynamic_noise_scales_the_pose_block_by_the_squared_speed() -> None:
     predict(flt, dynamics(Q, dynamic=True), 0, 0.5)
     scale = np.ones((N, N))
     scale[:6, :6] = 9.0
-    np.testing.assert_allclose(flt.P, 0.5 * Q * scale, rtol=1e-13)
+    np.testing.assert_allclose(flt.covariance, 0.5 * Q * scale, rtol=1e-13)
 
 
 @settings(deadline=None, max_examples=300)
@@ -128,9 +128,9 @@ def test_control_accelerates_as_worked_by_hand(
     flt = filter_at(x, np.eye(N))
     flt.command[0], flt.times[CONTROL_NS] = command, 0
     predict(flt, dyn, 100_000_000, 0.1)
-    assert flt.x[AX] == pytest.approx(acceleration, rel=1e-12), why
-    assert flt.x[VX] == pytest.approx(velocity + 0.1 * acceleration, abs=1e-15)
-    assert flt.x[X] == pytest.approx(0.1 * velocity + 0.005 * acceleration, abs=1e-15)
+    assert flt.state[AX] == pytest.approx(acceleration, rel=1e-12), why
+    assert flt.state[VX] == pytest.approx(velocity + 0.1 * acceleration, abs=1e-15)
+    assert flt.state[X] == pytest.approx(0.1 * velocity + 0.005 * acceleration, abs=1e-15)
 
 
 def test_control_of_a_rate_is_added_to_the_rate() -> None:
@@ -140,10 +140,10 @@ def test_control_of_a_rate_is_added_to_the_rate() -> None:
     x[VYAW] = 1.0
     flt = filter_at(x, np.eye(N))
     predict(flt, dyn, 100_000_000, 0.1)
-    assert flt.x[VYAW] == pytest.approx(0.9, rel=1e-12)
-    assert flt.x[YAW] == pytest.approx(0.09, rel=1e-12)
-    assert not flt.x[AX:].any()
-    assert not flt.x[VROLL:VYAW].any()
+    assert flt.state[VYAW] == pytest.approx(0.9, rel=1e-12)
+    assert flt.state[YAW] == pytest.approx(0.09, rel=1e-12)
+    assert not flt.state[AX:].any()
+    assert not flt.state[VROLL:VYAW].any()
 
 
 @pytest.mark.parametrize(('age_ns', 'acceleration'), [(199_999_999, 0.4), (200_000_000, -0.5)])
@@ -155,7 +155,7 @@ def test_command_older_than_the_timeout_counts_as_zero(age_ns: int, acceleration
     flt = filter_at(x, np.eye(N))
     flt.command[0], flt.times[CONTROL_NS] = 1.0, 1_000_000_000
     predict(flt, dyn, 1_000_000_000 + age_ns, 0.01)
-    assert flt.x[AX] == pytest.approx(acceleration, rel=1e-12)
+    assert flt.state[AX] == pytest.approx(acceleration, rel=1e-12)
 
 
 def test_control_leaves_the_covariance_as_without() -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Correction of the 15-state extended Kalman filter, compiled.
 
-A measurement measures some of the states directly, so H only selects: rows and columns of P are
-gathered instead of multiplied.
+A measurement measures some of the states directly, so H only selects: rows of P are gathered
+instead of multiplied. Equal to the Joseph form that robot_localization uses, in exact arithmetic;
+in floating point as exact where it matters, see `correct`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import math
 
 from sim2real_eval.judge.filter import INITIALISED, LAST_NS, Dynamics, Filter
 from sim2real_eval.judge.prediction import predict, wrap_angle
+from sim2real_eval.judge.rows import add_rows, set_row
 from sim2real_eval.judge.state import ROLL, YAW, N
-from sim_sensors.compilation import compiled
+from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['advance', 'correct', 'process']
@@ -22,37 +24,7 @@ _LONGEST_STEP_S = 100000.0
 _STEP_INSTEAD_S = 0.01
 
 
-@compiled
-def _invert(S: FloatArray, m: int, inverse: FloatArray) -> bool:
-    """Invert the leading (m, m) block of S, which is destroyed; False when it is singular."""
-    for i in range(m):
-        for j in range(m):
-            inverse[i, j] = 1.0 if i == j else 0.0
-    for column in range(m):
-        pivot = column
-        for row in range(column + 1, m):
-            if abs(S[row, column]) > abs(S[pivot, column]):
-                pivot = row
-        if S[pivot, column] == 0.0 or not math.isfinite(S[pivot, column]):
-            return False
-        if pivot != column:
-            for j in range(m):
-                S[pivot, j], S[column, j] = S[column, j], S[pivot, j]
-                inverse[pivot, j], inverse[column, j] = inverse[column, j], inverse[pivot, j]
-        scale = 1.0 / S[column, column]
-        for j in range(m):
-            S[column, j] *= scale
-            inverse[column, j] *= scale
-        for row in range(m):
-            factor = S[row, column]
-            if row != column and factor != 0.0:
-                for j in range(m):
-                    S[row, j] -= factor * S[column, j]
-                    inverse[row, j] -= factor * inverse[column, j]
-    return True
-
-
-@compiled
+@kernel
 def correct(
     flt: Filter, index: IntArray, m: int, z: FloatArray, R: FloatArray, threshold: float
 ) -> bool:
@@ -74,65 +46,69 @@ def correct(
         Mahalanobis distance from which on the measurement is refused; infinity for no gate.
     """
     x, P = flt.x, flt.P
-    S, inverse, K, A = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
-    for i in range(m):
-        R[i, i] = max(abs(R[i, i]), _MINIMUM_VARIANCE)
-        for j in range(m):
-            S[i, j] = P[index[i], index[j]] + R[i, j]
-    if not _invert(S, m, inverse):
+    S, L, W, K = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
+    nu, inverse = L[N], S[N]
+    # S = H P H' + R = L D L'. The rows of S become L D; nu becomes L^-1 of the innovation, whose
+    # squares over D sum up to the Mahalanobis distance.
+    distance = 0.0
+    for j in range(m):
+        state = index[j]
+        R[j, j] = max(abs(R[j, j]), _MINIMUM_VARIANCE)
+        error = z[j] - x[state]
+        if ROLL <= state <= YAW:
+            error = wrap_angle(error)
+        pivot = P[state, state] + R[j, j]
+        for i in range(j):
+            entry = P[state, index[i]] + R[j, i]
+            for k in range(i):
+                entry -= S[j, k] * L[i, k]
+            S[j, i] = entry
+            L[j, i] = entry * inverse[i]
+            pivot -= entry * L[j, i]
+            error -= L[j, i] * nu[i]
+        if pivot == 0.0 or not math.isfinite(pivot):
+            return False
+        nu[j] = error
+        inverse[j] = 1.0 / pivot
+        distance += error * error * inverse[j]
+    if distance >= threshold * threshold:
         return False
 
-    # S is free now: its first row keeps the innovation.
-    nu = S[0]
-    for i in range(m):
-        nu[i] = z[i] - x[index[i]]
-        if ROLL <= index[i] <= YAW:
-            nu[i] = wrap_angle(nu[i])
-    if threshold < math.inf:
-        distance = 0.0
-        for i in range(m):
-            for j in range(m):
-                distance += nu[i] * inverse[i, j] * nu[j]
-        if distance >= threshold * threshold:
-            return False
-
-    for i in range(N):
-        for j in range(m):
-            total = 0.0
-            for k in range(m):
-                total += P[i, index[k]] * inverse[k, j]
-            K[i, j] = total
-    for i in range(N):
-        total = 0.0
-        for j in range(m):
-            total += K[i, j] * nu[j]
-        x[i] += total
+    # W = L^-1 H P and K = D^-1 W, with which x += K' nu and P -= K' W.
+    for j in range(m):
+        set_row(W, j, P, (index[j],), (1.0,))
+        for i in range(j):
+            add_rows(W, j, W, (i,), (-L[j, i],))
+        set_row(K, j, W, (j,), (inverse[j],))
+    for j in range(m):
+        for i in range(N):
+            x[i] += nu[j] * K[j, i]
     for i in range(ROLL, YAW + 1):
         x[i] = wrap_angle(x[i])
+    for i in range(N):
+        for j in range(m):
+            add_rows(P, i, W, (j,), (-K[j, i],))
 
-    # Joseph form: A = (I - K H) P, then P = A (I - K H)' + K R K'.
+    # In the rows of measured states that difference loses all digits when R is far below P. As
+    # P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
+    for j in range(m - 1, -1, -1):
+        for i in range(j + 1, m):
+            add_rows(K, j, K, (i,), (-L[i, j],))
+    for j in range(m):
+        set_row(W, j, K, (0,), (R[0, j],))
+        for i in range(1, m):
+            add_rows(W, j, K, (i,), (R[i, j],))
+    for j in range(m):
+        set_row(P, index[j], W, (j,), (1.0,))
+        for i in range(N):
+            P[i, index[j]] = W[j, i]
     for i in range(N):
-        for j in range(N):
-            total = P[i, j]
-            for k in range(m):
-                total -= K[i, k] * P[index[k], j]
-            A[i, j] = total
-    for i in range(N):
-        # What A lacks of K R, so that one product with K' finishes the row.
-        for k in range(m):
-            total = -A[i, index[k]]
-            for j in range(m):
-                total += K[i, j] * R[j, k]
-            S[0, k] = total
-        for j in range(N):
-            total = A[i, j]
-            for k in range(m):
-                total += S[0, k] * K[j, k]
-            P[i, j] = total
+        for j in range(i):
+            P[i, j] = P[j, i]
     return True
 
 
-@compiled
+@kernel
 def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
     """Predict to `stamp_ns`, which becomes the last measurement time."""
     dt = (stamp_ns - flt.times[LAST_NS]) * 1e-9
@@ -142,7 +118,7 @@ def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
     flt.times[LAST_NS] = stamp_ns
 
 
-@compiled
+@kernel
 def process(
     flt: Filter,
     dyn: Dynamics,

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.judge.configuration import FilterConfig
+from sim2real_eval.judge.rows import WIDTH
 from sim2real_eval.judge.state import N
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
     'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'Dynamics', 'Filter', 'dynamics_of',
-    'new_filter',
+    'new_filter', 'padded',
 ]  # fmt: skip
 
 INITIALISED = 0
@@ -28,15 +29,15 @@ class Filter(NamedTuple):
 
     Attributes
     ----------
-    x : (15,) float
-        State, in the order of `sim2real_eval.judge.state`.
-    P : (15, 15) float
-        Covariance.
+    x : (16,) float
+        State, in the order of `sim2real_eval.judge.state`, and a zero.
+    P : (16, 16) float
+        Covariance, symmetric, and a row and a column of zeros; see `sim2real_eval.judge.rows`.
     times : (3,) int64
         Initialised (0 or 1), last measurement time, time of the last command; nanoseconds.
     command : (6,) float
         Latest velocity command: vx vy vz vroll vpitch vyaw.
-    work : (4, 15, 15) float
+    work : (4, 16, 16) float
         Scratch space.
     """
 
@@ -46,14 +47,24 @@ class Filter(NamedTuple):
     command: FloatArray
     work: FloatArray
 
+    @property
+    def state(self) -> FloatArray:
+        """The 15 states; a view."""
+        return self.x[:N]
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Their covariance, (15, 15); a view."""
+        return self.P[:N, :N]
+
 
 class Dynamics(NamedTuple):
     """What the prediction needs beside the state; constant during a run.
 
     Attributes
     ----------
-    Q : (15, 15) float
-        Process noise covariance per second.
+    Q : (16, 16) float
+        Process noise covariance per second, and a row and a column of zeros.
     dynamic : bool
         Scale the pose block of Q by the square of the speed.
     control_mask : (6,) float
@@ -74,7 +85,7 @@ class Dynamics(NamedTuple):
 def dynamics_of(config: FilterConfig) -> Dynamics:
     """Return what the prediction takes from a configuration."""
     return Dynamics(
-        Q=np.ascontiguousarray(config.process_noise),
+        Q=padded(config.process_noise),
         dynamic=config.dynamic_process_noise,
         control_mask=config.control_mask,
         control_limits=config.control_limits,
@@ -85,9 +96,16 @@ def dynamics_of(config: FilterConfig) -> Dynamics:
 def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:
     """Return a filter that waits for its first measurement."""
     return Filter(
-        x=initial_state.copy(),
-        P=initial_covariance.copy(),
+        x=np.append(initial_state, 0.0),
+        P=padded(initial_covariance),
         times=np.array([0, 0, NO_STAMP], dtype=np.int64),
         command=np.zeros(6),
-        work=np.zeros((4, N, N)),
+        work=np.zeros((4, WIDTH, WIDTH)),
     )
+
+
+def padded(matrix: FloatArray) -> FloatArray:
+    """Return a (15, 15) matrix with a row and a column of zeros more."""
+    result = np.zeros((WIDTH, WIDTH))
+    result[:N, :N] = matrix
+    return result

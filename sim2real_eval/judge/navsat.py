@@ -22,7 +22,7 @@ from sim2real_eval.judge.rotations import (
     quaternion_from_angles,
 )
 from sim2real_eval.judge.state import PITCH, ROLL, YAW
-from sim_sensors.compilation import compiled
+from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
@@ -114,7 +114,7 @@ def new_navsat_memory() -> NavsatMemory:
     )
 
 
-@compiled
+@kernel
 def see_fix(memory: NavsatMemory, number: int) -> None:
     """Take note of a valid fix."""
     if memory.flags[_NEW_FIX] == 1 and memory.flags[_GOOD] == 1:
@@ -123,7 +123,7 @@ def see_fix(memory: NavsatMemory, number: int) -> None:
     memory.flags[_NEW_FIX] = 1
 
 
-@compiled
+@kernel
 def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
     """Take note of an IMU orientation x y z w; its covariance is not looked at."""
     if memory.flags[_GOOD] == 0 and not navsat.use_odometry_yaw:
@@ -140,7 +140,7 @@ def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
         memory.flags[_HEADING] = 1
 
 
-@compiled
+@kernel
 def see_odometry(navsat: Navsat, memory: NavsatMemory, pose: FloatArray) -> None:
     """Take note of a filtered odometry: position and roll, pitch, yaw."""
     for i in range(6):
@@ -153,7 +153,7 @@ def see_odometry(navsat: Navsat, memory: NavsatMemory, pose: FloatArray) -> None
         memory.flags[_HEADING] = 1
 
 
-@compiled
+@kernel
 def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
     flags, datum = memory.flags, memory.flags[_FIX]
     if datum < 0 or flags[_HEADING] == 0 or flags[_ODOMETRY] == 0:
@@ -174,7 +174,7 @@ def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
     flags[_GOOD] = 1
 
 
-@compiled
+@kernel
 def _attitude_at(
     memory: NavsatMemory, stamp_ns: int, stamps: IntArray, states: FloatArray, count: int
 ) -> None:
@@ -204,7 +204,7 @@ def _attitude_at(
     matrix_from_quaternion(quaternion, memory.work[:3, :3])
 
 
-@compiled
+@kernel
 def tick(
     navsat: Navsat, memory: NavsatMemory, stamps: IntArray, states: FloatArray, count: int,
     position: FloatArray, cov: FloatArray,

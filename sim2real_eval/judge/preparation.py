@@ -16,12 +16,13 @@ import numpy as np
 from sim2real_eval.judge.queue import Queue
 from sim2real_eval.judge.rotations import (
     angles_from_matrix,
+    is_identity,
     matrix_from_angles,
     matrix_from_quaternion,
     rotate_covariance,
 )
 from sim2real_eval.judge.state import ROLL, TWO_D_STATES, VROLL, VX, N
-from sim_sensors.compilation import compiled
+from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['ACCELERATION', 'POSE', 'TWIST', 'Memory', 'Parts', 'new_memory', 'prepare', 'select']
@@ -114,7 +115,7 @@ def new_memory(parts: int, no_stamp: int) -> Memory:
     )
 
 
-@compiled
+@kernel
 def _times_inverse(base: FloatArray, pose: FloatArray) -> None:
     """Replace `pose` by base^-1 pose; both are rotation rows and a position row."""
     p0 = pose[3, 0] - base[3, 0]
@@ -128,7 +129,7 @@ def _times_inverse(base: FloatArray, pose: FloatArray) -> None:
             pose[i, j] = base[0, i] * r0 + base[1, i] * r1 + base[2, i] * r2
 
 
-@compiled
+@kernel
 def _transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> None:
     """Replace `pose` by the transform (rotation, offset) times pose."""
     p0, p1, p2 = pose[3, 0], pose[3, 1], pose[3, 2]
@@ -140,7 +141,7 @@ def _transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> No
             pose[i, j] = rotation[i, 0] * r0 + rotation[i, 1] * r1 + rotation[i, 2] * r2
 
 
-@compiled
+@kernel
 def _level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> float:
     """Take the mounting angles off an IMU attitude, angle by angle; return the mounting yaw."""
     mounting, angles = work[4], work[5]
@@ -154,7 +155,7 @@ def _level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> floa
     return float(yaw)
 
 
-@compiled
+@kernel
 def _prepare_pose(
     parts: Parts, memory: Memory, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray,
     queue: Queue, slot: int,
@@ -216,7 +217,7 @@ def _prepare_pose(
     return True
 
 
-@compiled
+@kernel
 def _prepare_twist(
     parts: Parts, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
     queue: Queue, slot: int,
@@ -235,7 +236,7 @@ def _prepare_twist(
     rotate_covariance(rotation, cov, queue.R[slot])
 
 
-@compiled
+@kernel
 def _prepare_acceleration(
     parts: Parts, memory: Memory, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
     has_attitude: bool, queue: Queue, slot: int,
@@ -274,6 +275,11 @@ def _prepare_acceleration(
             z[i] -= parts.gravity * down
     # R C R' of the 3 x 3 block.
     R = queue.R[slot]
+    if is_identity(rotation):
+        for i in range(3):
+            for j in range(3):
+                R[i, j] = cov[i, j]
+        return
     for i in range(3):
         for j in range(3):
             total = 0.0
@@ -283,7 +289,7 @@ def _prepare_acceleration(
             R[i, j] = total
 
 
-@compiled
+@kernel
 def prepare(
     parts: Parts, memory: Memory, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
     cov: FloatArray, has_attitude: bool, queue: Queue, slot: int,
@@ -323,7 +329,7 @@ def prepare(
     return usable
 
 
-@compiled
+@kernel
 def select(
     parts: Parts, queue: Queue, slot: int, initialised: bool,
     index: IntArray, z: FloatArray, R: FloatArray,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim_sensors.compilation import compiled
+from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['Queue', 'free_slot', 'grown', 'new_queue', 'pop', 'push']
@@ -74,7 +74,7 @@ def grown(queue: Queue) -> Queue:
     return larger
 
 
-@compiled
+@kernel
 def free_slot(queue: Queue) -> int:
     """Return a slot to fill before `push`, or -1 when the queue is full."""
     if queue.size[1] == 0:
@@ -82,7 +82,7 @@ def free_slot(queue: Queue) -> int:
     return int(queue.free[queue.size[1] - 1])
 
 
-@compiled
+@kernel
 def push(queue: Queue, slot: int) -> None:
     """Put the slot that `free_slot` returned into the heap."""
     queue.size[1] -= 1
@@ -91,7 +91,7 @@ def push(queue: Queue, slot: int) -> None:
     _rise(queue, hole, slot)
 
 
-@compiled
+@kernel
 def _rise(queue: Queue, hole: int, slot: int) -> None:
     """Move a hole up while the parent is later than the new slot, then fill it."""
     heap, stamp = queue.heap, queue.stamp_ns
@@ -104,7 +104,7 @@ def _rise(queue: Queue, hole: int, slot: int) -> None:
     heap[hole] = slot
 
 
-@compiled
+@kernel
 def pop(queue: Queue) -> int:
     """Take the first slot out; it stays valid until the next `push`."""
     heap, stamp = queue.heap, queue.stamp_ns

@@ -19,7 +19,7 @@ from sim2real_eval.judge.navsat import Navsat, NavsatMemory, see_fix, see_headin
 from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
 from sim2real_eval.judge.state import VROLL, N
-from sim_sensors.compilation import compiled
+from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
@@ -145,7 +145,7 @@ def new_output(rows: int, fixes: int, parts: int) -> Output:
     )
 
 
-@compiled
+@kernel
 def deliver(
     parts: Parts, memory: Memory, flt: Filter, queue: Queue, counts: IntArray, p: int,
     stamp_ns: int, value: FloatArray, cov: FloatArray, has_attitude: bool,
@@ -165,7 +165,7 @@ def deliver(
     return True
 
 
-@compiled
+@kernel
 def filter_tick(
     parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
     out: Output, last_published: int, now: int, index: IntArray, z: FloatArray, R: FloatArray,
@@ -208,7 +208,7 @@ def filter_tick(
     return int(stamp_ns)
 
 
-@compiled
+@kernel
 def next_due(origin: int, period: int, now: int) -> int:
     """Return the first time of the grid after `now`."""
     return origin + ((now - origin) // period + 1) * period

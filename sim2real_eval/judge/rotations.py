@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from sim_sensors.compilation import compiled
+from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-@compiled
+@kernel
 def matrix_from_quaternion(q: FloatArray, R: FloatArray) -> None:
     """Fill (3, 3) `R` from a quaternion x y z w of any length; a zero quaternion is identity."""
     length2 = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]
@@ -39,7 +39,7 @@ def matrix_from_quaternion(q: FloatArray, R: FloatArray) -> None:
     R[2, 0], R[2, 1], R[2, 2] = xz - wy, yz + wx, 1.0 - (xx + yy)
 
 
-@compiled
+@kernel
 def matrix_from_angles(roll: float, pitch: float, yaw: float, R: FloatArray) -> None:
     """Fill (3, 3) `R` from roll, pitch, yaw."""
     sr, cr = math.sin(roll), math.cos(roll)
@@ -50,7 +50,7 @@ def matrix_from_angles(roll: float, pitch: float, yaw: float, R: FloatArray) -> 
     R[2, 0], R[2, 1], R[2, 2] = -sp, cp * sr, cp * cr
 
 
-@compiled
+@kernel
 def angles_from_matrix(R: FloatArray, angles: FloatArray) -> None:
     """Fill `angles` with roll, pitch, yaw of (3, 3) `R`; at pitch +-90 degrees yaw is 0."""
     if abs(R[2, 0]) >= 1.0:
@@ -67,7 +67,7 @@ def angles_from_matrix(R: FloatArray, angles: FloatArray) -> None:
     angles[2] = math.atan2(R[1, 0], R[0, 0])
 
 
-@compiled
+@kernel
 def quaternion_from_angles(roll: float, pitch: float, yaw: float, q: FloatArray) -> None:
     """Fill `q` with the unit quaternion x y z w of roll, pitch, yaw."""
     sr, cr = math.sin(0.5 * roll), math.cos(0.5 * roll)
@@ -79,7 +79,7 @@ def quaternion_from_angles(roll: float, pitch: float, yaw: float, q: FloatArray)
     q[3] = cr * cp * cy + sr * sp * sy
 
 
-@compiled
+@kernel
 def quaternion_between(a: FloatArray, b: FloatArray, share: float, q: FloatArray) -> None:
     """Fill `q` with the spherical interpolation from unit quaternion `a` to `b`, the short way."""
     dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
@@ -93,9 +93,24 @@ def quaternion_between(a: FloatArray, b: FloatArray, share: float, q: FloatArray
         q[i] = first * a[i] + sign * second * b[i]
 
 
-@compiled
+@kernel
+def is_identity(R: FloatArray) -> bool:
+    """Say whether a rotation matrix is the identity, exactly."""
+    for i in range(3):
+        for j in range(3):
+            if R[i, j] != (1.0 if i == j else 0.0):
+                return False
+    return True
+
+
+@kernel
 def rotate_covariance(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
     """Fill (6, 6) `out` with D C D', D = diag(R, R): both triples turned by the same rotation."""
+    if is_identity(R):
+        for i in range(6):
+            for j in range(6):
+                out[i, j] = C[i, j]
+        return
     for a in range(0, 6, 3):
         for b in range(0, 6, 3):
             for i in range(3):
