@@ -22,6 +22,8 @@ import sim_sensors
 # What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
 LIBRARIES = {
     'matplotlib': ('matplotlib', 'python3-matplotlib'),
+    # The builder of numba's machine code, which numba brings along.
+    'llvmlite': ('numba', 'python3-numba'),
     'numba': ('numba', 'python3-numba'),
     'numpy': ('numpy', 'python3-numpy'),
     'pyproj': ('pyproj', 'python3-pyproj'),

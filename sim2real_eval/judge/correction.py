@@ -14,6 +14,7 @@ from sim2real_eval.judge.filter import INITIALISED, LAST_NS, Dynamics, Filter
 from sim2real_eval.judge.prediction import predict, wrap_angle
 from sim2real_eval.judge.rows import add_rows, set_row
 from sim2real_eval.judge.state import ROLL, YAW, N
+from sim2real_eval.judge.unscented import correct_unscented, predict_unscented
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -114,7 +115,10 @@ def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
     dt = (stamp_ns - flt.times[LAST_NS]) * 1e-9
     if dt > _LONGEST_STEP_S:
         dt = _STEP_INSTEAD_S
-    predict(flt, dyn, stamp_ns, dt)
+    if len(dyn.weights) > 0:
+        predict_unscented(flt, dyn, dt)
+    else:
+        predict(flt, dyn, stamp_ns, dt)
     flt.times[LAST_NS] = stamp_ns
 
 
@@ -148,6 +152,8 @@ def process(
     elapsed_ns = stamp_ns - flt.times[LAST_NS]
     if elapsed_ns > 0:
         advance(flt, dyn, stamp_ns)
-    if m > 0:
+    if m > 0 and len(dyn.weights) > 0:
+        accepted = correct_unscented(flt, dyn, index, m, z, R, threshold)
+    elif m > 0:
         accepted = correct(flt, index, m, z, R, threshold)
     return accepted

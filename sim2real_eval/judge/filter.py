@@ -13,13 +13,14 @@ from sim2real_eval.judge.state import N
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'Dynamics', 'Filter', 'dynamics_of',
+    'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'POINTS_VALID', 'Dynamics', 'Filter', 'dynamics_of',
     'new_filter', 'padded',
 ]  # fmt: skip
 
 INITIALISED = 0
 LAST_NS = 1
 CONTROL_NS = 2
+POINTS_VALID = 3
 NO_STAMP = -(2**62)
 """Stamp of what never happened; far enough back for every timeout, near enough not to overflow."""
 
@@ -33,12 +34,17 @@ class Filter(NamedTuple):
         State, in the order of `sim2real_eval.judge.state`, and a zero.
     P : (16, 16) float
         Covariance, symmetric, and a row and a column of zeros; see `sim2real_eval.judge.rows`.
-    times : (3,) int64
-        Initialised (0 or 1), last measurement time, time of the last command; nanoseconds.
+    times : (4,) int64
+        Initialised (0 or 1), last measurement time, time of the last command, nanoseconds; whether
+        the points are those of the state (0 or 1).
     command : (6,) float
         Latest velocity command: vx vy vz vroll vpitch vyaw.
     work : (4, 16, 16) float
         Scratch space.
+    points : (31, 16) float
+        Sigma points of the unscented filter.
+    roots : (16, 16) float
+        Scratch space of the unscented filter.
     """
 
     x: FloatArray
@@ -46,6 +52,8 @@ class Filter(NamedTuple):
     times: IntArray
     command: FloatArray
     work: FloatArray
+    points: FloatArray
+    roots: FloatArray
 
     @property
     def state(self) -> FloatArray:
@@ -73,6 +81,8 @@ class Dynamics(NamedTuple):
         Acceleration limits and gains, deceleration limits and gains.
     control_timeout_ns : int
         Age at which a command counts as zero.
+    weights : (4,) or (0,) float
+        Of the unscented filter (see `sigma_weights`); empty for the extended one.
     """
 
     Q: FloatArray
@@ -80,6 +90,7 @@ class Dynamics(NamedTuple):
     control_mask: FloatArray
     control_limits: FloatArray
     control_timeout_ns: int
+    weights: FloatArray
 
 
 def dynamics_of(config: FilterConfig) -> Dynamics:
@@ -98,9 +109,11 @@ def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Fil
     return Filter(
         x=np.append(initial_state, 0.0),
         P=padded(initial_covariance),
-        times=np.array([0, 0, NO_STAMP], dtype=np.int64),
+        times=np.array([0, 0, NO_STAMP, 1], dtype=np.int64),
         command=np.zeros(6),
         work=np.zeros((4, WIDTH, WIDTH)),
+        points=np.zeros((2 * N + 1, WIDTH)),
+        roots=np.zeros((WIDTH, WIDTH)),
     )
 
 
@@ -109,3 +122,17 @@ def padded(matrix: FloatArray) -> FloatArray:
     result = np.zeros((WIDTH, WIDTH))
     result[:N, :N] = matrix
     return result
+
+
+def sigma_weights(alpha: float, kappa: float, beta: float) -> FloatArray:
+    """Return what the unscented transform takes from its three parameters.
+
+    Returns
+    -------
+    (4,) float
+        Weight of the first point in the mean, of each other point, of the first in the covariance,
+        and N + lambda, with lambda = alpha^2 (N + kappa) - N.
+    """
+    spread = alpha * alpha * (N + kappa)
+    first = (spread - N) / spread
+    return np.array([first, 0.5 / spread, first + 1.0 - alpha * alpha + beta, spread])

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The 15-state unscented Kalman filter, compiled: robot_localization's ukf, peculiarities included.
+
+The mean of the sigma points is their weighted sum, angles too. What is peculiar (docs/judge.md):
+
+- A correction takes P - K Pzz K' with Pzz the covariance of the predicted measurement without R.
+- The correction after a prediction uses the points that were propagated, without that step's Q.
+- Before the first prediction all points are zero, so the second measurement has no effect when it
+  has the stamp of the first.
+- Where a measured angle is the k-th measured state, the k-th entry of the difference of a point
+  and the state is wrapped, not that of the angle.
+- The control input does not act.
+
+With `textbook` none of this is so: R counts, points are drawn anew, angles wrap where they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sim2real_eval.judge.filter import POINTS_VALID, Dynamics, Filter
+from sim2real_eval.judge.prediction import wrap_angle
+from sim2real_eval.judge.rows import add_rows
+from sim2real_eval.judge.state import AX, PITCH, ROLL, VROLL, VX, YAW, N
+from sim_sensors.compilation import kernel
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['correct_unscented', 'predict_unscented']
+
+_MINIMUM_VARIANCE = 1e-9
+_POINTS = 2 * N + 1
+
+
+@kernel
+def _draw_points(flt: Filter, spread: float) -> None:
+    """Fill the points: the state, and it plus and minus the columns of the root of spread P."""
+    x, P, points, L = flt.x, flt.P, flt.points, flt.work[0]
+    for j in range(N):
+        for i in range(j, N):
+            total = spread * P[i, j]
+            for k in range(j):
+                total -= L[i, k] * L[j, k]
+            if i == j:
+                L[j, j] = math.sqrt(total)
+            else:
+                L[i, j] = total / L[j, j]
+    for i in range(N):
+        points[0, i] = x[i]
+        for j in range(N):
+            root = L[i, j] if j <= i else 0.0
+            points[1 + j, i] = x[i] + root
+            points[1 + N + j, i] = x[i] - root
+
+
+@kernel
+def _move(point: FloatArray, dt: float) -> None:
+    """Move one point on by `dt` seconds, by the transfer function of its own attitude."""
+    sr, cr = math.sin(point[ROLL]), math.cos(point[ROLL])
+    sp, cp = math.sin(point[PITCH]), math.cos(point[PITCH])
+    sy, cy = math.sin(point[YAW]), math.cos(point[YAW])
+    tp, ic = sp / cp, 1.0 / cp
+    half = 0.5 * dt * dt
+    u0 = point[VX] * dt + point[AX] * half
+    u1 = point[VX + 1] * dt + point[AX + 1] * half
+    u2 = point[VX + 2] * dt + point[AX + 2] * half
+    w0, w1, w2 = point[VROLL], point[VROLL + 1], point[VROLL + 2]
+    point[0] += cy * cp * u0 + (cy * sp * sr - sy * cr) * u1 + (cy * sp * cr + sy * sr) * u2
+    point[1] += sy * cp * u0 + (sy * sp * sr + cy * cr) * u1 + (sy * sp * cr - cy * sr) * u2
+    point[2] += -sp * u0 + cp * sr * u1 + cp * cr * u2
+    point[ROLL] += dt * (w0 + sr * tp * w1 + cr * tp * w2)
+    point[PITCH] += dt * (cr * w1 - sr * w2)
+    point[YAW] += dt * (sr * ic * w1 + cr * ic * w2)
+    for i in range(3):
+        point[VX + i] += dt * point[AX + i]
+
+
+@kernel
+def _mean(points: FloatArray, state: int, first: float, others: float) -> float:
+    """Return the weighted mean of one state over the points; of angles, that of their directions."""
+    if ROLL <= state <= YAW:
+        sine, cosine = first * math.sin(points[0, state]), first * math.cos(points[0, state])
+        for k in range(1, _POINTS):
+            sine += others * math.sin(points[k, state])
+            cosine += others * math.cos(points[k, state])
+        return math.atan2(sine, cosine)
+    total = first * points[0, state]
+    for k in range(1, _POINTS):
+        total += others * points[k, state]
+    return float(total)
+
+
+@kernel
+def predict_unscented(flt: Filter, dyn: Dynamics, dt: float) -> None:
+    """Move points, state and covariance on by `dt` seconds."""
+    x, P, points, D = flt.x, flt.P, flt.points, flt.work[0]
+    first, others, first_covariance = dyn.weights[0], dyn.weights[1], dyn.weights[2]
+    _draw_points(flt, dyn.weights[3])
+    for k in range(_POINTS):
+        _move(points[k], dt)
+    for i in range(N):
+        x[i] = _mean(points, i, first, others)
+    for i in range(N):
+        for j in range(N):
+            P[i, j] = 0.0
+    for k in range(_POINTS):
+        weight = first_covariance if k == 0 else others
+        for i in range(N):
+            D[0, i] = points[k, i] - x[i]
+        for i in range(ROLL, YAW + 1):
+            D[0, i] = wrap_angle(D[0, i])
+        for i in range(N):
+            add_rows(P, i, D, (0,), (weight * D[0, i],))
+    scale = 1.0
+    if dyn.dynamic:
+        scale = 0.0
+        for i in range(6):
+            scale += x[VX + i] * x[VX + i]
+    for i in range(N):
+        for j in range(N):
+            P[i, j] += dt * dyn.Q[i, j] * (scale if i < 6 and j < 6 else 1.0)
+    for i in range(ROLL, YAW + 1):
+        x[i] = wrap_angle(x[i])
+    flt.times[POINTS_VALID] = 1
+
+
+@kernel
+def correct_unscented(
+    flt: Filter, dyn: Dynamics, index: IntArray, m: int, z: FloatArray, R: FloatArray,
+    threshold: float,
+) -> bool:  # fmt: skip
+    """Correct with `m` directly measured states; arguments and answer as for `correct`."""
+    x, P, points = flt.x, flt.P, flt.points
+    if flt.times[POINTS_VALID] == 0:
+        _draw_points(flt, dyn.weights[3])
+    first, others, first_covariance = dyn.weights[0], dyn.weights[1], dyn.weights[2]
+    # C = Pxz as rows of measurements; S = Pzz; both from the points.
+    C, S, D, K = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
+    predicted, nu, difference = D[0], D[1], D[2]
+    for a in range(m):
+        predicted[a] = _mean(points, index[a], first, others)
+        for j in range(N):
+            C[a, j] = 0.0
+        for b in range(m):
+            S[a, b] = 0.0
+    for k in range(_POINTS):
+        weight = first_covariance if k == 0 else others
+        for i in range(N):
+            difference[i] = points[k, i] - x[i]
+        for a in range(m):
+            off = points[k, index[a]] - predicted[a]
+            if ROLL <= index[a] <= YAW:
+                off = wrap_angle(off)
+                difference[a] = wrap_angle(difference[a])
+            D[3, a] = off
+        for a in range(m):
+            add_rows(C, a, D, (2,), (weight * D[3, a],))
+            for b in range(m):
+                S[a, b] += weight * D[3, a] * D[3, b]
+    for a in range(m):
+        R[a, a] = max(abs(R[a, a]), _MINIMUM_VARIANCE)
+        nu[a] = z[a] - predicted[a]
+        if ROLL <= index[a] <= YAW:
+            nu[a] = wrap_angle(nu[a])
+    flt.times[POINTS_VALID] = 0
+    # L D L' of S + R; K' = (S + R)^-1 C.
+    L, inverse = flt.roots, D[4]
+    distance = 0.0
+    for j in range(m):
+        error = nu[j]
+        pivot = S[j, j] + R[j, j]
+        for i in range(j):
+            entry = S[j, i] + R[j, i]
+            for k in range(i):
+                entry -= L[i, k] * L[j, k] / inverse[k]
+            L[j, i] = entry * inverse[i]
+            pivot -= entry * L[j, i]
+            error -= L[j, i] * D[5, i]
+        if pivot == 0.0 or not math.isfinite(pivot):
+            return False
+        D[5, j] = error
+        inverse[j] = 1.0 / pivot
+        distance += error * error * inverse[j]
+    if distance >= threshold * threshold:
+        return False
+    for j in range(m):
+        for i in range(N):
+            K[j, i] = C[j, i]
+        for i in range(j):
+            add_rows(K, j, K, (i,), (-L[j, i],))
+    for j in range(m - 1, -1, -1):
+        for i in range(N):
+            K[j, i] *= inverse[j]
+        for i in range(j + 1, m):
+            add_rows(K, j, K, (i,), (-L[i, j],))
+    for j in range(m):
+        for i in range(N):
+            x[i] += K[j, i] * nu[j]
+    for i in range(ROLL, YAW + 1):
+        x[i] = wrap_angle(x[i])
+    # P -= K S K', S without R: C is free for S K'.
+    for a in range(m):
+        for i in range(N):
+            C[a, i] = 0.0
+        for b in range(m):
+            add_rows(C, a, K, (b,), (S[a, b],))
+    for i in range(N):
+        for a in range(m):
+            add_rows(P, i, C, (a,), (-K[a, i],))
+    for i in range(N):
+        for j in range(i):
+            P[i, j] = P[j, i]
+    return True
