@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States and measurements of the last seconds, to go back to when a late one comes, compiled.
+
+This is `smooth_lagged_data`. A state is kept after the last measurement of each stamp, so that
+going back to before a stamp and taking all measurements since then once more, in the order of
+their stamps, gives what would have come out had none been late.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.judge.filter import LAST_NS, Filter
+from sim2real_eval.judge.queue import Queue, free_slot, push
+from sim2real_eval.judge.rows import WIDTH
+from sim2real_eval.judge.state import N
+from sim_sensors.compilation import kernel
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['History', 'expire', 'new_history', 'remember', 'rewind']
+
+_STATE_HEAD, _STATES, _HEAD, _MEASUREMENTS = range(4)
+
+
+class History(NamedTuple):
+    """Two rings of the same capacity: states, and measurements as they stood in the queue.
+
+    Attributes
+    ----------
+    sizes : (4,) int64
+        First entry and number of entries of the states and of the measurements.
+    state_ns : (c,) int64
+        Last measurement time of each state; x : (c, 16) and P : (c, 16, 16) float, the state.
+    stamp_ns, part, first_state : (c,) int64
+        Fields of the measurements as in `Queue`; z : (c, 6) and R : (c, 6, 6) float.
+    """
+
+    sizes: IntArray
+    state_ns: IntArray
+    x: FloatArray
+    P: FloatArray
+    stamp_ns: IntArray
+    part: IntArray
+    first_state: IntArray
+    z: FloatArray
+    R: FloatArray
+
+
+def new_history(capacity: int) -> History:
+    """Return an empty history of up to `capacity` measurements; 0 keeps none."""
+    return History(
+        sizes=np.zeros(4, dtype=np.int64),
+        state_ns=np.zeros(capacity, dtype=np.int64),
+        x=np.zeros((capacity, WIDTH)),
+        P=np.zeros((capacity, WIDTH, WIDTH)),
+        stamp_ns=np.zeros(capacity, dtype=np.int64),
+        part=np.zeros(capacity, dtype=np.int64),
+        first_state=np.zeros(capacity, dtype=np.int64),
+        z=np.zeros((capacity, 6)),
+        R=np.zeros((capacity, 6, 6)),
+    )
+
+
+@kernel
+def _at(history: History, head: int, number: int) -> int:
+    """Return the row of an entry, counted from the oldest."""
+    return int((history.sizes[head] + number) % len(history.state_ns))
+
+
+@kernel
+def remember(history: History, flt: Filter, queue: Queue, slot: int) -> bool:
+    """Keep a measurement that was just processed, and the state when no other has its stamp.
+
+    Returns
+    -------
+    bool
+        False when the history is full; nothing is kept then.
+    """
+    sizes = history.sizes
+    if sizes[_MEASUREMENTS] == len(history.stamp_ns):
+        return False
+    row = _at(history, _HEAD, sizes[_MEASUREMENTS])
+    history.stamp_ns[row] = queue.stamp_ns[slot]
+    history.part[row] = queue.part[slot]
+    history.first_state[row] = queue.first_state[slot]
+    for i in range(6):
+        history.z[row, i] = queue.z[slot, i]
+        for j in range(6):
+            history.R[row, i, j] = queue.R[slot, i, j]
+    sizes[_MEASUREMENTS] += 1
+    if queue.size[0] > 0 and queue.stamp_ns[queue.heap[0]] == flt.times[LAST_NS]:
+        return True
+    # There are never more states than measurements.
+    row = _at(history, _STATE_HEAD, sizes[_STATES])
+    history.state_ns[row] = flt.times[LAST_NS]
+    for i in range(N):
+        history.x[row, i] = flt.x[i]
+        for j in range(N):
+            history.P[row, i, j] = flt.P[i, j]
+    sizes[_STATES] += 1
+    return True
+
+
+@kernel
+def rewind(history: History, flt: Filter, queue: Queue, time_ns: int) -> bool:
+    """Go back to the newest state that is not newer than `time_ns`; queue what came after it.
+
+    When all states are newer, go back to the oldest one.
+
+    Returns
+    -------
+    bool
+        False when the queue is too small for what came after.
+    """
+    sizes = history.sizes
+    row = -1
+    while sizes[_STATES] > 0:
+        row = _at(history, _STATE_HEAD, sizes[_STATES] - 1)
+        if history.state_ns[row] <= time_ns:
+            break
+        sizes[_STATES] -= 1
+    if row < 0:
+        return True
+    flt.times[LAST_NS] = history.state_ns[row]
+    for i in range(N):
+        flt.x[i] = history.x[row, i]
+        for j in range(N):
+            flt.P[i, j] = history.P[row, i, j]
+    while sizes[_MEASUREMENTS] > 0:
+        row = _at(history, _HEAD, sizes[_MEASUREMENTS] - 1)
+        if history.stamp_ns[row] <= time_ns:
+            break
+        sizes[_MEASUREMENTS] -= 1
+        if history.stamp_ns[row] <= flt.times[LAST_NS]:
+            continue
+        slot = free_slot(queue)
+        if slot < 0:
+            return False
+        queue.stamp_ns[slot] = history.stamp_ns[row]
+        queue.part[slot] = history.part[row]
+        queue.first_state[slot] = history.first_state[row]
+        for i in range(6):
+            queue.z[slot, i] = history.z[row, i]
+            for j in range(6):
+                queue.R[slot, i, j] = history.R[row, i, j]
+        push(queue, slot)
+    return True
+
+
+@kernel
+def expire(history: History, before_ns: int) -> None:
+    """Drop what is older than `before_ns`."""
+    sizes = history.sizes
+    while sizes[_STATES] > 0 and history.state_ns[_at(history, _STATE_HEAD, 0)] < before_ns:
+        sizes[_STATE_HEAD] = _at(history, _STATE_HEAD, 1)
+        sizes[_STATES] -= 1
+    while sizes[_MEASUREMENTS] > 0 and history.stamp_ns[_at(history, _HEAD, 0)] < before_ns:
+        sizes[_HEAD] = _at(history, _HEAD, 1)
+        sizes[_MEASUREMENTS] -= 1
