@@ -130,7 +130,6 @@ def test_wrong_value_is_refused_with_what_is_allowed(
 @pytest.mark.parametrize(
     ('key', 'value'),
     [
-        ('smooth_lagged_data', True),
         ('disabled_at_startup', True),
         ('imu0_pose_use_child_frame', True),
     ],

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sim2real_eval.judge.filter import (
     Dynamics,
     new_filter,
     padded,
+    sigma_weights,
 )
 from sim2real_eval.judge.state import N
 
@@ -41,7 +43,7 @@ def matrix(entries: list[float] | None, default: np.ndarray) -> np.ndarray:
     return default if entries is None else np.array(entries, dtype=float).reshape(N, N)
 
 
-def read_dynamics(config: dict[str, Any]) -> Dynamics:
+def read_dynamics(config: dict[str, Any], weights: np.ndarray) -> Dynamics:
     control = config['control']
     limits = np.zeros((4, 6))
     if control:
@@ -54,6 +56,7 @@ def read_dynamics(config: dict[str, Any]) -> Dynamics:
         control_mask=np.array([float(c) for c in control['mask']]) if control else np.zeros(6),
         control_limits=limits,
         control_timeout_ns=round(control['timeout_s'] * 1e9) if control else 0,
+        weights=weights,
     )
 
 
@@ -71,25 +74,19 @@ def covariance_error(found: np.ndarray, expected: np.ndarray) -> float:
     return float((np.abs(found - expected) / scale).max())
 
 
-@pytest.mark.parametrize('case', CASES)
-def test_state_and_covariance_follow_the_core_after_every_event(
-    reference_dir: Path, case: str
-) -> None:
-    """State and all 225 covariances agree to 1e-9 relative after each of some 250 events."""
-    folder = reference_dir / 'judge' / 'core' / case
-    if not (folder / 'expected_ekf.csv.gz').exists():
-        pytest.skip(f'no trace {folder}')
+def follow(
+    folder: Path, kind: str, weights: np.ndarray
+) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Go through the events of a trace; yield where, found and expected state and covariance."""
     config = yaml.safe_load((folder / 'config.yaml').read_text(encoding='utf-8'))
     header, events = read_rows(folder / 'measurements.csv.gz')
     assert header[:4] == ['event', 'stamp_ns', 'topic', 'threshold']
     assert header[4].startswith('m_')
     assert header[19].startswith('z_')
-    _, expected = read_rows(folder / 'expected_ekf.csv.gz')
+    _, expected = read_rows(folder / f'expected_{kind}.csv.gz')
     assert len(events) == len(expected) > 100
-
-    dyn = read_dynamics(config)
-    initial = matrix(config['initial_estimate_covariance'], 1e-9 * np.eye(N))
-    flt = new_filter(np.zeros(N), initial)
+    dyn = read_dynamics(config, weights)
+    flt = new_filter(np.zeros(N), matrix(config['initial_estimate_covariance'], 1e-9 * np.eye(N)))
     seen = set()
     for number, (row, after) in enumerate(zip(events, expected, strict=True)):
         event, stamp_ns = row[0], int(row[1])
@@ -116,7 +113,39 @@ def test_state_and_covariance_follow_the_core_after_every_event(
         assert after[0] == happened
         seen.add(happened)
         values = numbers(after[2 : 2 + N + N * N])
-        where = f'{case}, event {number} ({happened} at {stamp_ns})'
-        assert state_error(flt.state, values[:N]) < TOLERANCE, where
-        assert covariance_error(flt.covariance, values[N:].reshape(N, N)) < TOLERANCE, where
+        where = f'{folder.name}, event {number} ({happened} at {stamp_ns})'
+        yield where, flt.state, values[:N], flt.covariance, values[N:].reshape(N, N)
     assert 'meas' in seen
+
+
+def core(reference_dir: Path, case: str, kind: str) -> Path:
+    folder = reference_dir / 'judge' / 'core' / case
+    if not (folder / f'expected_{kind}.csv.gz').exists():
+        pytest.skip(f'no trace {folder}')
+    return folder
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_the_extended_filter_follows_the_core_after_every_event(
+    reference_dir: Path, case: str
+) -> None:
+    """State and all 225 covariances agree to 1e-9 relative after each of some 250 events."""
+    folder = core(reference_dir, case, 'ekf')
+    for where, x, expected_x, P, expected_P in follow(folder, 'ekf', np.zeros(0)):
+        assert state_error(x, expected_x) < TOLERANCE, where
+        assert covariance_error(P, expected_P) < TOLERANCE, where
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_the_unscented_filter_follows_the_core_after_every_event(
+    reference_dir: Path, case: str
+) -> None:
+    """To ten times what the original changes by when its input changes in the last place."""
+    folder = core(reference_dir, case, 'ukf')
+    config = yaml.safe_load((folder / 'config.yaml').read_text(encoding='utf-8'))
+    told = config['filters']['ukf']
+    least = told['rounding_sensitivity']
+    weights = sigma_weights(told['alpha'], told['kappa'], told['beta'])
+    for where, x, expected_x, P, expected_P in follow(folder, 'ukf', weights):
+        assert np.abs(x - expected_x).max() <= 10.0 * least['state'], where
+        assert np.abs(P - expected_P).max() <= 10.0 * least['covariance'], where

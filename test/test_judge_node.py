@@ -15,13 +15,13 @@ from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.judged import JudgedRun
 from sim2real_eval.recording import read_recording
-from sim_sensors.errors import ParameterError
 
 ALONE = (
     'd_wheel_imu',
     'e_differential_pose',
     'f_relative_pose',
     'g_mounted_imu_lever',
+    'h_smooth_lagged',
     'i_predict_to_current_time',
     'l_control',
 )
@@ -94,12 +94,6 @@ def test_navsat_transform_publishes_what_the_node_published(
     np.testing.assert_allclose(judged.gps_position, expected[:, :3], rtol=0, atol=1e-6)
     covariance = expected[:, 7:].reshape(-1, 6, 6)
     assert np.abs(judged.gps_covariance - covariance).max() <= 1e-9 * max(covariance.max(), 1e-9)
-
-
-def test_smoothing_of_lagged_data_is_refused_by_name(reference_dir: Path) -> None:
-    folder = trace(reference_dir, 'h_smooth_lagged')
-    with pytest.raises(ParameterError, match='smooth_lagged_data'):
-        run(folder)
 
 
 def bits(judged: JudgedRun) -> bytes:

@@ -107,6 +107,10 @@ class FilterConfig:
         s.
     stamped_control : bool
         Whether cmd_vel comes as TwistStamped; recordings know their types.
+    history_length : float or None
+        s; how far back a late measurement is put in its place. None without `smooth_lagged_data`.
+    sigma_points : tuple of float, or None
+        alpha, kappa and beta of ukf_node; None for ekf_node.
     sources : tuple of SourceConfig
     """
 
@@ -127,22 +131,26 @@ class FilterConfig:
     control_limits: FloatArray
     control_timeout: float
     stamped_control: bool
+    history_length: float | None
+    sigma_points: tuple[float, float, float] | None
     sources: tuple[SourceConfig, ...]
 
     @classmethod
-    def from_file(cls, path: str | Path, node: str = 'ekf_filter_node') -> FilterConfig:
-        """Read an ekf_node parameter file.
+    def from_file(
+        cls, path: str | Path, node: str = 'ekf_filter_node', *, unscented: bool = False
+    ) -> FilterConfig:
+        """Read a parameter file of ekf_node or, with `unscented`, of ukf_node.
 
         Raises
         ------
         ParameterError
             For an unreadable file, an unknown or unsupported parameter, or a wrong value.
         """
-        return cls.from_parameters(read_node_parameters(path, node))
+        return cls.from_parameters(read_node_parameters(path, node), unscented=unscented)
 
     @classmethod
-    def from_parameters(cls, p: NodeParameters) -> FilterConfig:
-        """Take the parameters of ekf_node; refuse what is unknown, wrong or unsupported."""
+    def from_parameters(cls, p: NodeParameters, *, unscented: bool = False) -> FilterConfig:
+        """Take the parameters of ekf_node, or ukf_node; refuse what is unknown or wrong."""
         frequency = p.number('frequency', 30.0, minimum=1e-3, maximum=1e6)
         world = p.text('world_frame', p.text('odom_frame', 'odom'))
         sources = tuple(_source(p, name) for name in _source_names(p))
@@ -150,8 +158,10 @@ class FilterConfig:
             raise ParameterError(p.where, '', 'has no input (odomN, poseN, twistN or imuN)')
         control_mask, control_limits = _control(p, sources)
         # TF publication is not part of the judge, so its frames need not be known.
-        p.only('smooth_lagged_data', False, 'lagged data are not smoothed yet')
-        p.ignore(('history_length', 'reset_on_time_jump', *_NO_EFFECT))
+        sigma_points = _sigma_points(p) if unscented else None
+        smooth = p.boolean('smooth_lagged_data', False)
+        history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
+        p.ignore(('reset_on_time_jump', *_NO_EFFECT))
         config = cls(
             where=p.where,
             frequency=frequency,
@@ -172,11 +182,20 @@ class FilterConfig:
             control_limits=control_limits,
             stamped_control=p.boolean('stamped_control', False),
             control_timeout=p.number('control_timeout', 0.0, minimum=0.0, maximum=_LONGEST_S),
+            history_length=history if smooth else None,
+            sigma_points=sigma_points,
             sources=sources,
         )
         p.only('disabled_at_startup', False, 'the judge has no enable service')
         p.finish()
         return config
+
+
+def _sigma_points(p: NodeParameters) -> tuple[float, float, float]:
+    alpha = p.number('alpha', 0.001, minimum=1e-6, maximum=1e3)
+    # N + kappa spreads the points; without spread they are all the state.
+    kappa = p.number('kappa', 0.0, minimum=1e-6 - N)
+    return alpha, kappa, p.number('beta', 2.0)
 
 
 def _source_names(p: NodeParameters) -> list[str]:

@@ -12,6 +12,7 @@ from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
 from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
@@ -155,6 +156,7 @@ def _timing(
         navsat_origin=navsat_origin,
         navsat_period=navsat_period,
         sensor_timeout=int(config.sensor_timeout * 1e9),
+        history=history_ns(config),
         predict_to_current_time=config.predict_to_current_time,
         permit_corrected_publication=config.permit_corrected_publication,
         navsat_part=inputs.navsat_part,
@@ -171,11 +173,12 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         full = replay(
             inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
             new_filter(config.initial_state, config.initial_covariance), dynamics_of(config),
-            timing, inputs.navsat, navsat_memory, new_queue(capacity), out,
+            timing, inputs.navsat, navsat_memory, new_queue(capacity),
+            new_history(capacity if timing.history >= 0 else 0), out,
         )  # fmt: skip
         if not full:
             break
-        # A queue that overflows has lost nothing yet: the run is repeated with a larger one.
+        # The run is repeated with a larger queue and history.
         capacity *= 8
     parts = part_counts(inputs.names, out.counts)
     n, g = int(out.n[0]), int(out.n[1])

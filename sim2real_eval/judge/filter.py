@@ -13,8 +13,8 @@ from sim2real_eval.judge.state import N
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'POINTS_VALID', 'Dynamics', 'Filter', 'dynamics_of',
-    'new_filter', 'padded',
+    'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'POINTS_VALID', 'Dynamics', 'Filter',
+    'dynamics_of', 'new_filter', 'padded', 'sigma_weights',
 ]  # fmt: skip
 
 INITIALISED = 0
@@ -101,6 +101,9 @@ def dynamics_of(config: FilterConfig) -> Dynamics:
         control_mask=config.control_mask,
         control_limits=config.control_limits,
         control_timeout_ns=round(config.control_timeout * 1e9),
+        weights=np.zeros(0)
+        if config.sigma_points is None
+        else sigma_weights(*config.sigma_points),
     )
 
 

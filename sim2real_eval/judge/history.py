@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.filter import LAST_NS, Filter
 from sim2real_eval.judge.queue import Queue, free_slot, push
 from sim2real_eval.judge.rows import WIDTH
@@ -19,9 +20,13 @@ from sim2real_eval.judge.state import N
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['History', 'expire', 'new_history', 'remember', 'rewind']
+__all__ = [
+    'History', 'expire', 'history_ns', 'larger_history', 'measurements', 'new_history',
+    'remember', 'rewind',
+]  # fmt: skip
 
 _STATE_HEAD, _STATES, _HEAD, _MEASUREMENTS = range(4)
+_MEASUREMENT_FIELDS = ('stamp_ns', 'part', 'first_state', 'z', 'R', 'accepted')
 
 
 class History(NamedTuple):
@@ -35,6 +40,8 @@ class History(NamedTuple):
         Last measurement time of each state; x : (c, 16) and P : (c, 16, 16) float, the state.
     stamp_ns, part, first_state : (c,) int64
         Fields of the measurements as in `Queue`; z : (c, 6) and R : (c, 6, 6) float.
+    accepted : (c,) int64
+        Whether the measurement passed the gate.
     """
 
     sizes: IntArray
@@ -46,6 +53,12 @@ class History(NamedTuple):
     first_state: IntArray
     z: FloatArray
     R: FloatArray
+    accepted: IntArray
+
+
+def history_ns(config: FilterConfig) -> int:
+    """Return how far back late measurements are put in their place, ns; -1 for not at all."""
+    return -1 if config.history_length is None else round(config.history_length * 1e9)
 
 
 def new_history(capacity: int) -> History:
@@ -60,7 +73,25 @@ def new_history(capacity: int) -> History:
         first_state=np.zeros(capacity, dtype=np.int64),
         z=np.zeros((capacity, 6)),
         R=np.zeros((capacity, 6, 6)),
+        accepted=np.zeros(capacity, dtype=np.int64),
     )
+
+
+def measurements(history: History) -> int:
+    """Return how many measurements are kept."""
+    return int(history.sizes[_MEASUREMENTS])
+
+
+def larger_history(history: History) -> History:
+    """Return a history of twice the capacity with the same entries."""
+    capacity = len(history.state_ns)
+    larger = new_history(2 * capacity)
+    for head, names in ((_STATE_HEAD, ('state_ns', 'x', 'P')), (_HEAD, _MEASUREMENT_FIELDS)):
+        rows = (history.sizes[head] + np.arange(history.sizes[head + 1])) % capacity
+        for name in names:
+            getattr(larger, name)[: len(rows)] = getattr(history, name)[rows]
+        larger.sizes[head + 1] = len(rows)
+    return larger
 
 
 @kernel
@@ -70,7 +101,7 @@ def _at(history: History, head: int, number: int) -> int:
 
 
 @kernel
-def remember(history: History, flt: Filter, queue: Queue, slot: int) -> bool:
+def remember(history: History, flt: Filter, queue: Queue, slot: int, accepted: bool) -> bool:
     """Keep a measurement that was just processed, and the state when no other has its stamp.
 
     Returns
@@ -85,6 +116,7 @@ def remember(history: History, flt: Filter, queue: Queue, slot: int) -> bool:
     history.stamp_ns[row] = queue.stamp_ns[slot]
     history.part[row] = queue.part[slot]
     history.first_state[row] = queue.first_state[slot]
+    history.accepted[row] = 1 if accepted else 0
     for i in range(6):
         history.z[row, i] = queue.z[slot, i]
         for j in range(6):
@@ -104,10 +136,13 @@ def remember(history: History, flt: Filter, queue: Queue, slot: int) -> bool:
 
 
 @kernel
-def rewind(history: History, flt: Filter, queue: Queue, time_ns: int) -> bool:
+def rewind(
+    history: History, flt: Filter, queue: Queue, time_ns: int, fused: IntArray, rejected: IntArray
+) -> bool:
     """Go back to the newest state that is not newer than `time_ns`; queue what came after it.
 
-    When all states are newer, go back to the oldest one.
+    When all states are newer, go back to the oldest one. What is queued again is taken off the
+    counts per part of what was fused and rejected.
 
     Returns
     -------
@@ -138,8 +173,13 @@ def rewind(history: History, flt: Filter, queue: Queue, time_ns: int) -> bool:
         slot = free_slot(queue)
         if slot < 0:
             return False
+        part = history.part[row]
+        if history.accepted[row] == 1:
+            fused[part] -= 1
+        else:
+            rejected[part] -= 1
         queue.stamp_ns[slot] = history.stamp_ns[row]
-        queue.part[slot] = history.part[row]
+        queue.part[slot] = part
         queue.first_state[slot] = history.first_state[row]
         for i in range(6):
             queue.z[slot, i] = history.z[row, i]

@@ -20,6 +20,12 @@ from sim2real_eval.judge.filter import (
     new_filter,
 )
 from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.history import (
+    history_ns,
+    larger_history,
+    measurements,
+    new_history,
+)
 from sim2real_eval.judge.inputs import check_type, part_frame, source_blocks
 from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
 from sim2real_eval.judge.live_navsat import LiveNavsat
@@ -82,7 +88,7 @@ class LiveJudge:
         self._dynamics = dynamics_of(config)
         self._scratch = (np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N)))
         self._timing = Timing(
-            0, 1, 0, 0, 1, 0, 0, int(config.sensor_timeout * 1e9),
+            0, 1, 0, 0, 1, 0, 0, int(config.sensor_timeout * 1e9), history_ns(config),
             config.predict_to_current_time, config.permit_corrected_publication,
             np.array([-1, -1], dtype=np.int64),
         )  # fmt: skip
@@ -93,6 +99,7 @@ class LiveJudge:
         self._memory = new_memory(len(self._names), NO_STAMP)
         self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
         self._queue = new_queue(_FIRST_QUEUE)
+        self._history = new_history(_FIRST_QUEUE)
         self._out = new_output(1, 0, len(self._names))
         self._last_published = NO_STAMP
         self._placed: dict[str, tuple[str, ...]] = {}
@@ -171,9 +178,11 @@ class LiveJudge:
     def tick(self, now_ns: int) -> Estimate | None:
         """Run the filter's timer once; return what it publishes."""
         self._out.n[0] = 0
+        if self._timing.history >= 0:
+            self._make_room()
         self._last_published = filter_tick(
             self._parts, self._memory, self._filter, self._dynamics, self._timing, self._queue,
-            self._out, self._last_published, now_ns, *self._scratch,
+            self._history, self._out, self._last_published, now_ns, *self._scratch,
         )  # fmt: skip
         if self._out.n[0] == 0:
             return None
@@ -236,6 +245,7 @@ class LiveJudge:
         self._memory.seen[:] = 0
         self._memory.stamp_ns[:] = int(pose.stamp_ns[-1]) + 1
         self._queue = new_queue(_FIRST_QUEUE)
+        self._history = new_history(_FIRST_QUEUE)
 
     @property
     def initialised(self) -> bool:
@@ -258,6 +268,14 @@ class LiveJudge:
         if gps is not None:
             found += navsat_advice(gps.fixes_seen, gps.fixes_used, gps.lost, gps.config.frequency)
         return found
+
+    def _make_room(self) -> None:
+        """Let all that may go back into the queue, or from it into the history, have its place."""
+        queued, kept = int(self._queue.size[0]), measurements(self._history)
+        while len(self._queue.heap) < queued + kept:
+            self._queue = grown(self._queue)
+        while len(self._history.state_ns) < queued + kept:
+            self._history = larger_history(self._history)
 
     def _deliver(
         self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool

@@ -15,6 +15,7 @@ import numpy as np
 from sim2real_eval.judge import navsat as gps_node
 from sim2real_eval.judge.correction import advance, process
 from sim2real_eval.judge.filter import CONTROL_NS, INITIALISED, LAST_NS, NO_STAMP, Dynamics, Filter
+from sim2real_eval.judge.history import History, expire, remember, rewind
 from sim2real_eval.judge.navsat import Navsat, NavsatMemory, see_fix, see_heading, see_odometry
 from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
@@ -23,7 +24,7 @@ from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'Messages', 'Output', 'Timing', 'deliver',
+    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Output', 'Timing', 'deliver',
     'filter_tick', 'new_output', 'next_due', 'replay',
 ]  # fmt: skip
 
@@ -37,6 +38,8 @@ fused, and refused by the gate."""
 
 _DONE = 0
 _QUEUE_FULL = 1
+TOO_SMALL = NO_STAMP - 1
+"""What `filter_tick` returns when history or queue are too small; the state is then of no use."""
 
 
 class Messages(NamedTuple):
@@ -80,6 +83,8 @@ class Timing(NamedTuple):
     navsat_origin, navsat_period : int
         Likewise; period 0 for no navsat_transform.
     sensor_timeout : int
+    history : int
+        How far back a late measurement is put in its place; -1 for not at all.
     predict_to_current_time, permit_corrected_publication : bool
     navsat_part : (2,) int64
         Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
@@ -93,6 +98,7 @@ class Timing(NamedTuple):
     navsat_origin: int
     navsat_period: int
     sensor_timeout: int
+    history: int
     predict_to_current_time: bool
     permit_corrected_publication: bool
     navsat_part: IntArray
@@ -168,20 +174,32 @@ def deliver(
 @kernel
 def filter_tick(
     parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
-    out: Output, last_published: int, now: int, index: IntArray, z: FloatArray, R: FloatArray,
+    history: History, out: Output, last_published: int, now: int, index: IntArray, z: FloatArray,
+    R: FloatArray,
 ) -> int:  # fmt: skip
     """Process what is queued up to now and publish; return the stamp last published."""
     to_now = timing.predict_to_current_time
     if queue.size[0] > 0:
+        first_ns = queue.stamp_ns[queue.heap[0]]
+        late = flt.times[INITIALISED] == 1 and first_ns < flt.times[LAST_NS]
+        if (
+            timing.history >= 0
+            and late
+            and not rewind(history, flt, queue, first_ns - 1, out.counts[:, 3], out.counts[:, 4])
+        ):
+            return TOO_SMALL
         while queue.size[0] > 0 and queue.stamp_ns[queue.heap[0]] <= now:
             slot = pop(queue)
             p = queue.part[slot]
             m = select(parts, queue, slot, flt.times[INITIALISED] == 1, index, z, R)
             stamp_ns = queue.stamp_ns[slot]
-            if process(flt, dyn, stamp_ns, index, m, z, R, parts.threshold[p]):
+            accepted = process(flt, dyn, stamp_ns, index, m, z, R, parts.threshold[p])
+            if accepted:
                 out.counts[p, 3] += 1
             else:
                 out.counts[p, 4] += 1
+            if timing.history >= 0 and not remember(history, flt, queue, slot, accepted):
+                return TOO_SMALL
     elif now - flt.times[LAST_NS] >= timing.sensor_timeout:
         to_now = True
     if flt.times[INITIALISED] == 0:
@@ -195,6 +213,8 @@ def filter_tick(
         memory.rates[0, i] = rate
     memory.tick_ns[0] = now
     stamp_ns = flt.times[LAST_NS]
+    if timing.history >= 0:
+        expire(history, stamp_ns - timing.history)
     if stamp_ns <= last_published and not timing.permit_corrected_publication:
         return last_published
     row = out.n[0]
@@ -217,9 +237,9 @@ def next_due(origin: int, period: int, now: int) -> int:
 @compiled
 def replay(
     messages: Messages, parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing,
-    navsat: Navsat, navsat_memory: NavsatMemory, queue: Queue, out: Output,
+    navsat: Navsat, navsat_memory: NavsatMemory, queue: Queue, history: History, out: Output,
 ) -> int:  # fmt: skip
-    """Run the nodes over all messages; return 0, or 1 when the queue was too small."""
+    """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
     position, cov, value = np.zeros(3), np.zeros((6, 6)), np.zeros(7)
     value[6] = 1.0
@@ -260,8 +280,11 @@ def replay(
             due = next_due(timing.filter_origin, timing.filter_period, now)
             before = out.n[0]
             last_published = filter_tick(
-                parts, memory, flt, dyn, timing, queue, out, last_published, now, index, z, R
-            )
+                parts, memory, flt, dyn, timing, queue, history, out, last_published, now, index,
+                z, R,
+            )  # fmt: skip
+            if last_published == TOO_SMALL:
+                return _QUEUE_FULL
             if timing.navsat_period > 0 and out.n[0] > before:
                 see_odometry(navsat, navsat_memory, flt.x[:6])
         if navsat_due <= now:

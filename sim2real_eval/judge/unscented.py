@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 15-state unscented Kalman filter, compiled: robot_localization's ukf, peculiarities included.
+"""The 15-state unscented Kalman filter, compiled: robot_localization's, peculiarities included.
 
-The mean of the sigma points is their weighted sum, angles too. What is peculiar (docs/judge.md):
+The mean of angles is that of their directions. What is peculiar (docs/judge.md):
 
 - A correction takes P - K Pzz K' with Pzz the covariance of the predicted measurement without R.
 - The correction after a prediction uses the points that were propagated, without that step's Q.
@@ -10,8 +10,6 @@ The mean of the sigma points is their weighted sum, angles too. What is peculiar
 - Where a measured angle is the k-th measured state, the k-th entry of the difference of a point
   and the state is wrapped, not that of the angle.
 - The control input does not act.
-
-With `textbook` none of this is so: R counts, points are drawn anew, angles wrap where they are.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ def _move(point: FloatArray, dt: float) -> None:
 
 @kernel
 def _mean(points: FloatArray, state: int, first: float, others: float) -> float:
-    """Return the weighted mean of one state over the points; of angles, that of their directions."""
+    """Return the weighted mean of a state over the points; of an angle, that of directions."""
     if ROLL <= state <= YAW:
         sine, cosine = first * math.sin(points[0, state]), first * math.cos(points[0, state])
         for k in range(1, _POINTS):
