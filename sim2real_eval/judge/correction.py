@@ -72,6 +72,7 @@ def correct(
         nu[j] = error
         inverse[j] = 1.0 / pivot
         distance += error * error * inverse[j]
+    flt.distance[0] = distance
     if distance >= threshold * threshold:
         return False
 
@@ -141,6 +142,7 @@ def process(
         False when the gate refused the measurement.
     """
     accepted = True
+    flt.distance[0] = math.nan
     if flt.times[INITIALISED] == 0:
         for i in range(m):
             flt.x[index[i]] = z[i]

@@ -14,7 +14,7 @@ from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
-from sim2real_eval.judge.judged import JudgedRun, part_counts, quaternions
+from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
@@ -168,7 +168,9 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     ticks = (timing.end - timing.start) // timing.filter_period + 2
     capacity = _FIRST_CAPACITY
     while True:
-        out = new_output(ticks, len(inputs.navsat.stamp_ns), len(inputs.names))
+        fixes = len(inputs.navsat.stamp_ns)
+        most = len(inputs.messages.part) + 2 * fixes
+        out = new_output(ticks, fixes, len(inputs.names), most)
         navsat_memory = new_navsat_memory()
         full = replay(
             inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
@@ -181,10 +183,9 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         # The run is repeated with a larger queue and history.
         capacity *= 8
     parts = part_counts(inputs.names, out.counts)
-    n, g = int(out.n[0]), int(out.n[1])
+    n, g, c = out.n.tolist()
     notes += part_advice(parts)
     if navsat is not None:
-        fixes = len(inputs.navsat.stamp_ns)
         notes += navsat_advice(fixes, g, lost_fixes(navsat_memory), navsat.frequency)
     x, P = out.x[:n], out.P[:n]
     fix = out.gps_fix[:g]
@@ -202,4 +203,10 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         gps_covariance=out.gps_covariance[:g].copy(),
         parts=parts,
         notes=tuple(notes),
+        corrections=Corrections(
+            part=out.correction[:c, 0].copy(),
+            stamp_ns=out.correction[:c, 1].copy(),
+            states=out.correction[:c, 2].copy(),
+            nis=out.nis[:c].copy(),
+        ),
     )

@@ -45,6 +45,8 @@ class Filter(NamedTuple):
         Sigma points of the unscented filter.
     roots : (16, 16) float
         Scratch space of the unscented filter.
+    distance : (1,) float
+        Squared Mahalanobis distance of the last measurement, accepted or not; NaN for none.
     """
 
     x: FloatArray
@@ -54,6 +56,7 @@ class Filter(NamedTuple):
     work: FloatArray
     points: FloatArray
     roots: FloatArray
+    distance: FloatArray
 
     @property
     def state(self) -> FloatArray:
@@ -117,6 +120,7 @@ def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Fil
         work=np.zeros((4, WIDTH, WIDTH)),
         points=np.zeros((2 * N + 1, WIDTH)),
         roots=np.zeros((WIDTH, WIDTH)),
+        distance=np.full(1, np.nan),
     )
 
 

@@ -14,7 +14,8 @@ from sim2real_eval.tables import write_csv
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'Estimate', 'GpsPosition', 'JudgedRun', 'PartCount', 'part_counts', 'quaternions',
+    'Corrections', 'Estimate', 'GpsPosition', 'JudgedRun', 'PartCount', 'part_counts',
+    'quaternions',
 ]  # fmt: skip
 
 _COLUMNS = (
@@ -44,6 +45,34 @@ class PartCount:
     unusable: int
     fused: int
     rejected: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Corrections:
+    """Measurements that the filter compared with its state, in the order in which it did.
+
+    Attributes
+    ----------
+    part : (n,) int64
+        Index into `JudgedRun.parts`.
+    stamp_ns : (n,) int64
+    states : (n,) int64
+        How many states each measured, those included that `two_d_mode` holds at zero.
+    nis : (n,) float
+        Normalised innovation squared, refused measurements included: the squared Mahalanobis
+        distance that the gate looks at.
+    """
+
+    part: IntArray
+    stamp_ns: IntArray
+    states: IntArray
+    nis: FloatArray
+
+    @classmethod
+    def none(cls) -> Corrections:
+        """Return no corrections."""
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(empty, empty, empty, np.zeros(0))
 
 
 def part_counts(names: Sequence[PartName], counts: IntArray) -> tuple[PartCount, ...]:
@@ -91,6 +120,8 @@ class JudgedRun:
     parts : tuple of PartCount
     notes : tuple of str
         What the user should know about the run, one line each.
+    corrections : Corrections
+        None of a judge that runs outside this process.
     """
 
     stamp_ns: IntArray
@@ -106,6 +137,7 @@ class JudgedRun:
     gps_covariance: FloatArray
     parts: tuple[PartCount, ...]
     notes: tuple[str, ...]
+    corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
 
     def __len__(self) -> int:
         return len(self.stamp_ns)

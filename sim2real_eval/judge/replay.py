@@ -8,6 +8,7 @@ Only clock steps at which something happens are visited.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -109,8 +110,8 @@ class Output(NamedTuple):
 
     Attributes
     ----------
-    n : (2,) int64
-        Rows filled: filtered odometry, odometry/gps.
+    n : (3,) int64
+        Rows filled: filtered odometry, odometry/gps, corrections.
     stamp_ns, tick_ns : (t,) int64
         Stamp of each filtered odometry and the time of the tick that published it.
     x : (t, 15) float
@@ -121,6 +122,10 @@ class Output(NamedTuple):
     gps_covariance : (g, 6, 6) float
     counts : (p, 5) int64
         Per part, the columns COUNTS.
+    correction : (c, 3) int64
+        Part, stamp and number of states of each correction; what has no room is left out.
+    nis : (c,) float
+        Its normalised innovation squared, that is its squared Mahalanobis distance.
     """
 
     n: IntArray
@@ -133,12 +138,14 @@ class Output(NamedTuple):
     gps_position: FloatArray
     gps_covariance: FloatArray
     counts: IntArray
+    correction: IntArray
+    nis: FloatArray
 
 
-def new_output(rows: int, fixes: int, parts: int) -> Output:
-    """Return room for a number of filtered odometries and odometry/gps."""
+def new_output(rows: int, fixes: int, parts: int, corrections: int = 0) -> Output:
+    """Return room for a number of filtered odometries, odometry/gps and corrections."""
     return Output(
-        n=np.zeros(2, dtype=np.int64),
+        n=np.zeros(3, dtype=np.int64),
         stamp_ns=np.zeros(rows, dtype=np.int64),
         tick_ns=np.zeros(rows, dtype=np.int64),
         x=np.zeros((rows, N)),
@@ -148,6 +155,8 @@ def new_output(rows: int, fixes: int, parts: int) -> Output:
         gps_position=np.zeros((fixes, 3)),
         gps_covariance=np.zeros((fixes, 6, 6)),
         counts=np.zeros((parts, 5), dtype=np.int64),
+        correction=np.zeros((corrections, 3), dtype=np.int64),
+        nis=np.zeros(corrections),
     )
 
 
@@ -198,6 +207,13 @@ def filter_tick(
                 out.counts[p, 3] += 1
             else:
                 out.counts[p, 4] += 1
+            row = out.n[2]
+            if row < len(out.nis) and not math.isnan(flt.distance[0]):
+                out.correction[row, 0] = p
+                out.correction[row, 1] = stamp_ns
+                out.correction[row, 2] = m
+                out.nis[row] = flt.distance[0]
+                out.n[2] += 1
             if timing.history >= 0 and not remember(history, flt, queue, slot, accepted):
                 return TOO_SMALL
     elif now - flt.times[LAST_NS] >= timing.sensor_timeout:

@@ -178,6 +178,7 @@ def correct_unscented(
         D[5, j] = error
         inverse[j] = 1.0 / pivot
         distance += error * error * inverse[j]
+    flt.distance[0] = distance
     if distance >= threshold * threshold:
         return False
     for j in range(m):
