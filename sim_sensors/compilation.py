@@ -68,9 +68,11 @@ def kernel(function: F) -> F:
 
     numba then counts no references. It would count some for every array of a tuple argument and
     every row that is named, with atomic instructions: that made the preparation of a measurement
-    five times slower. A function that does allocate is refused when it is compiled.
+    five times slower. The code goes into the caller, since the tuples of arrays would be copied to
+    the stack at every call: another two times. A function that does allocate is refused when it
+    is compiled.
     """
-    return _compiled(function, _nrt=False)
+    return _compiled(function, _nrt=False, forceinline=True)
 
 
 def _compiled(function: F, **options: bool) -> F:
