@@ -67,7 +67,8 @@ class JudgeSetup:
         Parameters
         ----------
         config : str or Path
-            Name of a shipped profile or path of an ekf_node parameter file.
+            Name of a shipped profile or path of a parameter file of ekf_node; or of ukf_node, when
+            the case says so or the file names a node `ukf...` and none `ekf...`.
         navsat_config : str, Path or None
             Path of a navsat_transform_node parameter file. None: that of the profile; or, for a
             file that subscribes to odometry/gps, `<file>_navsat.yaml` beside it, or the same file
@@ -91,21 +92,24 @@ class JudgeSetup:
                 )
             path = config_path('judge', f'{config}.yaml')
         navsat_path = None if navsat_config is None else Path(navsat_config)
-        filter_config = FilterConfig.from_file(path)
+        told = Case() if case is None else Case.from_file(case)
+        ukf = _names_node(path, 'ukf') and not _names_node(path, 'ekf')
+        unscented = told.unscented or ukf
+        filter_config = FilterConfig.from_file(path, unscented=unscented)
         if navsat_path is None and any(
             source.topic == NAVSAT_TOPIC for source in filter_config.sources
         ):
             beside = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
             if beside.exists():
                 navsat_path = beside
-            elif _has_navsat(path):
+            elif _names_node(path, 'navsat_transform'):
                 navsat_path = path
         return cls(
             name=str(config),
             files=(path,) if navsat_path in (None, path) else (path, navsat_path),
             filter=filter_config,
             navsat=None if navsat_path is None else NavsatConfig.from_file(navsat_path),
-            case=Case() if case is None else Case.from_file(case),
+            case=told,
         )
 
     def judge(
@@ -152,10 +156,10 @@ class JudgeSetup:
         return {}
 
 
-def _has_navsat(path: Path) -> bool:
-    """Say whether a parameter file names navsat_transform_node beside ekf_node."""
+def _names_node(path: Path, start: str) -> bool:
+    """Say whether a parameter file has parameters of a node whose name starts so."""
     nodes = read_yaml_mapping(path)
-    return any(str(name).split('/')[-1].startswith('navsat_transform') for name in nodes)
+    return any(str(name).split('/')[-1].startswith(start) for name in nodes)
 
 
 def velocity_series(

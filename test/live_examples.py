@@ -76,6 +76,7 @@ def everything(folder: Path, **more: object) -> FilterConfig:
         imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
         imu0_remove_gravitational_acceleration=True,
         use_control=True,
+        acceleration_gains=[1.0] * 6,
         control_config=[True, False, False, False, False, True],
         control_timeout=0.5,
         **more,

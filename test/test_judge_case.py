@@ -44,7 +44,7 @@ def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> Non
     [
         ('', ''),
         ('[1]', ''),
-        ('node: ukf_node', 'node'),
+        ('node: navsat_node', 'node'),
         ('clocks: {}', 'clocks'),
         ('clock: 3', 'clock'),
         ('clock: {start: 3}', 'clock.start'),

@@ -131,7 +131,6 @@ def test_wrong_value_is_refused_with_what_is_allowed(
     ('key', 'value'),
     [
         ('disabled_at_startup', True),
-        ('imu0_pose_use_child_frame', True),
     ],
 )
 def test_unsupported_parameter_is_refused_by_name(tmp_path: Path, key: str, value: object) -> None:
@@ -146,7 +145,7 @@ def test_empty_topic_and_no_input_are_refused(tmp_path: Path) -> None:
 
 
 def test_covariance_is_given_by_its_diagonal_or_in_full(tmp_path: Path) -> None:
-    """225 numbers are row-major."""
+    """225 numbers go column by column."""
     diagonal = [float(k) for k in range(1, 16)]
     full = np.diag(diagonal)
     short = read(tmp_path, process_noise_covariance=diagonal)
@@ -154,12 +153,15 @@ def test_covariance_is_given_by_its_diagonal_or_in_full(tmp_path: Path) -> None:
     assert short.process_noise.tolist() == long.process_noise.tolist() == full.tolist()
     full[0, 3] = 0.5
     found = read(tmp_path, process_noise_covariance=full.ravel().tolist()).process_noise
-    assert (found[0, 3], found[3, 0]) == (0.5, 0.0)
+    assert (found[3, 0], found[0, 3]) == (0.5, 0.0)
 
 
 def test_control_of_a_measured_acceleration_is_switched_off(tmp_path: Path) -> None:
     """vx and vyaw controlled, ax measured: only vyaw remains; without use_control none."""
-    control = {'control_config': [True, False, False, False, False, True]}
+    control = {
+        'control_config': [True, False, False, False, False, True],
+        'acceleration_gains': [1.0] * 6,
+    }
     measured = {'imu0_config': mask('vyaw', 'ax')}
     assert read(tmp_path, use_control=True, **control).control_mask.tolist() == [1, 0, 0, 0, 0, 1]
     both = read(tmp_path, use_control=True, **control, **measured)
@@ -169,8 +171,10 @@ def test_control_of_a_measured_acceleration_is_switched_off(tmp_path: Path) -> N
 
 def test_deceleration_is_that_of_acceleration_unless_given(tmp_path: Path) -> None:
     limits = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    config = read(tmp_path, use_control=True, acceleration_limits=limits)
-    assert config.control_limits.tolist() == [limits, [1.0] * 6, limits, [1.0] * 6]
+    gains = [0.5] * 6
+    config = read(tmp_path, use_control=True, acceleration_limits=limits, acceleration_gains=gains)
+    assert config.control_limits.tolist() == [limits, gains, limits, gains]
+    assert 'missing' in refused(tmp_path, 'acceleration_gains', use_control=True)
 
 
 def test_thresholds_have_the_names_of_their_kind(tmp_path: Path) -> None:

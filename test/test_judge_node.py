@@ -37,11 +37,12 @@ def trace(reference_dir: Path, name: str) -> Path:
 
 def run(folder: Path) -> JudgedRun:
     navsat_file = folder / 'navsat_params.yaml'
+    case = Case.from_file(folder / 'case.yaml')
     return judge(
         read_recording(folder),
-        FilterConfig.from_file(folder / 'params.yaml'),
+        FilterConfig.from_file(folder / 'params.yaml', unscented=case.unscented),
         NavsatConfig.from_file(navsat_file) if navsat_file.exists() else None,
-        Case.from_file(folder / 'case.yaml'),
+        case,
     )
 
 

@@ -73,12 +73,15 @@ class Case:
     topics : tuple of str
         Topics in the order in which messages that arrive together are delivered; empty for the
         order of the configuration.
+    unscented : bool
+        Whether the node is ukf_node.
     fix, heading : str
         Topics that navsat_transform subscribes to; empty for the recording's gps and imu.
     """
 
     clock: Clock = Clock()
     topics: tuple[str, ...] = ()
+    unscented: bool = False
     fix: str = ''
     heading: str = ''
 
@@ -94,8 +97,10 @@ class Case:
         where = str(path)
         tree = _mapping(read_yaml(Path(path)), where, '')
         node = tree.get('node', 'ekf_node')
-        if node != 'ekf_node':
-            raise ParameterError(where, 'node', f'{node!r} is not supported; must be ekf_node')
+        if node not in ('ekf_node', 'ukf_node'):
+            raise ParameterError(
+                where, 'node', f'{node!r} is not allowed; must be ekf_node or ukf_node'
+            )
         for key in tree:
             if key not in ('node', 'inputs', 'clock', 'navsat'):
                 raise ParameterError(
@@ -114,6 +119,7 @@ class Case:
         return cls(
             clock=_clock(_mapping(tree.get('clock') or {}, where, 'clock'), where),
             topics=tuple(topics),
+            unscented=node == 'ukf_node',
             fix=_topic(navsat, 'fix', where),
             heading=_topic(navsat, 'imu', where),
         )

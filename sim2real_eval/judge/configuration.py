@@ -66,6 +66,8 @@ class SourceConfig:
     mask : (15,) float
         Which states it measures.
     differential, relative, remove_gravity : bool
+    of_child : bool
+        `pose_use_child_frame`: the pose is that of the child frame, not of base_link.
     pose_threshold, twist_threshold, acceleration_threshold : float
         Mahalanobis thresholds, infinity for none.
     """
@@ -77,6 +79,7 @@ class SourceConfig:
     differential: bool
     relative: bool
     remove_gravity: bool
+    of_child: bool
     pose_threshold: float
     twist_threshold: float
     acceleration_threshold: float
@@ -137,7 +140,7 @@ class FilterConfig:
 
     @classmethod
     def from_file(
-        cls, path: str | Path, node: str = 'ekf_filter_node', *, unscented: bool = False
+        cls, path: str | Path, node: str | None = None, *, unscented: bool = False
     ) -> FilterConfig:
         """Read a parameter file of ekf_node or, with `unscented`, of ukf_node.
 
@@ -146,6 +149,7 @@ class FilterConfig:
         ParameterError
             For an unreadable file, an unknown or unsupported parameter, or a wrong value.
         """
+        node = node or ('ukf_filter_node' if unscented else 'ekf_filter_node')
         return cls.from_parameters(read_node_parameters(path, node), unscented=unscented)
 
     @classmethod
@@ -215,12 +219,13 @@ def _source(p: NodeParameters, name: str) -> SourceConfig:
         raise ParameterError(p.where, name, 'must name a topic')
     mask = p.flags(f'{name}_config', N)
     p.ignore((f'{name}_queue_size', f'{name}_nodelay'))
-    p.only(f'{name}_pose_use_child_frame', False, 'poses are always taken as given for base_link')
-    differential = relative = remove_gravity = False
+    differential = relative = remove_gravity = of_child = False
     pose = twist = acceleration = math.inf
     if kind != 'twist':
         differential = p.boolean(f'{name}_differential', False)
         relative = p.boolean(f'{name}_relative', False)
+    if kind == 'odom':
+        of_child = p.boolean(f'{name}_pose_use_child_frame', False)
     if kind == 'pose':
         pose = p.number(f'{name}_rejection_threshold', math.inf, minimum=0.0)
     elif kind == 'twist':
@@ -235,7 +240,7 @@ def _source(p: NodeParameters, name: str) -> SourceConfig:
         remove_gravity = p.boolean(f'{name}_remove_gravitational_acceleration', False)
     return SourceConfig(
         name, kind, topic, mask, differential, relative and not differential, remove_gravity,
-        pose, twist, acceleration,
+        of_child, pose, twist, acceleration,
     )  # fmt: skip
 
 
@@ -245,6 +250,13 @@ def _control(
     used = p.boolean('use_control', False)
     mask = p.flags('control_config', 6)
     limits = p.numbers('acceleration_limits', 6, np.ones(6))
+    if used and 'acceleration_gains' not in p:
+        raise ParameterError(
+            p.where,
+            'acceleration_gains',
+            'is missing; must be a list of 6 numbers with use_control (robot_localization then '
+            'reads beyond the end of an empty list)',
+        )
     gains = p.numbers('acceleration_gains', 6, np.ones(6))
     braking = p.numbers('deceleration_limits', 6, limits)
     braking_gains = p.numbers('deceleration_gains', 6, gains)

@@ -26,7 +26,9 @@ __all__ = [
 ]  # fmt: skip
 
 _STATE_HEAD, _STATES, _HEAD, _MEASUREMENTS = range(4)
-_MEASUREMENT_FIELDS = ('stamp_ns', 'part', 'first_state', 'z', 'R', 'accepted')
+_MEASUREMENT_FIELDS = (
+    'stamp_ns', 'part', 'first_state', 'z', 'R', 'command', 'command_ns', 'accepted'
+)  # fmt: skip
 
 
 class History(NamedTuple):
@@ -39,7 +41,7 @@ class History(NamedTuple):
     state_ns : (c,) int64
         Last measurement time of each state; x : (c, 16) and P : (c, 16, 16) float, the state.
     stamp_ns, part, first_state : (c,) int64
-        Fields of the measurements as in `Queue`; z : (c, 6) and R : (c, 6, 6) float.
+        Fields of the measurements as in `Queue`; so are z, R, command and command_ns.
     accepted : (c,) int64
         Whether the measurement passed the gate.
     """
@@ -53,6 +55,8 @@ class History(NamedTuple):
     first_state: IntArray
     z: FloatArray
     R: FloatArray
+    command: FloatArray
+    command_ns: IntArray
     accepted: IntArray
 
 
@@ -73,6 +77,8 @@ def new_history(capacity: int) -> History:
         first_state=np.zeros(capacity, dtype=np.int64),
         z=np.zeros((capacity, 6)),
         R=np.zeros((capacity, 6, 6)),
+        command=np.zeros((capacity, 6)),
+        command_ns=np.zeros(capacity, dtype=np.int64),
         accepted=np.zeros(capacity, dtype=np.int64),
     )
 
@@ -117,8 +123,10 @@ def remember(history: History, flt: Filter, queue: Queue, slot: int, accepted: b
     history.part[row] = queue.part[slot]
     history.first_state[row] = queue.first_state[slot]
     history.accepted[row] = 1 if accepted else 0
+    history.command_ns[row] = queue.command_ns[slot]
     for i in range(6):
         history.z[row, i] = queue.z[slot, i]
+        history.command[row, i] = queue.command[slot, i]
         for j in range(6):
             history.R[row, i, j] = queue.R[slot, i, j]
     sizes[_MEASUREMENTS] += 1
@@ -138,16 +146,17 @@ def remember(history: History, flt: Filter, queue: Queue, slot: int, accepted: b
 @kernel
 def rewind(
     history: History, flt: Filter, queue: Queue, time_ns: int, fused: IntArray, rejected: IntArray
-) -> bool:
+) -> int:
     """Go back to the newest state that is not newer than `time_ns`; queue what came after it.
 
-    When all states are newer, go back to the oldest one. What is queued again is taken off the
-    counts per part of what was fused and rejected.
+    When all states are newer, go back to the oldest one; the measurements of its own stamp are
+    then queued again too, although they are in it, as robot_localization does. What is queued
+    again is taken off the counts per part of what was fused and rejected.
 
     Returns
     -------
-    bool
-        False when the queue is too small for what came after.
+    int
+        How many measurements were queued again; -1 when the queue is too small for them.
     """
     sizes = history.sizes
     row = -1
@@ -157,7 +166,8 @@ def rewind(
             break
         sizes[_STATES] -= 1
     if row < 0:
-        return True
+        return 0
+    restored = 0
     flt.times[LAST_NS] = history.state_ns[row]
     for i in range(N):
         flt.x[i] = history.x[row, i]
@@ -168,11 +178,11 @@ def rewind(
         if history.stamp_ns[row] <= time_ns:
             break
         sizes[_MEASUREMENTS] -= 1
-        if history.stamp_ns[row] <= flt.times[LAST_NS]:
+        if history.stamp_ns[row] < flt.times[LAST_NS]:
             continue
         slot = free_slot(queue)
         if slot < 0:
-            return False
+            return -1
         part = history.part[row]
         if history.accepted[row] == 1:
             fused[part] -= 1
@@ -181,12 +191,15 @@ def rewind(
         queue.stamp_ns[slot] = history.stamp_ns[row]
         queue.part[slot] = part
         queue.first_state[slot] = history.first_state[row]
+        queue.command_ns[slot] = history.command_ns[row]
         for i in range(6):
             queue.z[slot, i] = history.z[row, i]
+            queue.command[slot, i] = history.command[row, i]
             for j in range(6):
                 queue.R[slot, i, j] = history.R[row, i, j]
         push(queue, slot)
-    return True
+        restored += 1
+    return restored
 
 
 @kernel

@@ -34,7 +34,9 @@ from sim_sensors.measurements import (
     TwistArray,
 )
 
-__all__ = ['Inputs', 'build_inputs', 'check_type', 'part_frame', 'source_blocks']
+__all__ = [
+    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'part_frame', 'source_blocks',
+]  # fmt: skip
 
 _TYPES: Mapping[str, type[MessageArray]] = {
     'odom': OdometryArray,
@@ -122,7 +124,8 @@ def build_inputs(
     table = new_parts(parts, config)
     for first, own, array in used:
         for number, part in enumerate(own, first):
-            place(table, number, part, part_frame(part, array, config), config, frames)
+            frame, child = part_frame(part, array, config), child_frame(part, array, config)
+            place(table, number, part, frame, config, frames, child)
         blocks += source_blocks(own, first, array, covariances)
     if fixes is not None:
         number_of = np.arange(len(fixes), dtype=np.float64)
@@ -163,6 +166,14 @@ def part_frame(part: Part, array: MessageArray, config: FilterConfig) -> str:
         return array.frame
     frame = array.child_frame if isinstance(array, OdometryArray) else array.frame
     return frame or config.base_link_frame
+
+
+def child_frame(part: Part, array: MessageArray, config: FilterConfig) -> str:
+    """Return the body frame whose pose a part gives; empty for base_link."""
+    if part.kind != POSE or not part.source.of_child or not isinstance(array, OdometryArray):
+        return ''
+    child = array.child_frame.strip('/')
+    return '' if child == config.base_link_frame else child
 
 
 def source_blocks(

@@ -12,7 +12,6 @@ import numpy as np
 from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
 from sim2real_eval.judge.filter import (
-    CONTROL_NS,
     INITIALISED,
     LAST_NS,
     NO_STAMP,
@@ -26,13 +25,13 @@ from sim2real_eval.judge.history import (
     measurements,
     new_history,
 )
-from sim2real_eval.judge.inputs import check_type, part_frame, source_blocks
+from sim2real_eval.judge.inputs import check_type, child_frame, part_frame, source_blocks
 from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
 from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.part_table import Part, new_parts, part_names, parts_of, place
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import grown, new_queue
-from sim2real_eval.judge.replay import Timing, deliver, filter_tick, new_output
+from sim2real_eval.judge.replay import Timing, deliver, filter_tick, new_output, see_command
 from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_quaternion
 from sim2real_eval.judge.state import ROLL, VX, N
 from sim_sensors.measurements import (
@@ -102,7 +101,7 @@ class LiveJudge:
         self._history = new_history(_FIRST_QUEUE)
         self._out = new_output(1, 0, len(self._names))
         self._last_published = NO_STAMP
-        self._placed: dict[str, tuple[str, ...]] = {}
+        self._placed: dict[str, tuple[tuple[str, str], ...]] = {}
         self._latest: dict[str, MessageArray | None] = {}
         self._heading: ImuArray | None = None
         if self._gps is not None:
@@ -140,10 +139,13 @@ class LiveJudge:
         if not own:
             return
         check_type(own[0].source, array)
-        frames = tuple(part_frame(part, array, self.config) for part in own)
+        config = self.config
+        frames = tuple(
+            (part_frame(part, array, config), child_frame(part, array, config)) for part in own
+        )
         if self._placed.get(name) != frames:
-            for number, (part, frame) in enumerate(zip(own, frames, strict=True), first):
-                place(self._parts, number, part, frame, self.config, self.frames)
+            for number, (part, (frame, child)) in enumerate(zip(own, frames, strict=True), first):
+                place(self._parts, number, part, frame, config, self.frames, child)
             self._placed[name] = frames
         self._latest[name] = array
         covariances: list[FloatArray] = [np.zeros((1, 6, 6))]
@@ -171,9 +173,8 @@ class LiveJudge:
     def see_command(self, commands: TwistArray) -> None:
         """Take velocity commands, which act from their stamps."""
         if len(commands) and self.config.control_mask.any():
-            self._filter.command[:3] = commands.linear_velocity[-1]
-            self._filter.command[3:] = commands.angular_velocity[-1]
-            self._filter.times[CONTROL_NS] = commands.stamp_ns[-1]
+            twist = np.append(commands.linear_velocity[-1], commands.angular_velocity[-1])
+            see_command(self._memory, self._filter, int(commands.stamp_ns[-1]), twist)
 
     def tick(self, now_ns: int) -> Estimate | None:
         """Run the filter's timer once; return what it publishes."""

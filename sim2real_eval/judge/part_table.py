@@ -100,13 +100,22 @@ def new_parts(parts: Sequence[Part], config: FilterConfig) -> Parts:
         mask=np.array([part.mask for part in parts], dtype=np.float64).reshape(-1, 6),
         rotation=np.tile(np.eye(3), (n, 1, 1)),
         offset=np.zeros((n, 3)),
+        of_child=np.zeros(n, dtype=np.int64),
+        child_turn=np.tile(np.eye(3), (n, 1, 1)),
+        child_at=np.zeros((n, 3)),
         gravity=config.gravity,
         two_d=config.two_d_mode,
     )
 
 
 def place(
-    table: Parts, number: int, part: Part, frame: str, config: FilterConfig, frames: FrameTree
+    table: Parts,
+    number: int,
+    part: Part,
+    frame: str,
+    config: FilterConfig,
+    frames: FrameTree,
+    child: str = '',
 ) -> None:
     """Enter the frame of a part's messages into the table.
 
@@ -121,6 +130,8 @@ def place(
         Frame of the messages: that of the twist for a twist, empty for base_link.
     config : FilterConfig
     frames : FrameTree
+    child : str
+        Body frame whose pose it is, where that is not base_link.
 
     Raises
     ------
@@ -141,6 +152,16 @@ def place(
     table.mask[number, 3:] = _turned_mask(part.mask[3:], turn)
     table.rotation[number] = rotation
     table.offset[number] = offset
+    if not child:
+        return
+    # robot_localization takes the pose as it stands when nothing connects the frame.
+    child_turn, child_at = frames.lookup(config.base_link_frame, child, user)
+    table.of_child[number] = 1
+    table.child_turn[number] = child_turn
+    table.child_at[number] = child_at
+    if source.differential:
+        table.mask[number, :3] = _turned_mask(part.mask[:3], child_turn)
+        table.mask[number, 3:] = _turned_mask(part.mask[3:], child_turn)
 
 
 def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:

@@ -52,6 +52,10 @@ class Parts(NamedTuple):
         From the message's frame to the target frame: world for poses, base_link else.
     offset : (p, 3) float
         Position of the message's frame in the target frame.
+    of_child : (p,) bool
+        Whether a pose is that of another body frame than base_link.
+    child_turn : (p, 3, 3) float
+        From that frame to base_link; child_at : (p, 3) float, its position in base_link.
     gravity : float
         m/s^2.
     two_d : bool
@@ -67,6 +71,9 @@ class Parts(NamedTuple):
     mask: FloatArray
     rotation: FloatArray
     offset: FloatArray
+    of_child: IntArray
+    child_turn: FloatArray
+    child_at: FloatArray
     gravity: float
     two_d: bool
 
@@ -87,6 +94,10 @@ class Memory(NamedTuple):
         Angular velocity at the last output tick; angular acceleration there.
     tick_ns : (1,) int64
         Time of the last output tick.
+    command : (6,) float
+        Command that came last; the filter may hold an older one after it went back.
+    command_ns : (1,) int64
+        Its stamp.
     work : (4, 6, 6) float
         Scratch space.
     """
@@ -98,6 +109,8 @@ class Memory(NamedTuple):
     previous_covariance: FloatArray
     rates: FloatArray
     tick_ns: IntArray
+    command: FloatArray
+    command_ns: IntArray
     work: FloatArray
 
 
@@ -111,6 +124,8 @@ def new_memory(parts: int, no_stamp: int) -> Memory:
         previous_covariance=np.zeros((parts, 6, 6)),
         rates=np.zeros((2, 3)),
         tick_ns=np.zeros(1, dtype=np.int64),
+        command=np.zeros(6),
+        command_ns=np.full(1, no_stamp, dtype=np.int64),
         work=np.zeros((4, 6, 6)),
     )
 
@@ -156,9 +171,37 @@ def _level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> floa
 
 
 @kernel
+def _move_to_base(turn: FloatArray, at: FloatArray, pose: FloatArray, scratch: FloatArray) -> None:
+    """Replace the pose of another body frame by that of base_link."""
+    # base_link in that frame: rotation turn', position -turn' at.
+    for i in range(3):
+        for j in range(3):
+            scratch[i, j] = 0.0
+            for k in range(3):
+                scratch[i, j] += pose[i, k] * turn[j, k]
+    for i in range(3):
+        for j in range(3):
+            pose[i, j] = scratch[i, j]
+            pose[3, i] -= scratch[i, j] * at[j]
+
+
+@kernel
+def _turn_twist(turn: FloatArray, at: FloatArray, x: FloatArray, z: FloatArray) -> None:
+    """Replace the twist of another body frame by that of base_link, with the filter's rates."""
+    v0, v1, v2, w0, w1, w2 = z[0], z[1], z[2], z[3], z[4], z[5]
+    for i in range(3):
+        z[i] = turn[i, 0] * v0 + turn[i, 1] * v1 + turn[i, 2] * v2
+        z[3 + i] = turn[i, 0] * w0 + turn[i, 1] * w1 + turn[i, 2] * w2
+    r0, r1, r2 = x[VROLL], x[VROLL + 1], x[VROLL + 2]
+    z[0] += at[1] * r2 - at[2] * r1
+    z[1] += at[2] * r0 - at[0] * r2
+    z[2] += at[0] * r1 - at[1] * r0
+
+
+@kernel
 def _prepare_pose(
-    parts: Parts, memory: Memory, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray,
-    queue: Queue, slot: int,
+    parts: Parts, memory: Memory, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
+    cov: FloatArray, queue: Queue, slot: int,
 ) -> bool:  # fmt: skip
     pose, scratch = memory.work[0, :4, :3], memory.work[1, :, :3]
     turn = memory.work[2, :3, :3]
@@ -192,6 +235,14 @@ def _prepare_pose(
             for i in range(6):
                 for j in range(6):
                     R[i, j] = (memory.previous_covariance[p, i, j] + cov[i, j]) * dt
+            if parts.of_child[p]:
+                _turn_twist(parts.child_turn[p], parts.child_at[p], x, z)
+                # Twice: once as the poses are, and once more as a twist is.
+                for _ in range(2):
+                    rotate_covariance(parts.child_turn[p], R, memory.work[3])
+                    for i in range(6):
+                        for j in range(6):
+                            R[i, j] = memory.work[3, i, j]
         memory.seen[p, 0] = 1
         for i in range(4):
             for j in range(3):
@@ -201,6 +252,8 @@ def _prepare_pose(
                 memory.previous_covariance[p, i, j] = cov[i, j]
         return bool(had_previous)
     queue.first_state[slot] = 0
+    if parts.of_child[p]:
+        _move_to_base(parts.child_turn[p], parts.child_at[p], pose, scratch)
     if parts.relative[p]:
         if memory.seen[p, 1] == 0:
             memory.seen[p, 1] = 1
@@ -213,7 +266,11 @@ def _prepare_pose(
     for i in range(3):
         z[i] = pose[3, i]
     angles_from_matrix(pose, z[3:])
-    rotate_covariance(turn, cov, R)
+    if parts.of_child[p]:
+        rotate_covariance(parts.child_turn[p], cov, memory.work[3])
+        rotate_covariance(turn, memory.work[3], R)
+    else:
+        rotate_covariance(turn, cov, R)
     return True
 
 
@@ -222,18 +279,11 @@ def _prepare_twist(
     parts: Parts, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
     queue: Queue, slot: int,
 ) -> None:  # fmt: skip
-    rotation, offset, z = parts.rotation[p], parts.offset[p], queue.z[slot]
     queue.first_state[slot] = VX
-    w0, w1, w2 = x[VROLL], x[VROLL + 1], x[VROLL + 2]
-    for i in range(3):
-        z[i] = rotation[i, 0] * value[0] + rotation[i, 1] * value[1] + rotation[i, 2] * value[2]
-        z[3 + i] = (
-            rotation[i, 0] * value[3] + rotation[i, 1] * value[4] + rotation[i, 2] * value[5]
-        )
-    z[0] += offset[1] * w2 - offset[2] * w1
-    z[1] += offset[2] * w0 - offset[0] * w2
-    z[2] += offset[0] * w1 - offset[1] * w0
-    rotate_covariance(rotation, cov, queue.R[slot])
+    for i in range(6):
+        queue.z[slot, i] = value[i]
+    _turn_twist(parts.rotation[p], parts.offset[p], x, queue.z[slot])
+    rotate_covariance(parts.rotation[p], cov, queue.R[slot])
 
 
 @kernel
@@ -320,7 +370,7 @@ def prepare(
     queue.part[slot] = p
     usable = True
     if parts.kind[p] == POSE:
-        usable = _prepare_pose(parts, memory, p, stamp_ns, value, cov, queue, slot)
+        usable = _prepare_pose(parts, memory, x, p, stamp_ns, value, cov, queue, slot)
     elif parts.kind[p] == TWIST:
         _prepare_twist(parts, x, p, value, cov, queue, slot)
     else:

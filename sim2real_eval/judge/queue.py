@@ -34,6 +34,8 @@ class Queue(NamedTuple):
         State that the first of the six values measures: 0 pose, 6 twist, 12 acceleration.
     z : (c, 6) float
         Measured values; R : (c, 6, 6) float, their covariance.
+    command : (c, 6) float
+        Command in force when the measurement arrived; command_ns : (c,) int64, its stamp.
     """
 
     heap: IntArray
@@ -44,6 +46,8 @@ class Queue(NamedTuple):
     first_state: IntArray
     z: FloatArray
     R: FloatArray
+    command: FloatArray
+    command_ns: IntArray
 
 
 def new_queue(capacity: int) -> Queue:
@@ -57,6 +61,8 @@ def new_queue(capacity: int) -> Queue:
         first_state=np.zeros(capacity, dtype=np.int64),
         z=np.zeros((capacity, 6)),
         R=np.zeros((capacity, 6, 6)),
+        command=np.zeros((capacity, 6)),
+        command_ns=np.zeros(capacity, dtype=np.int64),
     )
 
 
@@ -64,7 +70,9 @@ def grown(queue: Queue) -> Queue:
     """Return a queue of twice the capacity that holds the same measurements in the same order."""
     capacity = len(queue.heap)
     larger = new_queue(2 * capacity)
-    for name in ('heap', 'stamp_ns', 'part', 'first_state', 'z', 'R'):
+    for name in Queue._fields:
+        if name in ('free', 'size'):
+            continue
         getattr(larger, name)[:capacity] = getattr(queue, name)
     used = int(queue.size[1])
     # The new slots are taken after those that were free before, as the numbers do not matter.

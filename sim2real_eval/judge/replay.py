@@ -26,7 +26,7 @@ from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
     'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Output', 'Timing', 'deliver',
-    'filter_tick', 'new_output', 'next_due', 'replay',
+    'filter_tick', 'new_output', 'next_due', 'replay', 'see_command',
 ]  # fmt: skip
 
 FIX = -1
@@ -161,6 +161,14 @@ def new_output(rows: int, fixes: int, parts: int, corrections: int = 0) -> Outpu
 
 
 @kernel
+def see_command(memory: Memory, flt: Filter, stamp_ns: int, command: FloatArray) -> None:
+    """Take a velocity command, vx vy vz vroll vpitch vyaw, which acts from its stamp."""
+    memory.command_ns[0] = flt.times[CONTROL_NS] = stamp_ns
+    for i in range(6):
+        memory.command[i] = flt.command[i] = command[i]
+
+
+@kernel
 def deliver(
     parts: Parts, memory: Memory, flt: Filter, queue: Queue, counts: IntArray, p: int,
     stamp_ns: int, value: FloatArray, cov: FloatArray, has_attitude: bool,
@@ -173,6 +181,9 @@ def deliver(
     slot = free_slot(queue)
     if slot < 0:
         return False
+    queue.command_ns[slot] = memory.command_ns[0]
+    for i in range(6):
+        queue.command[slot, i] = memory.command[i]
     if prepare(parts, memory, flt.x, p, stamp_ns, value, cov, has_attitude, queue, slot):
         push(queue, slot)
     else:
@@ -191,15 +202,21 @@ def filter_tick(
     if queue.size[0] > 0:
         first_ns = queue.stamp_ns[queue.heap[0]]
         late = flt.times[INITIALISED] == 1 and first_ns < flt.times[LAST_NS]
-        if (
-            timing.history >= 0
-            and late
-            and not rewind(history, flt, queue, first_ns - 1, out.counts[:, 3], out.counts[:, 4])
-        ):
-            return TOO_SMALL
+        restored = 0
+        if timing.history >= 0 and late:
+            fused, rejected = out.counts[:, 3], out.counts[:, 4]
+            restored = rewind(history, flt, queue, first_ns - 1, fused, rejected)
+            if restored < 0:
+                return TOO_SMALL
         while queue.size[0] > 0 and queue.stamp_ns[queue.heap[0]] <= now:
             slot = pop(queue)
             p = queue.part[slot]
+            if restored > 0:
+                # As many as came back, late ones included, bring their own command.
+                restored -= 1
+                flt.times[CONTROL_NS] = queue.command_ns[slot]
+                for i in range(6):
+                    flt.command[i] = queue.command[slot, i]
             m = select(parts, queue, slot, flt.times[INITIALISED] == 1, index, z, R)
             stamp_ns = queue.stamp_ns[slot]
             accepted = process(flt, dyn, stamp_ns, index, m, z, R, parts.threshold[p])
@@ -288,9 +305,7 @@ def replay(
             elif p == HEADING:
                 see_heading(navsat, navsat_memory, messages.value[i, :4])
             elif p == COMMAND:
-                for k in range(6):
-                    flt.command[k] = messages.value[i, k]
-                flt.times[CONTROL_NS] = messages.stamp_ns[i]
+                see_command(memory, flt, messages.stamp_ns[i], messages.value[i])
             i += 1
         if due <= now:
             due = next_due(timing.filter_origin, timing.filter_period, now)

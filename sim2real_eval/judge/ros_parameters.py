@@ -183,7 +183,7 @@ class NodeParameters:
         return np.array(value, dtype=np.float64)
 
     def covariance(self, name: str, default: FloatArray) -> FloatArray:
-        """Take a 15 x 15 matrix given by 225 row-major or 15 diagonal numbers."""
+        """Take a 15 x 15 matrix given by 225 numbers, column by column, or 15 diagonal ones."""
         if name not in self._values:
             self._asked.add(name)
             return np.array(default, dtype=np.float64)
@@ -192,7 +192,8 @@ class NodeParameters:
             return np.diag(self.numbers(name, 15, np.zeros(15)))
         if not isinstance(value, list) or len(value) != 225:
             raise self.refuse(name, value, 'a list of 225 or 15 numbers')
-        return self.numbers(name, 225, np.zeros(225)).reshape(15, 15)
+        # By columns, as robot_localization reads them; the same for a symmetric matrix.
+        return np.array(self.numbers(name, 225, np.zeros(225)).reshape(15, 15).T)
 
     def ignore(self, names: Iterable[str]) -> None:
         """Drop parameters that have no effect on the estimate."""
