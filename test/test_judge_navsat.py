@@ -172,10 +172,9 @@ def test_the_phase_of_the_timer_is_a_parameter(tmp_path: Path) -> None:
 
 
 def ticked(node: Navsat, memory: NavsatMemory) -> tuple[int, list[float]]:
-    """Run the timer once, with one filtered odometry at the origin published so far."""
+    """Run the timer once."""
     position = np.zeros(3)
-    stamp_ns, states = np.zeros(1, dtype=np.int64), np.zeros((1, 15))
-    fix = tick(node, memory, stamp_ns, states, 1, position, np.zeros((6, 6)))
+    fix = tick(node, memory, position, np.zeros((6, 6)))
     return fix, position.tolist()
 
 
@@ -193,13 +192,14 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
         yaw_offset=0.0,
         mounting=zero,
         antenna=zero,
+        datum=np.zeros(5),
         use_odometry_yaw=False,
         zero_altitude=False,
         publish_filtered_gps=publish_filtered_gps,
     )
     memory = new_navsat_memory()
     see_heading(node, memory, np.array([0.0, 0.0, 0.0, 1.0]))
-    see_fix(memory, 0)
+    see_fix(node, memory, 0)
     assert ticked(node, memory)[0] == -1
     see_odometry(node, memory, np.zeros(6))
     assert ticked(node, memory)[0] == -1
@@ -211,7 +211,7 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
 def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
     """And goes out once; where the odometry was when the transform was fixed is the origin."""
     node, memory = node_with_a_transform(publish_filtered_gps=False)
-    see_fix(memory, 2)
+    see_fix(node, memory, 2)
     assert ticked(node, memory)[0] == -1
     see_odometry(node, memory, np.ones(6))
     assert ticked(node, memory) == (2, [2.0, 0.0, 0.0])
@@ -226,15 +226,15 @@ def test_publishing_filtered_gps_uses_the_odometry_up_at_every_tick(
     node, memory = node_with_a_transform(publish_filtered_gps=publish)
     see_odometry(node, memory, np.zeros(6))
     assert ticked(node, memory)[0] == -1
-    see_fix(memory, 1)
+    see_fix(node, memory, 1)
     assert ticked(node, memory)[0] == passed_on
 
 
 def test_an_overtaken_fix_counts_as_lost_once_the_transform_is_fixed() -> None:
-    _, memory = node_with_a_transform(publish_filtered_gps=False)
-    see_fix(memory, 1)
+    node, memory = node_with_a_transform(publish_filtered_gps=False)
+    see_fix(node, memory, 1)
     assert lost_fixes(memory) == 0
-    see_fix(memory, 2)
+    see_fix(node, memory, 2)
     assert lost_fixes(memory) == 1
 
 

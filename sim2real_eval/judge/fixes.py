@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -10,9 +12,13 @@ from sim2real_eval.judge.configuration import NavsatConfig
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
 from sim2real_eval.judge.utm import to_utm
-from sim_sensors.measurements import FixArray
+from sim_sensors.environment import LocalFrame
+from sim_sensors.measurements import FixArray, FloatArray
 
-__all__ = ['enter_fixes', 'new_navsat', 'place_antenna', 'place_heading', 'valid_fixes']
+__all__ = [
+    'Plane', 'enter_fixes', 'new_navsat', 'place_antenna', 'place_heading', 'plane_of',
+    'valid_fixes',
+]  # fmt: skip
 
 _NO_FIX = -1
 
@@ -30,6 +36,7 @@ def new_navsat(config: NavsatConfig | None, fixes: int) -> Navsat:
         yaw_offset=0.0 if config is None else config.yaw_offset,
         mounting=np.zeros(3),
         antenna=np.zeros(3),
+        datum=_datum(config),
         use_odometry_yaw=config is not None and config.use_odometry_yaw,
         zero_altitude=config is not None and config.zero_altitude,
         publish_filtered_gps=config is not None and config.publish_filtered_gps,
@@ -43,17 +50,67 @@ def valid_fixes(fixes: FixArray) -> FixArray:
     return fixes.take(valid & np.isfinite(fixes.longitude) & np.isfinite(fixes.altitude))
 
 
-def enter_fixes(navsat: Navsat, fixes: FixArray, datum: FixArray) -> None:
-    """Fill the room for fixes; all are projected in the zone of the first fix of `datum`."""
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """Plane in which the node works: that of UTM, or the tangent plane of a position.
+
+    Attributes
+    ----------
+    latitude, longitude : float
+        Degrees; the position that chooses the zone, or where the plane touches the ellipsoid.
+    tangent : bool
+    """
+
+    latitude: float
+    longitude: float
+    tangent: bool
+
+    def project(
+        self, latitude: FloatArray, longitude: FloatArray, altitude: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return easting and northing in metres and the meridian convergence in radians, (n,)."""
+        if not self.tangent:
+            return to_utm(latitude, longitude, (self.latitude, self.longitude))
+        # At height 0, whatever the altitude there: so does robot_localization.
+        frame = LocalFrame(
+            latitude_deg=self.latitude, longitude_deg=self.longitude, altitude_m=0.0
+        )
+        enu = frame.to_enu(latitude, longitude, altitude)
+        return enu[:, 0], enu[:, 1], np.zeros(len(enu))
+
+
+def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:
+    """Return the plane of the datum or, without one, of the first fix."""
+    if config.datum is not None:
+        latitude, longitude = config.datum[:2]
+    elif len(fixes):
+        latitude, longitude = float(fixes.latitude[0]), float(fixes.longitude[0])
+    else:
+        latitude = longitude = 0.0
+    return Plane(latitude, longitude, config.use_local_cartesian)
+
+
+def enter_fixes(navsat: Navsat, fixes: FixArray, plane: Plane) -> None:
+    """Fill the room for fixes."""
     if len(fixes) == 0:
         return
-    first = (float(datum.latitude[0]), float(datum.longitude[0]))
-    navsat.easting[:], navsat.northing[:], navsat.convergence[:] = to_utm(
-        fixes.latitude, fixes.longitude, first
+    navsat.easting[:], navsat.northing[:], navsat.convergence[:] = plane.project(
+        fixes.latitude, fixes.longitude, fixes.altitude
     )
     navsat.altitude[:] = fixes.altitude
     navsat.covariance[:] = fixes.position_covariance
     navsat.stamp_ns[:] = fixes.stamp_ns
+
+
+def _datum(config: NavsatConfig | None) -> FloatArray:
+    if config is None or config.datum is None:
+        return np.zeros(5)
+    latitude, longitude, yaw = config.datum
+    plane = Plane(latitude, longitude, config.use_local_cartesian)
+    east, north, convergence = plane.project(
+        np.array([latitude]), np.array([longitude]), np.zeros(1)
+    )
+    return np.array([1.0, east[0], north[0], convergence[0], yaw])
 
 
 def place_antenna(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> None:

@@ -17,7 +17,13 @@ from sim2real_eval.judge.configuration import (
     SourceConfig,
 )
 from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.fixes import enter_fixes, new_navsat, place_antenna, place_heading
+from sim2real_eval.judge.fixes import (
+    enter_fixes,
+    new_navsat,
+    place_antenna,
+    place_heading,
+    plane_of,
+)
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
 from sim2real_eval.judge.part_table import Part, PartName, new_parts, part_names, parts_of, place
@@ -130,7 +136,7 @@ def build_inputs(
     if fixes is not None:
         number_of = np.arange(len(fixes), dtype=np.float64)
         blocks.append(plain(fixes, FIX, number_of[:, None]))
-    if headings is not None and navsat is not None and not navsat.use_odometry_yaw:
+    if headings is not None and navsat is not None and navsat.needs_heading:
         blocks.append(plain(headings, HEADING, headings.orientation))
     if commands is not None:
         twist = np.hstack([commands.linear_velocity, commands.angular_velocity])
@@ -262,7 +268,7 @@ def _navsat(
     base = filter_config.base_link_frame
     navsat = new_navsat(config, len(fixes))
     place_antenna(navsat, fixes.frame, base, frames)
-    if headings is not None and not config.use_odometry_yaw:
+    if headings is not None and config.needs_heading:
         place_heading(navsat, headings.frame, base, frames)
-    enter_fixes(navsat, fixes, fixes)
+    enter_fixes(navsat, fixes, plane_of(config, fixes))
     return navsat

@@ -164,7 +164,7 @@ class LiveJudge:
 
     def see_heading(self, imu: ImuArray) -> None:
         """Take orientations for navsat_transform; raises JudgeError like `receive`."""
-        if self.navsat is None or self.navsat.use_odometry_yaw:
+        if self.navsat is None or not self.navsat.needs_heading:
             return
         if self._gps is not None:
             self._gps.see_heading(imu)

@@ -8,10 +8,12 @@ import numpy as np
 from sim2real_eval.judge import navsat as kernels
 from sim2real_eval.judge.configuration import NavsatConfig
 from sim2real_eval.judge.fixes import (
+    Plane,
     enter_fixes,
     new_navsat,
     place_antenna,
     place_heading,
+    plane_of,
     valid_fixes,
 )
 from sim2real_eval.judge.frames import FrameTree
@@ -19,8 +21,6 @@ from sim2real_eval.judge.judged import GpsPosition
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray
 
 __all__ = ['LiveNavsat']
-
-_FIRST_ROWS = 1024
 
 
 class LiveNavsat:
@@ -45,18 +45,14 @@ class LiveNavsat:
         """Forget every message, as a node that has just been started."""
         self._navsat = new_navsat(self.config, 1)
         self._memory = kernels.new_navsat_memory()
-        self._datum: FixArray | None = None
+        self._plane: Plane | None = None
         self._placed: dict[str, str] = {}
         self.fixes_seen = 0
         self.fixes_used = 0
-        # Filtered odometry of the last 10 s: stamps, and position with roll, pitch, yaw.
-        self._stamps = np.zeros(_FIRST_ROWS, dtype=np.int64)
-        self._poses = np.zeros((_FIRST_ROWS, 6))
-        self._count = 0
 
     def warm_up(self) -> None:
         """Load the compiled kernels, or compile them after an update, and reset."""
-        kernels.see_fix(self._memory, 0)
+        kernels.see_fix(self._navsat, self._memory, 0)
         self._navsat.stamp_ns[0] = 1
         kernels.see_heading(self._navsat, self._memory, np.array([0.0, 0.0, 0.0, 1.0]))
         self.see_odometry(1, np.zeros(6))
@@ -79,9 +75,9 @@ class LiveNavsat:
             self._placed['fix'] = fixes.frame
         for number in range(len(valid)):
             fix = valid.take([number])
-            self._datum = self._datum or fix
-            enter_fixes(self._navsat, fix, self._datum)
-            kernels.see_fix(self._memory, 0)
+            self._plane = self._plane or plane_of(self.config, fix)
+            enter_fixes(self._navsat, fix, self._plane)
+            kernels.see_fix(self._navsat, self._memory, 0)
         self.fixes_seen += len(valid)
 
     def see_heading(self, imu: ImuArray) -> None:
@@ -94,20 +90,12 @@ class LiveNavsat:
 
     def see_odometry(self, stamp_ns: int, pose: FloatArray) -> None:
         """Take a filtered odometry: stamp, and position with roll, pitch, yaw, (6,)."""
-        if self._count == len(self._stamps):
-            self._make_room()
-        self._stamps[self._count] = stamp_ns
-        self._poses[self._count] = pose
-        self._count += 1
         kernels.see_odometry(self._navsat, self._memory, pose)
 
     def tick(self) -> GpsPosition | None:
         """Run the timer once; return what is published."""
         position, covariance = np.zeros(3), np.zeros((6, 6))
-        fix = kernels.tick(
-            self._navsat, self._memory, self._stamps, self._poses, self._count, position,
-            covariance,
-        )  # fmt: skip
+        fix = kernels.tick(self._navsat, self._memory, position, covariance)
         if fix < 0:
             return None
         self.fixes_used += 1
@@ -117,15 +105,3 @@ class LiveNavsat:
     def lost(self) -> int:
         """How many fixes a newer one overtook after the transform was fixed."""
         return kernels.lost_fixes(self._memory)
-
-    def _make_room(self) -> None:
-        """Drop odometry that no lever arm can need any more."""
-        horizon = self._stamps[self._count - 1] - kernels.TRANSFORM_MEMORY_NS
-        # The row before the horizon stays: the first interval inside begins with it.
-        first = max(int(np.searchsorted(self._stamps[: self._count], horizon)) - 1, 0)
-        kept = self._count - first
-        room = max(len(self._stamps), 2 * kept)
-        stamps, poses = np.zeros(room, dtype=np.int64), np.zeros((room, 6))
-        stamps[:kept] = self._stamps[first : self._count]
-        poses[:kept] = self._poses[first : self._count]
-        self._stamps, self._poses, self._count = stamps, poses, kept

@@ -18,17 +18,15 @@ from sim2real_eval.judge.rotations import (
     angles_from_matrix,
     matrix_from_angles,
     matrix_from_quaternion,
-    quaternion_between,
-    quaternion_from_angles,
 )
 from sim2real_eval.judge.state import PITCH, ROLL, YAW
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'TRANSFORM_MEMORY_NS',
     'Navsat',
     'NavsatMemory',
+    'early_fixes',
     'lost_fixes',
     'new_navsat_memory',
     'see_fix',
@@ -37,9 +35,7 @@ __all__ = [
     'tick',
 ]
 
-_GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST = range(7)
-TRANSFORM_MEMORY_NS = 10_000_000_000
-"""How long the filter's published attitudes are at hand for the lever arm of the antenna."""
+_GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY = range(8)
 
 
 class Navsat(NamedTuple):
@@ -58,6 +54,8 @@ class Navsat(NamedTuple):
         Roll, pitch, yaw of the heading's IMU in base_link, taken off its angles.
     antenna : (3,) float
         Position of the antenna in base_link, metres.
+    datum : (5,) float
+        1 when a datum is given, and its easting, northing, convergence and yaw.
     use_odometry_yaw, zero_altitude, publish_filtered_gps : bool
         Parameters of the same names.
     """
@@ -72,6 +70,7 @@ class Navsat(NamedTuple):
     yaw_offset: float
     mounting: FloatArray
     antenna: FloatArray
+    datum: FloatArray
     use_odometry_yaw: bool
     zero_altitude: bool
     publish_filtered_gps: bool
@@ -82,9 +81,10 @@ class NavsatMemory(NamedTuple):
 
     Attributes
     ----------
-    flags : (7,) int64
+    flags : (8,) int64
         Transform fixed; latest fix (its number, -1 before the first); fix, heading and odometry
-        seen; fixes lost because a newer one overtook them.
+        seen; fixes lost because a newer one overtook them, and because they came before a given
+        datum was there to refer them to.
     attitude : (3,) float
         Latest roll, pitch and heading.
     turn : (3, 3) float
@@ -107,7 +107,7 @@ class NavsatMemory(NamedTuple):
 
 def new_navsat_memory() -> NavsatMemory:
     """Return the memory of a node that has seen nothing."""
-    flags = np.zeros(7, dtype=np.int64)
+    flags = np.zeros(8, dtype=np.int64)
     flags[_FIX] = -1
     return NavsatMemory(
         flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((7, 4))
@@ -115,8 +115,11 @@ def new_navsat_memory() -> NavsatMemory:
 
 
 @kernel
-def see_fix(memory: NavsatMemory, number: int) -> None:
+def see_fix(navsat: Navsat, memory: NavsatMemory, number: int) -> None:
     """Take note of a valid fix."""
+    if memory.flags[_GOOD] == 0 and navsat.datum[0] == 1.0:
+        memory.flags[_EARLY] += 1
+        return
     if memory.flags[_NEW_FIX] == 1 and memory.flags[_GOOD] == 1:
         memory.flags[_LOST] += 1
     memory.flags[_FIX] = number
@@ -126,7 +129,8 @@ def see_fix(memory: NavsatMemory, number: int) -> None:
 @kernel
 def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
     """Take note of an IMU orientation x y z w; its covariance is not looked at."""
-    if memory.flags[_GOOD] == 0 and not navsat.use_odometry_yaw:
+    given = navsat.use_odometry_yaw or navsat.datum[0] == 1.0
+    if memory.flags[_GOOD] == 0 and not given:
         R, angles = memory.work[:3, :3], memory.work[3]
         matrix_from_quaternion(q, R)
         angles_from_matrix(R, angles)
@@ -156,6 +160,16 @@ def see_odometry(navsat: Navsat, memory: NavsatMemory, pose: FloatArray) -> None
 @kernel
 def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
     flags, datum = memory.flags, memory.flags[_FIX]
+    if navsat.datum[0] == 1.0:
+        if flags[_ODOMETRY] == 1:
+            # The world's origin is the datum; its x axis points where the datum's heading says.
+            heading = navsat.datum[4] + (navsat.declination + navsat.yaw_offset + navsat.datum[3])
+            matrix_from_angles(0.0, 0.0, -heading, memory.turn)
+            memory.origin[:] = 0.0
+            memory.origin[0] = navsat.datum[1]
+            memory.origin[1] = navsat.datum[2]
+            flags[_GOOD] = 1
+        return
     if datum < 0 or flags[_HEADING] == 0 or flags[_ODOMETRY] == 0:
         return
     heading = memory.attitude[2] + (
@@ -175,48 +189,13 @@ def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
 
 
 @kernel
-def _attitude_at(
-    memory: NavsatMemory, stamp_ns: int, stamps: IntArray, states: FloatArray, count: int
-) -> None:
-    """Fill work[:3, :3] with the published attitude at a stamp, or the latest one.
-
-    The transforms of the last 10 s are at hand; between two of them the attitude is interpolated.
-    A stamp before or after them all gets the latest.
-    """
-    last = count - 1
-    quaternion = memory.work[3]
-    after = last
-    if stamps[last] - stamp_ns <= TRANSFORM_MEMORY_NS:
-        while after > 0 and stamps[after - 1] >= stamp_ns:
-            after -= 1
-    inside = after > 0 and stamps[after - 1] < stamp_ns <= stamps[after]
-    if not inside and stamps[after] != stamp_ns:
-        after = last
-    a, b = memory.work[4], memory.work[5]
-    x = states[after]
-    quaternion_from_angles(x[ROLL], x[PITCH], x[YAW], b)
-    share = 1.0
-    if inside:
-        share = (stamp_ns - stamps[after - 1]) / (stamps[after] - stamps[after - 1])
-        x = states[after - 1]
-    quaternion_from_angles(x[ROLL], x[PITCH], x[YAW], a)
-    quaternion_between(a, b, share, quaternion)
-    matrix_from_quaternion(quaternion, memory.work[:3, :3])
-
-
-@kernel
-def tick(
-    navsat: Navsat, memory: NavsatMemory, stamps: IntArray, states: FloatArray, count: int,
-    position: FloatArray, cov: FloatArray,
-) -> int:  # fmt: skip
+def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatArray) -> int:
     """Run the timer once; return the number of the fix that was published, or -1.
 
     Parameters
     ----------
     navsat, memory
         Configuration and memory.
-    stamps, states, count : (>= count,) int64, (>= count, 15) float, int
-        Filtered odometry published so far.
     position : (3,) float
         Filled with the position in the world frame.
     cov : (6, 6) float
@@ -234,8 +213,10 @@ def tick(
         east = navsat.easting[published] - origin[0]
         north = navsat.northing[published] - origin[1]
         up = navsat.altitude[published] - origin[2]
-        _attitude_at(memory, navsat.stamp_ns[published], stamps, states, count)
+        # That of the latest odometry, whatever the stamp of the fix.
         R, C = memory.work[:3, :3], navsat.covariance[published]
+        pose = memory.odometry
+        matrix_from_angles(pose[ROLL], pose[PITCH], pose[YAW], R)
         cov[:] = 0.0
         for i in range(3):
             position[i] = turn[i, 0] * east + turn[i, 1] * north + turn[i, 2] * up + origin[3 + i]
@@ -257,3 +238,8 @@ def tick(
 def lost_fixes(memory: NavsatMemory) -> int:
     """Return how many fixes a newer one overtook after the transform was fixed."""
     return int(memory.flags[_LOST])
+
+
+def early_fixes(memory: NavsatMemory) -> int:
+    """Return how many fixes came before a given datum was there to refer them to."""
+    return int(memory.flags[_EARLY])

@@ -301,7 +301,7 @@ def replay(
                 ):  # fmt: skip
                     return _QUEUE_FULL
             elif p == FIX:
-                see_fix(navsat_memory, int(messages.value[i, 0]))
+                see_fix(navsat, navsat_memory, int(messages.value[i, 0]))
             elif p == HEADING:
                 see_heading(navsat, navsat_memory, messages.value[i, :4])
             elif p == COMMAND:
@@ -320,9 +320,7 @@ def replay(
                 see_odometry(navsat, navsat_memory, flt.x[:6])
         if navsat_due <= now:
             navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
-            fix = gps_node.tick(
-                navsat, navsat_memory, out.stamp_ns, out.x, out.n[0], position, cov
-            )
+            fix = gps_node.tick(navsat, navsat_memory, position, cov)
             if fix >= 0:
                 row = out.n[1]
                 out.gps_fix[row] = fix

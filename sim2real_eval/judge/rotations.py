@@ -13,10 +13,9 @@ from sim_sensors.measurements import FloatArray
 
 __all__ = [
     'angles_from_matrix',
+    'is_identity',
     'matrix_from_angles',
     'matrix_from_quaternion',
-    'quaternion_between',
-    'quaternion_from_angles',
     'rotate_covariance',
 ]
 
@@ -65,32 +64,6 @@ def angles_from_matrix(R: FloatArray, angles: FloatArray) -> None:
     angles[1] = -math.asin(R[2, 0])
     angles[0] = math.atan2(R[2, 1], R[2, 2])
     angles[2] = math.atan2(R[1, 0], R[0, 0])
-
-
-@kernel
-def quaternion_from_angles(roll: float, pitch: float, yaw: float, q: FloatArray) -> None:
-    """Fill `q` with the unit quaternion x y z w of roll, pitch, yaw."""
-    sr, cr = math.sin(0.5 * roll), math.cos(0.5 * roll)
-    sp, cp = math.sin(0.5 * pitch), math.cos(0.5 * pitch)
-    sy, cy = math.sin(0.5 * yaw), math.cos(0.5 * yaw)
-    q[0] = sr * cp * cy - cr * sp * sy
-    q[1] = cr * sp * cy + sr * cp * sy
-    q[2] = cr * cp * sy - sr * sp * cy
-    q[3] = cr * cp * cy + sr * sp * sy
-
-
-@kernel
-def quaternion_between(a: FloatArray, b: FloatArray, share: float, q: FloatArray) -> None:
-    """Fill `q` with the spherical interpolation from unit quaternion `a` to `b`, the short way."""
-    dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
-    sign = -1.0 if dot < 0.0 else 1.0
-    half = math.acos(min(abs(dot), 1.0))
-    sine = math.sin(half)
-    first, second = 1.0 - share, share
-    if sine > 1e-12:
-        first, second = math.sin(first * half) / sine, math.sin(second * half) / sine
-    for i in range(4):
-        q[i] = first * a[i] + sign * second * b[i]
 
 
 @kernel

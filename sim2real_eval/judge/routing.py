@@ -76,7 +76,7 @@ def route(
     fix = heading = None
     if navsat is not None:
         fix = _fix(recording, topics, case)
-        heading = None if navsat.use_odometry_yaw else _heading(recording, topics, case)
+        heading = _heading(recording, topics, case) if navsat.needs_heading else None
     sources: dict[str, str | None] = {}
     notes: list[str] = []
     taken_by = ''

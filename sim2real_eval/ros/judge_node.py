@@ -109,7 +109,7 @@ class JudgeNode(Node):
             )  # fmt: skip
         if told.navsat is not None:
             self._listen('gps/fix', 'gps/fix', *_FIX, live.see_fix)
-            if not told.navsat.use_odometry_yaw:
+            if told.navsat.needs_heading:
                 self._listen('imu', 'imu', *_TYPES['imu'], live.see_heading)
         if told.config.control_mask.any():
             if told.config.stamped_control:
