@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.filter import Dynamics, padded
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.state import STATE_NAMES, N
 from sim2real_eval.recording import Recording, StaticTransform
 from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray, TwistArray
@@ -188,3 +189,9 @@ def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
     with opener(path, 'rt', encoding='utf-8', newline='') as file:
         rows = list(csv.reader(file))
     return rows[0], rows[1:]
+
+
+def simple(folder: Path, **more: object) -> FilterConfig:
+    return filter_config(
+        folder, frequency=50.0, imu0='imu', imu0_config=mask('yaw', 'vyaw'), **more
+    )

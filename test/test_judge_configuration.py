@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from judge_examples import IMU, mask, parameter_file
 
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import FilterConfig
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim_sensors.errors import ParameterError
 
 
@@ -211,14 +212,20 @@ def test_thresholds_have_the_names_of_their_kind(tmp_path: Path) -> None:
 
 def test_navsat_defaults_and_refusals(tmp_path: Path) -> None:
     config = NavsatConfig.from_file(parameter_file(tmp_path, {}))
-    assert config == NavsatConfig(10.0, 0.0, 0.0, False, False, False)
-    for key, value in (
-        ('use_local_cartesian', True),
-        ('wait_for_datum', True),
-        ('publish_tf', False),
+    assert config == NavsatConfig(10.0, 0.0, 0.0, False, False, True, False, None)
+    assert config.needs_heading
+    datum = {'wait_for_datum': True, 'datum': [43.07, -89.4, 0.3]}
+    config = NavsatConfig.from_file(parameter_file(tmp_path, datum))
+    assert config.datum == (43.07, -89.4, 0.3)
+    assert not config.needs_heading
+    for wrong, allowed in (
+        ({'publish_tf': False}, 'publish_tf.*not supported'),
+        ({'wait_for_datum': True}, 'datum: is missing; must be .latitude, longitude, yaw'),
+        ({**datum, 'datum': [43.07, -89.4]}, 'datum.*a list of 3 numbers'),
+        ({**datum, 'datum': [143.07, -89.4, 0.0]}, 'datum.*degrees of latitude'),
     ):
-        with pytest.raises(ParameterError, match=rf'{key}.*not supported'):
-            NavsatConfig.from_file(parameter_file(tmp_path, {key: value}))
+        with pytest.raises(ParameterError, match=allowed):
+            NavsatConfig.from_file(parameter_file(tmp_path, wrong))
     with pytest.raises(ParameterError, match='did you mean yaw_offset'):
         NavsatConfig.from_file(parameter_file(tmp_path, {'yaw_offsett': 0.1}))
     with pytest.raises(ParameterError, match='frequency'):

@@ -11,9 +11,10 @@ import pytest
 from judge_examples import read_rows
 
 from sim2real_eval.judge.clock import Case
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.judged import JudgedRun
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.recording import read_recording
 
 ALONE = (

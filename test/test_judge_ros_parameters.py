@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from judge_examples import IMU, parameter_file, write
 
 from sim2real_eval.judge.clock import Case
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import FilterConfig
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.ros_parameters import read_node_parameters
 from sim_sensors.errors import ParameterError, Sim2RealError
 

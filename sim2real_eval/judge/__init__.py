@@ -2,11 +2,12 @@
 """The judge: robot_localization behaviour, offline and exactly repeatable."""
 
 from sim2real_eval.judge.clock import Case, Clock
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.judged import Estimate, GpsPosition, JudgedRun, PartCount
 from sim2real_eval.judge.live import LiveJudge
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 
 __all__ = [
     'Case',

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.judged import PartCount
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.state import YAW
 from sim_sensors.measurements import FloatArray, ImuArray, MessageArray
 

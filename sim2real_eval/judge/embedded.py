@@ -7,7 +7,7 @@ import dataclasses
 
 from sim2real_eval.judge.advice import input_advice, mounting_advice, navsat_advice, part_advice
 from sim2real_eval.judge.clock import NAVSAT_PHASE_NS, Case, Clock
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
 from sim2real_eval.judge.fixes import valid_fixes
@@ -16,6 +16,7 @@ from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.replay import Timing, new_output, replay

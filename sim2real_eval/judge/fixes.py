@@ -8,9 +8,9 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.configuration import NavsatConfig
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.utm import to_utm
 from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray

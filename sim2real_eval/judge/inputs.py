@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.judge.blocks import Block, covariance_rows, merge, padded, plain
-from sim2real_eval.judge.configuration import (
-    NAVSAT_TOPIC,
-    FilterConfig,
-    NavsatConfig,
-    SourceConfig,
-)
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.fixes import (
     enter_fixes,
@@ -26,6 +21,7 @@ from sim2real_eval.judge.fixes import (
 )
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.part_table import Part, PartName, new_parts, part_names, parts_of, place
 from sim2real_eval.judge.preparation import ACCELERATION, POSE, TWIST, Parts
 from sim2real_eval.judge.replay import COMMAND, FIX, HEADING, Messages

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
-from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.filter import (
     INITIALISED,
     LAST_NS,
@@ -28,6 +28,7 @@ from sim2real_eval.judge.history import (
 from sim2real_eval.judge.inputs import check_type, child_frame, part_frame, source_blocks
 from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
 from sim2real_eval.judge.live_navsat import LiveNavsat
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.part_table import Part, new_parts, part_names, parts_of, place
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import grown, new_queue

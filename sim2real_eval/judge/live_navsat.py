@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.judge import navsat as kernels
-from sim2real_eval.judge.configuration import NavsatConfig
 from sim2real_eval.judge.fixes import (
     Plane,
     enter_fixes,
@@ -18,6 +17,7 @@ from sim2real_eval.judge.fixes import (
 )
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.judged import GpsPosition
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray
 
 __all__ = ['LiveNavsat']

@@ -14,6 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.judge.queue import Queue
+from sim2real_eval.judge.rigid import (
+    level_imu,
+    move_to_base,
+    times_inverse,
+    transform,
+    turn_twist,
+)
 from sim2real_eval.judge.rotations import (
     angles_from_matrix,
     is_identity,
@@ -131,74 +138,6 @@ def new_memory(parts: int, no_stamp: int) -> Memory:
 
 
 @kernel
-def _times_inverse(base: FloatArray, pose: FloatArray) -> None:
-    """Replace `pose` by base^-1 pose; both are rotation rows and a position row."""
-    p0 = pose[3, 0] - base[3, 0]
-    p1 = pose[3, 1] - base[3, 1]
-    p2 = pose[3, 2] - base[3, 2]
-    for i in range(3):
-        pose[3, i] = base[0, i] * p0 + base[1, i] * p1 + base[2, i] * p2
-    for j in range(3):
-        r0, r1, r2 = pose[0, j], pose[1, j], pose[2, j]
-        for i in range(3):
-            pose[i, j] = base[0, i] * r0 + base[1, i] * r1 + base[2, i] * r2
-
-
-@kernel
-def _transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> None:
-    """Replace `pose` by the transform (rotation, offset) times pose."""
-    p0, p1, p2 = pose[3, 0], pose[3, 1], pose[3, 2]
-    for i in range(3):
-        pose[3, i] = rotation[i, 0] * p0 + rotation[i, 1] * p1 + rotation[i, 2] * p2 + offset[i]
-    for j in range(3):
-        r0, r1, r2 = pose[0, j], pose[1, j], pose[2, j]
-        for i in range(3):
-            pose[i, j] = rotation[i, 0] * r0 + rotation[i, 1] * r1 + rotation[i, 2] * r2
-
-
-@kernel
-def _level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> float:
-    """Take the mounting angles off an IMU attitude, angle by angle; return the mounting yaw."""
-    mounting, angles = work[4], work[5]
-    angles_from_matrix(rotation, mounting)
-    angles_from_matrix(pose, angles)
-    roll, pitch = angles[0] - mounting[0], angles[1] - mounting[1]
-    yaw = mounting[2]
-    levelled_roll = math.cos(yaw) * roll - math.sin(yaw) * pitch
-    levelled_pitch = math.sin(yaw) * roll + math.cos(yaw) * pitch
-    matrix_from_angles(levelled_roll, levelled_pitch, angles[2] - yaw, pose)
-    return float(yaw)
-
-
-@kernel
-def _move_to_base(turn: FloatArray, at: FloatArray, pose: FloatArray, scratch: FloatArray) -> None:
-    """Replace the pose of another body frame by that of base_link."""
-    # base_link in that frame: rotation turn', position -turn' at.
-    for i in range(3):
-        for j in range(3):
-            scratch[i, j] = 0.0
-            for k in range(3):
-                scratch[i, j] += pose[i, k] * turn[j, k]
-    for i in range(3):
-        for j in range(3):
-            pose[i, j] = scratch[i, j]
-            pose[3, i] -= scratch[i, j] * at[j]
-
-
-@kernel
-def _turn_twist(turn: FloatArray, at: FloatArray, x: FloatArray, z: FloatArray) -> None:
-    """Replace the twist of another body frame by that of base_link, with the filter's rates."""
-    v0, v1, v2, w0, w1, w2 = z[0], z[1], z[2], z[3], z[4], z[5]
-    for i in range(3):
-        z[i] = turn[i, 0] * v0 + turn[i, 1] * v1 + turn[i, 2] * v2
-        z[3 + i] = turn[i, 0] * w0 + turn[i, 1] * w1 + turn[i, 2] * w2
-    r0, r1, r2 = x[VROLL], x[VROLL + 1], x[VROLL + 2]
-    z[0] += at[1] * r2 - at[2] * r1
-    z[1] += at[2] * r0 - at[0] * r2
-    z[2] += at[0] * r1 - at[1] * r0
-
-
-@kernel
 def _prepare_pose(
     parts: Parts, memory: Memory, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
     cov: FloatArray, queue: Queue, slot: int,
@@ -210,7 +149,7 @@ def _prepare_pose(
         pose[3, i] = value[i]
     rotation, offset = parts.rotation[p], parts.offset[p]
     if parts.imu[p]:
-        yaw = _level_imu(rotation, pose, scratch)
+        yaw = level_imu(rotation, pose, scratch)
         matrix_from_angles(0.0, 0.0, yaw, turn)
     else:
         for i in range(3):
@@ -226,7 +165,7 @@ def _prepare_pose(
             for i in range(4):
                 for j in range(3):
                     scratch[i, j] = pose[i, j]
-            _times_inverse(memory.previous[p], scratch[:4])
+            times_inverse(memory.previous[p], scratch[:4])
             dt = (stamp_ns - previous_ns) * 1e-9
             angles_from_matrix(scratch, z[3:])
             for i in range(3):
@@ -236,7 +175,7 @@ def _prepare_pose(
                 for j in range(6):
                     R[i, j] = (memory.previous_covariance[p, i, j] + cov[i, j]) * dt
             if parts.of_child[p]:
-                _turn_twist(parts.child_turn[p], parts.child_at[p], x, z)
+                turn_twist(parts.child_turn[p], parts.child_at[p], x, z)
                 # Twice: once as the poses are, and once more as a twist is.
                 for _ in range(2):
                     rotate_covariance(parts.child_turn[p], R, memory.work[3])
@@ -253,16 +192,16 @@ def _prepare_pose(
         return bool(had_previous)
     queue.first_state[slot] = 0
     if parts.of_child[p]:
-        _move_to_base(parts.child_turn[p], parts.child_at[p], pose, scratch)
+        move_to_base(parts.child_turn[p], parts.child_at[p], pose, scratch)
     if parts.relative[p]:
         if memory.seen[p, 1] == 0:
             memory.seen[p, 1] = 1
             for i in range(4):
                 for j in range(3):
                     memory.initial[p, i, j] = pose[i, j]
-        _times_inverse(memory.initial[p], pose)
+        times_inverse(memory.initial[p], pose)
     if not parts.imu[p]:
-        _transform(rotation, offset, pose)
+        transform(rotation, offset, pose)
     for i in range(3):
         z[i] = pose[3, i]
     angles_from_matrix(pose, z[3:])
@@ -282,7 +221,7 @@ def _prepare_twist(
     queue.first_state[slot] = VX
     for i in range(6):
         queue.z[slot, i] = value[i]
-    _turn_twist(parts.rotation[p], parts.offset[p], x, queue.z[slot])
+    turn_twist(parts.rotation[p], parts.offset[p], x, queue.z[slot])
     rotate_covariance(parts.rotation[p], cov, queue.R[slot])
 
 

@@ -7,14 +7,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim2real_eval.judge.clock import Case
-from sim2real_eval.judge.configuration import (
-    NAVSAT_TOPIC,
-    FilterConfig,
-    NavsatConfig,
-    SourceConfig,
-    topic_name,
-)
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig, topic_name
 from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import FixArray, ImuArray, TwistArray
 

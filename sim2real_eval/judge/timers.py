@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from sim2real_eval.judge.clock import NAVSAT_PHASE_NS
-from sim2real_eval.judge.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import FilterConfig
+from sim2real_eval.judge.navsat_configuration import NavsatConfig
 
 __all__ = ['Timers']
 

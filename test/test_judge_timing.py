@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When messages are taken, when ticks come, and what they publish."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judge_examples import (
+    START_NS,
+    filter_config,
+    imu,
+    mask,
+    odometry,
+    recording,
+    simple,
+    stamps,
+)
+
+from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.embedded import judge
+
+IMU_PERIOD = 10_000_000
+
+
+def test_a_message_that_arrives_at_the_tick_is_used_by_it(tmp_path: Path) -> None:
+    """Ticks every 20 ms, messages every 10 ms on the same grid; 1 ns late is one tick late."""
+    clock = stamps(100.0, 2.0)
+    on_time = judge(recording({'imu': imu(clock)}), simple(tmp_path), None, Case())
+    n = 90
+    assert (on_time.stamp_ns[:n] == on_time.tick_ns[:n]).all()
+    assert (np.diff(on_time.tick_ns) == 20_000_000).all()
+    late = dataclasses.replace(imu(clock), arrival_ns=clock + 1)
+    case = Case(Clock(start_ns=START_NS))
+    behind = judge(recording({'imu': late}), simple(tmp_path), None, case)
+    assert (behind.tick_ns[:n] - behind.stamp_ns[:n] == IMU_PERIOD).all()
+
+
+def test_a_coarse_clock_delays_ticks_to_its_steps(tmp_path: Path) -> None:
+    """Clock every 30 ms, timer every 20 ms: ticks at 30, 60, 90 and not between."""
+    run = recording({'imu': imu(stamps(100.0, 2.0))})
+    found = judge(run, simple(tmp_path), None, Case(Clock(step_ns=30_000_000)))
+    assert ((found.tick_ns - START_NS) % 30_000_000 == 0).all()
+    assert (np.diff(found.tick_ns[:20]) == 30_000_000).all()
+
+
+def test_a_tick_period_is_cut_to_nanoseconds_and_keeps_its_grid(tmp_path: Path) -> None:
+    """35 Hz: 28571428 ns."""
+    run = recording({'imu': imu(stamps(100.0, 2.0))})
+    config = filter_config(tmp_path, frequency=35.0, imu0='imu', imu0_config=mask('yaw'))
+    found = judge(run, config)
+    assert ((found.tick_ns - START_NS) % 28_571_428 == 0).all()
+
+
+def test_the_timeout_is_cut_to_nanoseconds_as_the_period_is(tmp_path: Path) -> None:
+    """So that without a `sensor_timeout` every tick predicts; ekf_node 3.8.3 does it [run]."""
+    run = recording({'imu': imu(stamps(100.0, 0.1))})
+    found = judge(
+        run, filter_config(tmp_path, frequency=35.0, imu0='imu', imu0_config=mask('yaw'))
+    )
+    assert (np.diff(found.tick_ns) == 28_571_428).all()
+    assert (found.stamp_ns[-10:] == found.tick_ns[-10:]).all()
+
+
+def test_silence_is_predicted_over_after_the_timeout(tmp_path: Path) -> None:
+    """Data end at 1.99 s; 50 Hz, timeout 0.1 s, 0.4 s more: rows at 2.10, 2.20, 2.30."""
+    clock = stamps(100.0, 2.0)
+    found = judge(recording({'imu': imu(clock)}), simple(tmp_path, sensor_timeout=0.1))
+    after = found.tick_ns > clock[-1] + 10_000_000
+    assert (found.stamp_ns[after] - START_NS).tolist() == [
+        2_100_000_000, 2_200_000_000, 2_300_000_000
+    ]  # fmt: skip
+    assert (found.stamp_ns[after] == found.tick_ns[after]).all()
+
+
+def test_a_queue_of_future_measurements_blocks_the_timeout(tmp_path: Path) -> None:
+    """The IMU falls silent at 1 s; odometry stamped 3 s and more waits in the queue: no estimate
+    between, as in the original. Without it the silence is predicted over.
+    """
+    heard = imu(stamps(100.0, 1.0))
+    waiting = dataclasses.replace(
+        odometry(stamps(10.0, 1.0) + 3_000_000_000), arrival_ns=stamps(10.0, 1.0)
+    )
+    config = simple(tmp_path, odom0='odom', odom0_config=mask('vx'))
+    case = Case(Clock(run_on_ns=5_000_000_000))
+    found = judge(recording({'imu': heard, 'odom': waiting}), config, None, case)
+    silence = START_NS + 1_000_000_000, START_NS + 3_000_000_000
+    assert not ((found.stamp_ns > silence[0]) & (found.stamp_ns < silence[1])).any()
+    assert found.stamp_ns[-1] > silence[1]
+    ended = dataclasses.replace(waiting, stamp_ns=waiting.arrival_ns)
+    free = judge(recording({'imu': heard, 'odom': ended}), config, None, case)
+    assert ((free.stamp_ns > silence[0]) & (free.stamp_ns < silence[1])).any()
+
+
+def test_what_arrives_together_is_delivered_in_the_order_of_the_case(tmp_path: Path) -> None:
+    """The first delivered initialises the filter: with the speed of odometry, variance 0.01, or
+    without it. Without a case the order is odometry, pose, twist, IMU.
+    """
+    clock = stamps(100.0, 1.0)
+    moving = np.tile([3.0, 0.0, 0.0], (len(clock), 1))
+    run = recording({'imu': imu(clock), 'odom': odometry(clock, velocity=moving)})
+    config = simple(tmp_path, odom0='odom', odom0_config=mask('vx'))
+    plain = judge(run, config)
+    first = judge(run, config, None, Case(topics=('odom', 'imu')))
+    second = judge(run, config, None, Case(topics=('imu', 'odom')))
+    assert plain.linear_velocity.tobytes() == first.linear_velocity.tobytes()
+    # Copied at once, against corrected from a variance of 1e-9.
+    assert first.linear_velocity[0, 0] == pytest.approx(3.0)
+    assert second.linear_velocity[0, 0] < 0.5
+
+
+def test_the_order_of_equal_stamps_matters_only_at_the_first(tmp_path: Path) -> None:
+    """Wheel odometry with each IMU message but the first, noisy, in both orders of delivery."""
+    rng = np.random.default_rng(3)
+    clock = stamps(100.0, 2.0)
+    velocity = [2.0, 0.0, 0.0] + 0.2 * rng.normal(size=(len(clock) - 1, 3))
+    rate = [0.0, 0.0, 0.3] + 0.1 * rng.normal(size=(len(clock), 3))
+    run = recording({'imu': imu(clock, rate=rate), 'odom': odometry(clock[1:], velocity=velocity)})
+    config = filter_config(
+        tmp_path,
+        frequency=50.0,
+        odom0='odom',
+        odom0_config=mask('vx', 'vyaw'),
+        imu0='imu',
+        imu0_config=mask('yaw', 'vyaw', 'ax'),
+    )
+    one, other = (
+        judge(run, config, None, Case(topics=order))
+        for order in (('odom', 'imu'), ('imu', 'odom'))
+    )
+    assert one.stamp_ns.tolist() == other.stamp_ns.tolist()
+    for name in ('position', 'orientation', 'linear_velocity', 'twist_covariance'):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=1e-12)
+    assert one.linear_velocity.tobytes() != other.linear_velocity.tobytes()
+
+
+def test_predicting_to_current_time_stamps_the_tick(tmp_path: Path) -> None:
+    late = dataclasses.replace(imu(stamps(100.0, 2.0)), arrival_ns=stamps(100.0, 2.0) + 7_000_000)
+    run = recording({'imu': late})
+    plain = judge(run, simple(tmp_path))
+    ahead = judge(run, simple(tmp_path, predict_to_current_time=True))
+    assert (ahead.stamp_ns == ahead.tick_ns).all()
+    assert (plain.stamp_ns[:90] < plain.tick_ns[:90]).all()
+
+
+def test_corrections_without_new_time_are_published_only_when_permitted(tmp_path: Path) -> None:
+    """A pose that is always 1 s late never moves time; odometry at 10 Hz does."""
+    clock = stamps(10.0, 4.0)
+    lagging = dataclasses.replace(
+        imu(stamps(100.0, 3.0)), arrival_ns=stamps(100.0, 3.0) + 1_000_000_000
+    )
+    run = recording({'odom': odometry(clock), 'imu': lagging})
+    options = {'odom0': 'odom', 'odom0_config': mask('vx'), 'sensor_timeout': 5.0}
+    refused = judge(run, simple(tmp_path, **options))
+    permitted = judge(run, simple(tmp_path, permit_corrected_publication=True, **options))
+    assert (np.diff(refused.stamp_ns) > 0).all()
+    assert len(permitted) > 4 * len(refused)
+    assert set(refused.stamp_ns) == set(permitted.stamp_ns)
+
+
+def test_only_newer_messages_of_a_topic_count(tmp_path: Path) -> None:
+    """The second half repeats the first: refused, counted, and told."""
+    clock = stamps(100.0, 1.0)
+    again = np.concatenate([clock, clock])
+    arrival = stamps(100.0, 2.0)
+    twice = dataclasses.replace(imu(again), arrival_ns=arrival)
+    found = judge(recording({'imu': twice}), simple(tmp_path))
+    twist = next(part for part in found.parts if part.name == 'imu0 twist')
+    # An equal stamp is accepted, so the last message of the repetition counts.
+    assert (twist.received, twist.older, twist.fused) == (200, 99, 101)
+    assert any('99 of 200 messages are older' in note for note in found.notes)
