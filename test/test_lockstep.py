@@ -53,8 +53,8 @@ except JudgeError as error:
 
 TRACES = (
     'a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat', 'd_wheel_imu',
-    'e_differential_pose', 'f_relative_pose', 'g_mounted_imu_lever', 'i_predict_to_current_time',
-    'l_control',
+    'e_differential_pose', 'f_relative_pose', 'g_mounted_imu_lever', 'h_smooth_lagged',
+    'i_predict_to_current_time', 'l_control',
 )  # fmt: skip
 
 

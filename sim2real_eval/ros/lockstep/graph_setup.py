@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from sim2real_eval.judge import JudgedRun
+from sim2real_eval.judge import JudgedRun, JudgeError
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim2real_eval.ros.lockstep.conductor import Conductor
 from sim2real_eval.ros.lockstep.delivery import RecordedFeed
 from sim2real_eval.ros.lockstep.domain import free_domain, private_context
 from sim2real_eval.ros.lockstep.paced_side import PacedSide
-from sim2real_eval.ros.lockstep.process import executable
+from sim2real_eval.ros.lockstep.process import executable, filter_node
 from sim2real_eval.ros.lockstep.side import Side
 
 __all__ = ['GraphJudgeSetup']
@@ -49,7 +49,12 @@ class GraphJudgeSetup(JudgeSetup):
         JudgeError
             When the node is not installed; says what to do.
         """
-        executable(kind)
+        if kind == 'judge_node' and setup.filter.sigma_points is not None:
+            raise JudgeError(
+                f'{setup.filter.where}: is for ukf_node, which judge_node does not stand for; the '
+                'judge must be embedded or robot_localization'
+            )
+        executable(kind, filter_node(setup))
         fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
         return cls(**{**fields, 'kind': kind, 'navsat_node': navsat_node})
 

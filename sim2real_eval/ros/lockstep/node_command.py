@@ -14,7 +14,7 @@ from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.ros.lockstep.parameter_file import node_parameters, write_parameters
-from sim2real_eval.ros.lockstep.process import executable, signals_held
+from sim2real_eval.ros.lockstep.process import executable, filter_node, signals_held
 from sim2real_eval.ros.lockstep.senders import input_topics
 
 __all__ = ['NODE_NAME', 'NodeCommand', 'own_transforms', 'ros_arguments']
@@ -65,7 +65,7 @@ class NodeCommand:
         *,
         lockstep: bool = True,
     ) -> None:
-        self._executable = executable(judge)
+        self._executable = executable(judge, filter_node(setup))
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lockstep = lockstep
         self._real = judge != 'judge_node'
@@ -87,8 +87,6 @@ class NodeCommand:
             values['publish_tf'] = not self._lockstep
             # Waiting for a transform would wait for a clock that waits for the node.
             values['transform_timeout'] = 0.0
-            # Without gains it reads beyond the end of an empty list.
-            values.setdefault('acceleration_gains', [1.0] * 6)
             rules += own_transforms(self._space)
         else:
             if setup.navsat is not None:

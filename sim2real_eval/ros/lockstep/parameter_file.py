@@ -16,7 +16,6 @@ from sim2real_eval.judge_setup import JudgeSetup
 
 __all__ = ['navsat_parameters', 'node_parameters', 'write_parameters']
 
-_FILTER = 'ekf_filter_node'
 # Subscriptions are best effort: what comes while the queue is full would be lost.
 _QUEUE_SIZE = 100
 
@@ -33,10 +32,12 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     topics : mapping
         Input name to topic.
     """
-    given = read_node_parameters(setup.files[0], _FILTER)
-    values = _declared(given.values)
-    original = FilterConfig.from_parameters(given)
     wanted = setup.filter
+    unscented = wanted.sigma_points is not None
+    node = 'ukf_filter_node' if unscented else 'ekf_filter_node'
+    given = read_node_parameters(setup.files[0], node)
+    values = _declared(given.values)
+    original = FilterConfig.from_parameters(given, unscented=unscented)
     for name, before, now in (
         ('initial_state', original.initial_state, wanted.initial_state),
         ('initial_estimate_covariance', original.initial_covariance, wanted.initial_covariance),

@@ -16,11 +16,12 @@ from pathlib import Path
 from types import TracebackType
 
 from sim2real_eval.judge import JudgeError
+from sim2real_eval.judge_setup import JudgeSetup
 
-__all__ = ['JUDGES', 'JudgeProcess', 'executable', 'signals_held']
+__all__ = ['JUDGES', 'JudgeProcess', 'executable', 'filter_node', 'signals_held']
 
 JUDGES = ('judge_node', 'robot_localization')
-"""Kinds of judge nodes: ours, and ekf_node of robot_localization."""
+"""Kinds of judge nodes: ours, and ekf_node or ukf_node of robot_localization."""
 
 _ABSENT = (
     'robot_localization is not found by way of AMENT_PREFIX_PATH; install it (such as apt install '
@@ -62,6 +63,11 @@ def executable(judge: str, node: str = 'ekf_node') -> list[str]:
     if not os.access(path, os.X_OK):
         raise JudgeError(f'robot_localization: {path} is missing; install the package anew')
     return [str(path)]
+
+
+def filter_node(setup: JudgeSetup) -> str:
+    """Return the executable of robot_localization whose parameters a set-up has."""
+    return 'ekf_node' if setup.filter.sigma_points is None else 'ukf_node'
 
 
 class JudgeProcess:
