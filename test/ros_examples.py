@@ -148,6 +148,27 @@ class Graph:
 
         self.wait(ready, f'{sensors} sensors on {topics}')
 
+    def let_go(self, *topics: str, sensors: int = 1) -> None:
+        """Publish the topic `ready` when the sensors hear somebody's odometry, and are heard here.
+
+        A trajectory_node that awaits it loses nothing at the start.
+        """
+
+        def ready() -> bool:
+            newest: dict[str, dict[str, str]] = {}
+            for array in self.received['/diagnostics']:
+                for status in array.status:
+                    newest[status.name] = {pair.key: pair.value for pair in status.values}
+            return (
+                all(map(self._publishers_of, topics))
+                and len(newest) == sensors
+                and all(int(seen['odometry publishers']) == 1 for seen in newest.values())
+                and sum(int(seen['subscriptions']) for seen in newest.values()) == len(topics)
+            )
+
+        self.wait(ready, f'{sensors} sensors on {topics}')
+        self.node.create_publisher(Clock, 'ready', 1)
+
     def _publishers_of(self, topic: str) -> int:
         return int(self._subscriptions[topic].get_publisher_count())
 

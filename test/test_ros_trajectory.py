@@ -96,8 +96,9 @@ def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
         'duration:=3.0',
         'factor:=2.0',
         'clock:=true',
-        'awaited:=ground_truth/odometry:imu_node ground_truth/odometry:gps_node',
+        'awaited:=ready ground_truth/odometry:imu_node ground_truth/odometry:gps_node',
     )
+    graph.let_go('imu/data', 'gps/fix', sensors=2)
     inertial, fixes = graph.received['imu/data'], graph.received['gps/fix']
     graph.wait(lambda: len(inertial) == len(final_stamps(CIRCLE, 100.0)), 'the last measurement')
     graph.wait(lambda: len(fixes) == len(final_stamps(CIRCLE, 10.0)), 'the last fix')
@@ -118,8 +119,9 @@ def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
         'scenario.ramp_time:=0.5',
         'clock:=true',
         'loop:=true',
-        'awaited:=ground_truth/odometry:imu_node',
+        'awaited:=ready ground_truth/odometry:imu_node',
     )
+    graph.let_go('imu/data')
     got, full = graph.received['imu/data'], final_stamps(CIRCLE_1_S, 100.0)
 
     def rounds() -> list[list]:

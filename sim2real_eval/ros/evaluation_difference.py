@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 
 from sim2real_eval.judge import JudgedRun
+from sim2real_eval.judge.judged import Corrections
 
 __all__ = ['first_difference']
 
@@ -31,6 +32,9 @@ def first_difference(one: JudgedRun, other: JudgedRun, *, exact: bool) -> str | 
     """
     for field in dataclasses.fields(JudgedRun):
         a, b = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(a, Corrections):
+            # Of the embedded judge, whose measurements both runs had.
+            continue
         if not isinstance(a, np.ndarray):
             # Notes about a real node's numbers hold numbers too.
             if a != b and (exact or field.name != 'notes'):
