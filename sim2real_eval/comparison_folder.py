@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.comparison import Comparison, ComparisonOptions, JudgedScore, Source
-from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.metrics.distances import write_vepd
 from sim2real_eval.provenance import file_digest, versions
 from sim2real_eval.recording import recording_digest
@@ -99,8 +98,7 @@ def comparison_record(
                 }
                 for path in setup.files
             ],
-            'case': dataclasses.asdict(setup.case),
-            **_nodes_of(setup),
+            **setup.settings(),
         },
         'models': {
             twin.label: {
@@ -137,12 +135,6 @@ def comparison_record(
             for run in comparison.runs
         ],
     }
-
-
-def _nodes_of(setup: JudgeSetup) -> dict[str, Any]:
-    """Say which nodes judged; nothing where their bits are those of the embedded judge."""
-    nodes = dict(setup.provenance)
-    return {'nodes': nodes} if 'robot_localization' in nodes.values() else {}
 
 
 def write_comparison(

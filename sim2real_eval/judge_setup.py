@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from sim_sensors.measurements import OdometryArray
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['JudgeSetup', 'profiles', 'velocity_series']
+__all__ = ['Judge', 'JudgeSetup', 'profiles', 'velocity_series']
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 
@@ -32,6 +32,34 @@ _START_HEADING_VARIANCE = 0.01
 def profiles() -> list[str]:
     """Return the names of the judge profiles that are shipped."""
     return [name for name in config_names('judge') if not name.endswith(_NAVSAT_SUFFIX)]
+
+
+class Judge(Protocol):
+    """Whoever estimates the motion in a recording: what a comparison or a study needs of it."""
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files that its parameters came from."""
+
+    @property
+    def base_link_frame(self) -> str:
+        """Frame whose motion it estimates."""
+
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording; see `JudgeSetup.judge`."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what made the result beside the files, as plain values."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,9 +179,13 @@ class JudgeSetup:
         return dataclasses.replace(self, filter=config, case=case)
 
     @property
-    def provenance(self) -> Mapping[str, str]:
-        """What else made the result, beside the parameters; nothing for the embedded judge."""
-        return {}
+    def base_link_frame(self) -> str:
+        """Frame whose motion is estimated."""
+        return self.filter.base_link_frame
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what made the result beside the files, as plain values."""
+        return {'case': dataclasses.asdict(self.case)}
 
 
 def _names_node(path: Path, start: str) -> bool:

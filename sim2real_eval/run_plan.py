@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge import JudgedRun
-from sim2real_eval.judge_setup import JudgeSetup, velocity_series
+from sim2real_eval.judge_setup import Judge, velocity_series
 from sim2real_eval.metrics import MetricOptions, RunScore, advice, score_run
 from sim2real_eval.metrics.scores import prepare
 from sim2real_eval.recording import Recording
@@ -31,7 +31,7 @@ class ComparisonOptions:
     ----------
     twins : tuple of Twin
         Simulated variants, with distinct labels.
-    setup : JudgeSetup
+    setup : Judge
     metric : MetricOptions
     component : str
         Speed that is compared; see `sim2real_eval.metrics.speed`.
@@ -45,7 +45,7 @@ class ComparisonOptions:
     """
 
     twins: tuple[Twin, ...]
-    setup: JudgeSetup
+    setup: Judge
     metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
     component: str = 'horizontal'
     seed: int = 0
@@ -132,7 +132,7 @@ class RunPlan:
     """
 
     def __init__(self, recording: Recording, options: ComparisonOptions) -> None:
-        base = options.setup.filter.base_link_frame
+        base = options.setup.base_link_frame
         self.maker = TwinMaker(recording, seed=options.seed, base_frame=base)
         self.real = PlannedRun(REAL, 1, None)
         self.twins = tuple(

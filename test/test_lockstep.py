@@ -348,4 +348,4 @@ def test_the_real_navsat_transform_node_runs_at_the_speed_of_the_wall_clock(
     assert abs(len(found) - len(expected)) <= 2
     (note,) = (note for note in found.notes if 'arbitrary phase' in note)
     assert re.search(r'at \d{2,3}% of the speed of the wall clock', note)
-    assert node.provenance['navsat_transform'] == 'robot_localization'
+    assert node.settings()['nodes']['navsat_transform'] == 'robot_localization'

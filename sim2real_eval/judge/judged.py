@@ -121,7 +121,7 @@ class JudgedRun:
     notes : tuple of str
         What the user should know about the run, one line each.
     corrections : Corrections
-        None of a judge that runs outside this process.
+        Of a judge that runs in another process: those of the embedded judge on the same messages.
     """
 
     stamp_ns: IntArray

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -58,15 +59,15 @@ class GraphJudgeSetup(JudgeSetup):
         fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
         return cls(**{**fields, 'kind': kind, 'navsat_node': navsat_node})
 
-    @property
-    def provenance(self) -> Mapping[str, str]:
-        """Which judge and which navsat_transform made the result."""
-        if self.navsat is None:
-            return {'judge': self.kind}
-        navsat = self.kind
-        if self.kind == 'robot_localization' and self.navsat_node == 'embedded':
-            navsat = 'sim2real_sensors'
-        return {'judge': self.kind, 'navsat_transform': navsat}
+    def settings(self) -> Mapping[str, Any]:
+        """Return the case; and the nodes, where their bits are not the embedded judge's."""
+        settings = dict(super().settings())
+        if self.kind == 'robot_localization':
+            settings['nodes'] = {'judge': self.kind}
+            if self.navsat is not None:
+                ours = self.navsat_node == 'embedded'
+                settings['nodes']['navsat_transform'] = 'sim2real_sensors' if ours else self.kind
+        return settings
 
     def judge(
         self,
