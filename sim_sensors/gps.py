@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_sensors.delivery import Delivery
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.gps_covariance import (
     COVARIANCE_TYPES,
@@ -61,14 +62,12 @@ class GpsMeasurement:
     covariance_type: int
     position_error: FloatArray
 
-    def messages(self, stamp_ns: IntArray, frame: str, latency: float = 0.0) -> FixArray:
-        """Return sensor_msgs/NavSatFix stamped `stamp_ns`, arriving `latency` seconds later; all
-        have status 0 (fix).
-        """
+    def messages(self, stamp_ns: IntArray, frame: str) -> FixArray:
+        """Return sensor_msgs/NavSatFix stamped `stamp_ns`, arriving at once, status 0 (fix)."""
         n = len(self.latitude)
         return FixArray(
             stamp_ns=stamp_ns,
-            arrival_ns=stamp_ns + round(latency * 1e9),
+            arrival_ns=stamp_ns,
             frame=frame,
             latitude=self.latitude,
             longitude=self.longitude,
@@ -95,6 +94,7 @@ class GpsModel(Parameters):
     latency: float = parameter(
         0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
     )
+    delivery: Delivery = dataclasses.field(default_factory=Delivery)
     noise: PositionNoise = dataclasses.field(default_factory=NoNoise)
     covariance: PositionCovariance = dataclasses.field(default_factory=ZeroCovariance)
 
@@ -145,13 +145,22 @@ class GpsModel(Parameters):
 
 
 class GpsSensor:
-    """A GPS that is switched on: a model and its state. Made by `GpsModel.start`."""
+    """A GPS that is switched on: a model and its state. Made by `GpsModel.start`.
+
+    Attributes
+    ----------
+    model : GpsModel
+        What it is.
+    channel : Channel
+        What carries its messages.
+    """
 
     def __init__(
         self, model: GpsModel, seed: int, run: str, sensor: str, frame: LocalFrame
     ) -> None:
         self.model = model
         self._frame = frame
+        self.channel = model.delivery.start(seed, run, sensor, model.latency)
         self._noise = model.noise.start(seed, run, sensor)
         self._covariance = model.covariance.start()
         self._time: float | None = None
@@ -229,8 +238,8 @@ def simulate(
         When `start_ns` is outside the motion.
     """
     stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
-    measurement = model.start(seed, run, sensor, frame=frame).measure(motion.at(times))
-    return measurement.messages(stamp_ns, model.frame_id, model.latency)
+    gps = model.start(seed, run, sensor, frame=frame)
+    return gps.channel.deliver(gps.measure(motion.at(times)).messages(stamp_ns, model.frame_id))
 
 
 GPS_MODELS = by_kind(GpsModel)

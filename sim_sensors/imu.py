@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors import rotations
 from sim_sensors.attitude import AttitudeSource, Orientation
+from sim_sensors.delivery import Channel, Delivery
 from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.measurements import FloatArray, ImuArray, IntArray
 from sim_sensors.noise import RandomWalk, White, WhiteDensity
@@ -57,11 +58,11 @@ class ImuMeasurement:
     gyroscope_bias: FloatArray
     accelerometer_bias: FloatArray
 
-    def messages(self, stamp_ns: IntArray, frame: str, latency: float = 0.0) -> ImuArray:
-        """Return sensor_msgs/Imu arrays stamped `stamp_ns`, arriving `latency` seconds later."""
+    def messages(self, stamp_ns: IntArray, frame: str) -> ImuArray:
+        """Return sensor_msgs/Imu arrays stamped `stamp_ns`, arriving at once."""
         return ImuArray(
             stamp_ns=stamp_ns,
-            arrival_ns=stamp_ns + round(latency * 1e9),
+            arrival_ns=stamp_ns,
             frame=frame,
             orientation=self.orientation,
             angular_velocity=self.angular_velocity,
@@ -137,6 +138,7 @@ class ImuModel(Parameters, abc.ABC):
         'on the diagonal; unknown: all zero.',
         choices=('white_noise', 'unknown'),
     )
+    delivery: Delivery = dataclasses.field(default_factory=Delivery)
     orientation: Orientation = dataclasses.field(default_factory=Orientation)
 
     @abc.abstractmethod
@@ -180,11 +182,20 @@ class ImuModel(Parameters, abc.ABC):
         """
         gyroscope, accelerometer = self.triads(seed, run, sensor)
         attitude = self.orientation.start(seed, run, sensor)
-        return ImuSensor(self, gyroscope, accelerometer, attitude, gravity)
+        channel = self.delivery.start(seed, run, sensor, self.latency)
+        return ImuSensor(self, gyroscope, accelerometer, attitude, channel, gravity)
 
 
 class ImuSensor:
-    """An IMU that is switched on: a model and its state. Made by `ImuModel.start`."""
+    """An IMU that is switched on: a model and its state. Made by `ImuModel.start`.
+
+    Attributes
+    ----------
+    model : ImuModel
+        What it is.
+    channel : Channel
+        What carries its messages.
+    """
 
     def __init__(
         self,
@@ -192,9 +203,11 @@ class ImuSensor:
         gyroscope: Triad,
         accelerometer: Triad,
         attitude: AttitudeSource,
+        channel: Channel,
         gravity: float,
     ) -> None:
         self.model = model
+        self.channel = channel
         self._gyroscope = gyroscope
         self._accelerometer = accelerometer
         self._attitude = attitude
@@ -291,5 +304,5 @@ def simulate(
         When `start_ns` is outside the motion.
     """
     stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
-    measurement = model.start(seed, run, sensor, gravity=gravity).measure(motion.at(times))
-    return measurement.messages(stamp_ns, model.frame_id, model.latency)
+    imu = model.start(seed, run, sensor, gravity=gravity)
+    return imu.channel.deliver(imu.measure(motion.at(times)).messages(stamp_ns, model.frame_id))

@@ -9,7 +9,7 @@ for samples that never come until `finish` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.measurements import IntArray, OdometryArray
@@ -72,6 +72,11 @@ class LiveSensor(Generic[T]):
     def _switch(self) -> None:
         self._sensor = self._switch_on()
         self._index: int | None = None
+
+    @property
+    def sensor(self) -> Any:
+        """The sensor as it is switched on now; `measure` yields what it measured."""
+        return self._sensor
 
     @property
     def newest_ns(self) -> int | None:

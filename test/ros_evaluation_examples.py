@@ -37,6 +37,7 @@ from sim_sensors.measurements import MessageArray, OdometryArray
 from sim_sensors.resources import config_path
 
 PATIENCE_S = 90.0
+_UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'
 SENSORS = ('/sensors_node', '/imu_node', '/gps_node')
 _TOPICS = {
     'ground_truth/odometry': (Odometry, 'nav_msgs/msg/Odometry'),
@@ -214,9 +215,9 @@ def everything(folder: Path, found: dict[str, MessageArray]) -> Everything:
     assert count == 1
     made.navsat.write_text(slow)
     receiver = config_path('gps', 'ch_rw.yaml').read_text().replace('rate: 10.0', 'rate: 7.3')
-    made.gps.write_text(f'{receiver}latency: 0.13\n')
+    made.gps.write_text(f'{receiver}latency: 0.13\n{_UNSTEADY}')
     inertial_text = config_path('imu', 'chrono_ahrs.yaml').read_text()
-    made.imu.write_text(f'{inertial_text}latency: 0.0213\n')
+    made.imu.write_text(f'{inertial_text}latency: 0.0213\n{_UNSTEADY}')
     listens = [False] * 15
     listens[6] = True
     made.params.write_text(

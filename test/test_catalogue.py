@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sim_sensors.attitude import Orientation
 from sim_sensors.catalogue import load_gps, load_imu, names
+from sim_sensors.delivery import Delivery
 from sim_sensors.errors import ParameterError, Sim2RealError
 from sim_sensors.gps import GpsModel
 from sim_sensors.gps_covariance import POSITION_COVARIANCES
@@ -222,6 +223,7 @@ def parameter_sets():
             if name in hints and issubclass(hints[name], Parameters):
                 yield hints[name], pages[kind]
     yield Orientation, 'imu_orientation'
+    yield Delivery, 'delivery'
     yield GpsModel, 'gps'
     pages = {'none': 'gps', 'gaussian': 'gps_gaussian', 'chrono_random_walk': 'gps_random_walk'}
     for kind, noise in POSITION_NOISES.items():

@@ -23,6 +23,7 @@ from sim2real_eval.synthetic import synthetic_recording
 from sim2real_eval.twin import Twin
 from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.delivery import Delivery
 from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray, ImuArray, OdometryArray
 from sim_sensors.motions import motion_of, truth_of
@@ -157,15 +158,17 @@ def test_latency_waits_for_odometry_of_that_time(graph: Graph) -> None:
 def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
     graph: Graph, late_ns: int
 ) -> None:
-    """The sensors of a recording start in the middle of its truth, each with its latency.
+    """The sensors of a recording start in the middle of its truth, each with its latency, jitter
+    and drop-outs.
 
     Where a grid starts before the odometry, the batch run is that of its first stamp inside.
     """
     truth, origin = uneven(TRUTH), int(TRUTH.stamp_ns[0])
     motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
+    unsteady = Delivery(jitter=0.02, drop_out=0.1, drop_out_length=0.15)
     models = {
-        'imu': dataclasses.replace(load_imu('chrono'), latency=0.25),
-        'gps': dataclasses.replace(load_gps('ch_rw_airsim'), latency=0.5),
+        'imu': dataclasses.replace(load_imu('chrono'), latency=0.25, delivery=unsteady),
+        'gps': dataclasses.replace(load_gps('ch_rw_airsim'), latency=0.5, delivery=unsteady),
     }
     graph.listen('imu/data', Imu)
     graph.listen('gps/fix', NavSatFix)
@@ -175,6 +178,7 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
             f'model:={"chrono" if kind == "imu" else "ch_rw_airsim"}',
             f'start_ns:={origin + late_ns}',
             f'{kind}.latency:={model.latency}',
+            *(f'{kind}.delivery.{k}:={v}' for k, v in unsteady.to_mapping().items()),
             *DEEP,
         )
     graph.connect('imu/data', 'gps/fix', sensors=2)

@@ -19,9 +19,11 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.ros.evaluation_sensors import BURST, TwinSensorNode, longest_burst, sensor_nodes
-from sim2real_eval.twin import TwinMaker, TwinSensors
+from sim2real_eval.twin import Placed, TwinMaker, TwinSensors
 from sim_sensors.errors import Sim2RealError
-from sim_sensors.measurements import MessageArray
+from sim_sensors.gps import GpsModel
+from sim_sensors.imu import ImuModel
+from sim_sensors.measurements import IntArray, MessageArray
 from sim_sensors.sampling import SampleGrid
 
 __all__ = ['SensorBench']
@@ -37,6 +39,7 @@ class _Sensor:
 
     node: TwinSensorNode
     kind: MessageType
+    arrival_ns: IntArray
     latency_ns: int
     subscription: Any
     heard: list[bytes]
@@ -61,7 +64,7 @@ class _Sensor:
         nowhen = np.zeros(len(rows), dtype=np.int64)
         array = decode(self.kind, rows, nowhen, self.subscription.topic_name).array
         return dataclasses.replace(
-            array, arrival_ns=array.stamp_ns + self.latency_ns, frame=self.frame
+            array, arrival_ns=self.arrival_ns[first:count], frame=self.frame
         )
 
     def news(self) -> MessageArray | None:
@@ -147,6 +150,7 @@ class SensorBench:
             placed = sensors.imu if role == 'imu' else sensors.gps
             assert placed is not None
             heard: list[bytes] = []
+            arrival_ns = _arrivals(sensors, role, placed, int(self._stamps[-1]))
             subscription = node.create_subscription(
                 type(sensor).message_type,
                 f'{namespace}/{type(sensor).topic}',
@@ -158,11 +162,12 @@ class SensorBench:
             self._sensors[role] = _Sensor(
                 node=sensor,
                 kind=MESSAGE_TYPES[_TYPES[role]],
+                arrival_ns=arrival_ns,
                 latency_ns=round(placed.model.latency * 1e9),
                 subscription=subscription,
                 heard=heard,
                 frame=placed.model.frame_id,
-                total=SampleGrid(placed.start_ns, placed.model.rate).count(int(self._stamps[-1])),
+                total=len(arrival_ns),
             )
         self._wait(
             lambda: (
@@ -250,6 +255,16 @@ class SensorBench:
                 raise Sim2RealError(f'simulated sensors: waited {_PATIENCE_S:g} s for them {what}')
             self._look()
             self._executor.spin_once(timeout_sec=0.01)
+
+
+def _arrivals(
+    sensors: TwinSensors, role: str, placed: Placed[ImuModel] | Placed[GpsModel], end_ns: int
+) -> IntArray:
+    """Return when those messages of a sensor that reach the judge do: by its own channel, anew."""
+    model = placed.model
+    grid = SampleGrid(placed.start_ns, model.rate)
+    channel = model.delivery.start(sensors.seed, sensors.run, role, model.latency)
+    return channel.send(grid.stamps(0, grid.count(end_ns)))[1]
 
 
 def _is_ahead(sensor: _Sensor, now_ns: int) -> bool:

@@ -87,7 +87,9 @@ def longest_burst(placed: Placed[ImuModel] | Placed[GpsModel], truth_ns: IntArra
     # Two intervals wait for the messages after them.
     far = min(BURST + 2, len(truth_ns) - 1)
     longest_ns = np.max(truth_ns[far:] - truth_ns[:-far])
-    return math.ceil(placed.model.rate * (float(longest_ns) * 1e-9 + placed.model.latency)) + 10
+    # A delay above 40 times its mean never comes: its probability is 4e-18.
+    delay = placed.model.latency + 40.0 * placed.model.delivery.jitter
+    return math.ceil(placed.model.rate * (float(longest_ns) * 1e-9 + delay)) + 10
 
 
 def sensor_nodes(

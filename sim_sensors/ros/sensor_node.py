@@ -238,13 +238,12 @@ class SensorNode(Node, abc.ABC):
 
     def _measure(self) -> None:
         """Measure all that is final, and have it wait for its time of arrival."""
-        latency_ns = round(self._model.latency * 1e9)
         while True:
             try:
                 for stamp_ns, measurement in self._live.measure():
-                    pairs = self.messages(stamp_ns, measurement)
-                    for stamp, pair in zip(stamp_ns.tolist(), pairs, strict=True):
-                        self._waiting.append((stamp + latency_ns, stamp, *pair))
+                    pairs = list(self.messages(stamp_ns, measurement))
+                    for k, arrival in zip(*self._live.sensor.channel.send(stamp_ns), strict=True):
+                        self._waiting.append((int(arrival), int(stamp_ns[k]), *pairs[k]))
                     self._release()
                 return
             except MotionError as error:
