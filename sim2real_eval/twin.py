@@ -259,7 +259,7 @@ class TwinMaker:
                 )
         if twin.imu is not None and self.real.imu is not None:
             real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())
-            simulated_has = twin.imu.orientation.mode != 'absent'
+            simulated_has = twin.imu.orientation.publishes
             if real_has != simulated_has:
                 has, lacks = ('real', 'simulated') if real_has else ('simulated', 'real')
                 notes.append(

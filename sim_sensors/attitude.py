@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+from typing import Protocol
 
 import numpy as np
 
@@ -13,11 +15,73 @@ from sim_sensors.noise import GaussMarkov
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import stream
 
-__all__ = ['AttitudeSource', 'Orientation']
+__all__ = ['Attitude', 'AttitudeSource', 'Orientation', 'OrientationModel', 'Sensed']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sensed:
+    """What the IMU measured beside the orientation, for attitudes that are made of it.
+
+    Attributes
+    ----------
+    rate, force : (n, 3)
+        Measured angular velocity, rad/s, and specific force, m/s^2, sensor frame.
+    rate_bias, force_bias : (n, 3)
+        The biases in them.
+    """
+
+    rate: FloatArray
+    force: FloatArray
+    rate_bias: FloatArray
+    force_bias: FloatArray
+
+
+class Attitude(Protocol):
+    """The orientation of an IMU that is switched on, with its state."""
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the published quaternions.
+
+        Parameters
+        ----------
+        truth : (n, 4)
+            Quaternions x y z w, sensor to world (ENU).
+        dt : (n,)
+            Time since the sample before, s.
+        sensed : Sensed
+            What the IMU measured at the same times.
+        """
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the covariances to publish with the latest `n`, `(n, 3, 3)` rad^2."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Orientation(Parameters):
+class OrientationModel(Parameters, abc.ABC):
+    """Whatever stands in the orientation field of an IMU message."""
+
+    @property
+    @abc.abstractmethod
+    def publishes(self) -> bool:
+        """Whether there is an orientation at all."""
+
+    @abc.abstractmethod
+    def start(self, seed: int, run: str, sensor: str, *, rate: float, gravity: float) -> Attitude:
+        """Switch it on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.seeding.stream`.
+        rate : float
+            Of the IMU, Hz.
+        gravity : float
+            m/s^2, of the simulated world.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Orientation(OrientationModel):
     """What stands in the orientation field of an IMU message.
 
     With `mode: ahrs` the published attitude is `exp(e) q_true`: a small rotation by the vector e,
@@ -47,7 +111,12 @@ class Orientation(Parameters):
         60.0, 's', 'Correlation time of the yaw error.', minimum=0.0, minimum_excluded=True
     )
 
-    def start(self, seed: int, run: str, sensor: str) -> AttitudeSource:
+    @property
+    def publishes(self) -> bool:
+        """Whether there is an orientation at all."""
+        return self.mode != 'absent'
+
+    def start(self, seed: int, run: str, sensor: str, *, rate: float, gravity: float) -> Attitude:
         """Return a source of orientations with its state; see `sim_sensors.seeding.stream`."""
         return AttitudeSource(self, stream(seed, run, sensor, 'attitude'))
 
@@ -75,16 +144,8 @@ class AttitudeSource:
         elif self._mode == 'ahrs':
             self._covariance = np.diag(std**2)
 
-    def measure(self, truth: FloatArray, dt: FloatArray) -> FloatArray:
-        """Return the published quaternions.
-
-        Parameters
-        ----------
-        truth : (n, 4)
-            Quaternions x y z w, sensor to world (ENU).
-        dt : (n,)
-            Time since the sample before, s.
-        """
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the published quaternions; see `Attitude`."""
         if self._mode == 'absent':
             identity = np.zeros((len(dt), 4))
             identity[:, 3] = 1.0

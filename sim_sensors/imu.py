@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
-Every IMU model here is y = truth + white noise + bias per axis, with a bias that walks; the models
-in `imu_models` differ in how they give the two and in which comes first.
+An IMU is made of parts: kinematics (what there is to feel), the errors of its two triads, the
+covariances that it states, the attitude that it publishes, and the channel to its reader. The
+models in `imu_models` differ in the errors; where a simulator's law differs elsewhere, its model
+replaces that part.
 """
 
 from __future__ import annotations
@@ -15,100 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from sim_sensors import rotations
-from sim_sensors.attitude import AttitudeSource, Orientation
+from sim_sensors.attitude import Attitude, Orientation, OrientationModel, Sensed
 from sim_sensors.delivery import Channel, Delivery
 from sim_sensors.environment import STANDARD_GRAVITY
-from sim_sensors.measurements import FloatArray, ImuArray, IntArray
-from sim_sensors.noise import RandomWalk, White, WhiteDensity
+from sim_sensors.imu_kinematics import ExactKinematics, Kinematics
+from sim_sensors.imu_measurement import ImuMeasurement
+from sim_sensors.imu_statement import Diagonal, Statement, Unknown
+from sim_sensors.measurements import FloatArray, ImuArray
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.triad import AxisErrors
 
 if TYPE_CHECKING:
     from sim_sensors.trajectory import Motion, Trajectory
 
-__all__ = ['ImuMeasurement', 'ImuModel', 'ImuSensor', 'Triad', 'simulate']
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ImuMeasurement:
-    """What an IMU reports, and the biases in it, which are truth for whoever estimates them.
-
-    Attributes
-    ----------
-    orientation : (n, 4)
-        Quaternion x y z w, sensor to world; identity where absent.
-    angular_velocity : (n, 3)
-        rad/s, sensor frame.
-    linear_acceleration : (n, 3)
-        Specific force, m/s^2, sensor frame.
-    orientation_covariance, angular_velocity_covariance, linear_acceleration_covariance : (n, 3, 3)
-        As in `sim_sensors.measurements.ImuArray`.
-    gyroscope_bias, accelerometer_bias : (n, 3)
-        Part of the reported values that is bias, rad/s and m/s^2; the mean of the white noise is
-        not in it.
-    """
-
-    orientation: FloatArray
-    angular_velocity: FloatArray
-    linear_acceleration: FloatArray
-    orientation_covariance: FloatArray
-    angular_velocity_covariance: FloatArray
-    linear_acceleration_covariance: FloatArray
-    gyroscope_bias: FloatArray
-    accelerometer_bias: FloatArray
-
-    def messages(self, stamp_ns: IntArray, frame: str) -> ImuArray:
-        """Return sensor_msgs/Imu arrays stamped `stamp_ns`, arriving at once."""
-        return ImuArray(
-            stamp_ns=stamp_ns,
-            arrival_ns=stamp_ns,
-            frame=frame,
-            orientation=self.orientation,
-            angular_velocity=self.angular_velocity,
-            linear_acceleration=self.linear_acceleration,
-            orientation_covariance=self.orientation_covariance,
-            angular_velocity_covariance=self.angular_velocity_covariance,
-            linear_acceleration_covariance=self.linear_acceleration_covariance,
-        )
-
-
-class Triad:
-    """Errors of three orthogonal axes: white noise and a walking bias.
-
-    Parameters
-    ----------
-    white : White or WhiteDensity
-        Noise of each sample.
-    bias : RandomWalk
-        The bias.
-    move_bias_first : bool
-        True: the bias is moved and then used (Chrono); False: used and then moved (AirSim).
-    """
-
-    def __init__(
-        self, white: White | WhiteDensity, bias: RandomWalk, *, move_bias_first: bool
-    ) -> None:
-        self._white = white
-        self._bias = bias
-        self._advance_bias = bias.advance if move_bias_first else bias.advance_after_use
-
-    @property
-    def bias(self) -> FloatArray:
-        """State of the bias, `(3,)`: that of the latest sample, or of the next one where the bias
-        is used before it is moved.
-        """
-        return np.array(self._bias.value)
-
-    def corrupt(
-        self, truth: FloatArray, dt: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return measured values, the bias in them and the variance of the white noise, each
-        `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
-        """
-        white = self._white.advance(dt)
-        bias = self._advance_bias(dt)
-        return truth + white + bias, bias, self._white.variance(dt)
+__all__ = ['ImuModel', 'ImuSensor', 'simulate']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,11 +62,19 @@ class ImuModel(Parameters, abc.ABC):
         choices=('white_noise', 'unknown'),
     )
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
-    orientation: Orientation = dataclasses.field(default_factory=Orientation)
+    orientation: OrientationModel = dataclasses.field(default_factory=Orientation)
 
     @abc.abstractmethod
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
         """Return the errors of the gyroscope and of the accelerometer."""
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
+
+    def statement(self) -> Statement:
+        """Return what is stated as covariance of one triad."""
+        return Diagonal() if self.covariance == 'white_noise' else Unknown()
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
@@ -181,9 +112,14 @@ class ImuModel(Parameters, abc.ABC):
             m/s^2, of the simulated world.
         """
         gyroscope, accelerometer = self.triads(seed, run, sensor)
-        attitude = self.orientation.start(seed, run, sensor)
-        channel = self.delivery.start(seed, run, sensor, self.latency)
-        return ImuSensor(self, gyroscope, accelerometer, attitude, channel, gravity)
+        return ImuSensor(
+            self,
+            self.kinematics(gravity),
+            (gyroscope, accelerometer),
+            (self.statement(), self.statement()),
+            self.orientation.start(seed, run, sensor, rate=self.rate, gravity=gravity),
+            self.delivery.start(seed, run, sensor, self.latency),
+        )
 
 
 class ImuSensor:
@@ -200,19 +136,18 @@ class ImuSensor:
     def __init__(
         self,
         model: ImuModel,
-        gyroscope: Triad,
-        accelerometer: Triad,
-        attitude: AttitudeSource,
+        kinematics: Kinematics,
+        errors: tuple[AxisErrors, AxisErrors],
+        statements: tuple[Statement, Statement],
+        attitude: Attitude,
         channel: Channel,
-        gravity: float,
     ) -> None:
         self.model = model
         self.channel = channel
-        self._gyroscope = gyroscope
-        self._accelerometer = accelerometer
+        self._kinematics = kinematics
+        self._gyroscope, self._accelerometer = errors
+        self._rate_statement, self._force_statement = statements
         self._attitude = attitude
-        self._gravity = gravity
-        self._mounting = Rotation.from_euler('xyz', model.mounting_rpy).as_quat()[None, :]
         self._time: float | None = None
 
     @property
@@ -242,32 +177,21 @@ class ImuSensor:
         dt = intervals(times, self._time, 1.0 / self.model.rate)
         if len(times):
             self._time = float(times[-1])
-        at_sensor = truth.at_lever_arm(np.asarray(self.model.lever_arm))
-        orientation = rotations.multiply(at_sensor.orientation, self._mounting)
+        felt = self._kinematics.feel(truth, dt)
         noise_dt = self.model.noise_intervals(dt)
-        rate, rate_bias, rate_variance = self._gyroscope.corrupt(
-            rotations.rotate_back(self._mounting, at_sensor.angular_velocity), noise_dt
-        )
-        force, force_bias, force_variance = self._accelerometer.corrupt(
-            rotations.rotate_back(self._mounting, at_sensor.specific_force(self._gravity)),
-            noise_dt,
-        )
+        rate, rate_bias, rate_variance = self._gyroscope.corrupt(felt.rate, noise_dt)
+        force, force_bias, force_variance = self._accelerometer.corrupt(felt.force, noise_dt)
+        sensed = Sensed(rate, force, rate_bias, force_bias)
         return ImuMeasurement(
-            orientation=self._attitude.measure(orientation, dt),
+            orientation=self._attitude.measure(felt.orientation, dt, sensed),
             angular_velocity=rate,
             linear_acceleration=force,
             orientation_covariance=self._attitude.covariance(len(times)),
-            angular_velocity_covariance=self._covariance(rate_variance),
-            linear_acceleration_covariance=self._covariance(force_variance),
+            angular_velocity_covariance=self._rate_statement.state(rate, rate_variance),
+            linear_acceleration_covariance=self._force_statement.state(force, force_variance),
             gyroscope_bias=rate_bias,
             accelerometer_bias=force_bias,
         )
-
-    def _covariance(self, variance: FloatArray) -> FloatArray:
-        matrices = np.zeros((len(variance), 3, 3))
-        if self.model.covariance == 'white_noise':
-            matrices[:, [0, 1, 2], [0, 1, 2]] = variance
-        return matrices
 
 
 def simulate(

@@ -9,11 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from sim_sensors.imu import ImuModel, Triad
+from sim_sensors.imu import ImuModel
+from sim_sensors.imu_chain import ImuChain
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import RandomWalk, White, WhiteDensity
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import stream
+from sim_sensors.triad import Triad
 from sim_sensors.variants import by_kind
 
 __all__ = [
@@ -212,4 +214,4 @@ class IdealImu(ImuModel):
         return gyroscope, accelerometer
 
 
-IMU_MODELS = by_kind(ChronoImu, AirSimImu, IdealImu)
+IMU_MODELS = by_kind(ChronoImu, AirSimImu, IdealImu, ImuChain)

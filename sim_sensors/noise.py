@@ -24,11 +24,11 @@ __all__ = [
     'Decay',
     'GaussMarkov',
     'Process',
+    'Ramp',
     'RandomWalk',
     'TurnOn',
     'White',
     'WhiteDensity',
-    'quantise',
 ]
 
 
@@ -231,21 +231,29 @@ class Decay:
         return _remember(self, _decay(self.value, self._limit, self._time_constant, dt))
 
 
-def quantise(values: FloatArray, step: ArrayLike) -> FloatArray:
-    """Round to the nearest multiple of `step` (half to even); a step of 0 leaves values alone.
-
-    The error is uniform in +-step/2 with variance step^2/12 when the signal moves over many steps.
+class Ramp:
+    """Drift at a constant rate, without noise: y = slope t, t since it was made.
 
     Parameters
     ----------
-    values : (n, axes)
-        Unit u.
-    step : float or (axes,)
-        u, >= 0.
+    slope : float or (axes,)
+        u/s, the rate ramp R of IEEE Std 952; its Allan deviation is R tau / sqrt(2).
+    axes : int
+        Number of components.
     """
-    steps = np.broadcast_to(np.asarray(step, dtype=np.float64), values.shape)
-    safe = np.where(steps > 0.0, steps, 1.0)
-    return np.where(steps > 0.0, np.rint(values / safe) * safe, values)
+
+    def __init__(self, slope: ArrayLike, *, axes: int = 3) -> None:
+        self._slope = _per_axis(slope, axes)
+        self._elapsed = 0.0
+        self.value: FloatArray = np.zeros(axes)
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values after each step, `(n, axes)`."""
+        elapsed = np.empty(len(dt) + 1)
+        elapsed[0], elapsed[1:] = self._elapsed, dt
+        np.add.accumulate(elapsed, out=elapsed)
+        self._elapsed = float(elapsed[-1])
+        return _remember(self, elapsed[1:, None] * self._slope)
 
 
 def _remember(process: Process, values: FloatArray) -> FloatArray:

@@ -215,11 +215,12 @@ def parameter_sets():
         'chrono_normal_drift': 'imu_chrono',
         'airsim': 'imu_airsim',
         'ideal': 'imu_ideal',
+        'chain': 'imu_chain',
     }
     yield ImuModel, 'imu'
     for kind, model in IMU_MODELS.items():
         hints = typing.get_type_hints(model)
-        for name in ('gyroscope', 'accelerometer'):
+        for name in ('gyroscope', 'accelerometer', 'temperature'):
             if name in hints and issubclass(hints[name], Parameters):
                 yield hints[name], pages[kind]
     yield Orientation, 'imu_orientation'

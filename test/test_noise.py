@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim_sensors.bounded_walk import BoundedWalk
+from sim_sensors.digitisation import quantise
 from sim_sensors.noise import (
     Decay,
     GaussMarkov,
@@ -24,7 +25,6 @@ from sim_sensors.noise import (
     TurnOn,
     White,
     WhiteDensity,
-    quantise,
 )
 from sim_sensors.seeding import stream
 

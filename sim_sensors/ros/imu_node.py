@@ -11,7 +11,8 @@ from geometry_msgs.msg import TwistStamped
 from sensor_msgs.msg import Imu
 
 from sim_sensors.catalogue import load_imu
-from sim_sensors.imu import ImuMeasurement, ImuModel, ImuSensor
+from sim_sensors.imu import ImuModel, ImuSensor
+from sim_sensors.imu_measurement import ImuMeasurement
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import imu_messages, twist_message
 from sim_sensors.ros.running import run
