@@ -56,6 +56,8 @@ setup(
         'scipy>=1.11.4',
     ],
     extras_require={
+        # Attitude filters inside a sensor, `orientation: mode: fusion`; 1.3 renamed its classes.
+        'fusion': ['imufusion>=1.3'],
         # The nodes without a ROS workspace: community builds of ROS 2 Jazzy, with Fast DDS.
         'ros': [
             'ros-jazzy-diagnostic-msgs',
@@ -76,6 +78,7 @@ setup(
             'colcon-common-extensions>=0.3',
             'filterpy>=1.4.5',
             'hypothesis>=6.100',
+            'imufusion>=1.3',
             'mypy>=2.4,<2.5',
             'pytest>=8.0',
             'ruff>=0.17.5,<0.18',

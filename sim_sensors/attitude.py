@@ -5,17 +5,28 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import importlib.util
+import math
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_sensors import rotations
+from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import GaussMarkov
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import stream
 
-__all__ = ['Attitude', 'AttitudeSource', 'Orientation', 'OrientationModel', 'Sensed']
+__all__ = [
+    'Attitude',
+    'AttitudeSource',
+    'Orientation',
+    'OrientationModel',
+    'Sensed',
+    'StatedAttitude',
+]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,15 +77,13 @@ class OrientationModel(Parameters, abc.ABC):
         """Whether there is an orientation at all."""
 
     @abc.abstractmethod
-    def start(self, seed: int, run: str, sensor: str, *, rate: float, gravity: float) -> Attitude:
+    def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
         """Switch it on.
 
         Parameters
         ----------
         seed, run, sensor
             Labels of its random streams; see `sim_sensors.seeding.stream`.
-        rate : float
-            Of the IMU, Hz.
         gravity : float
             m/s^2, of the simulated world.
         """
@@ -93,9 +102,10 @@ class Orientation(OrientationModel):
     mode: str = parameter(
         'absent',
         '',
-        'absent: identity, covariance[0] = -1; truth: exact with zero (unknown) covariance; ahrs: '
-        'truth with the stated error.',
-        choices=('absent', 'truth', 'ahrs'),
+        'absent: identity, covariance[0] = -1; truth: exact with zero (unknown) covariance; '
+        'heading: exact yaw, no roll and pitch; ahrs: truth with the stated error; fusion: what a '
+        'filter makes of the measured rates and accelerations.',
+        choices=('absent', 'truth', 'heading', 'ahrs', 'fusion'),
         read_only=True,
     )
     roll_pitch_std: float = parameter(
@@ -111,13 +121,33 @@ class Orientation(OrientationModel):
         60.0, 's', 'Correlation time of the yaw error.', minimum=0.0, minimum_excluded=True
     )
 
+    fusion_gain: float = parameter(
+        0.5,
+        '1',
+        'Gain of the filter: how fast gravity corrects the tilt; 0: rates alone.',
+        minimum=0.0,
+    )
+
+    def _check(self) -> None:
+        if self.mode == 'fusion' and importlib.util.find_spec('imufusion') is None:
+            raise ParameterError(
+                type(self).__name__,
+                'mode',
+                "'fusion' needs the library imufusion, which is not installed: "
+                "pip install 'sim2real_sensors[fusion]'",
+            )
+
     @property
     def publishes(self) -> bool:
         """Whether there is an orientation at all."""
         return self.mode != 'absent'
 
-    def start(self, seed: int, run: str, sensor: str, *, rate: float, gravity: float) -> Attitude:
+    def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
         """Return a source of orientations with its state; see `sim_sensors.seeding.stream`."""
+        if self.mode == 'fusion':
+            from sim_sensors.attitude_fusion import FusedAttitude
+
+            return FusedAttitude(self.fusion_gain, gravity)
         return AttitudeSource(self, stream(seed, run, sensor, 'attitude'))
 
 
@@ -141,6 +171,9 @@ class AttitudeSource:
         self._covariance = np.zeros((3, 3))
         if self._mode == 'absent':
             self._covariance[0, 0] = -1.0
+        elif self._mode == 'heading':
+            # Roll and pitch may be anything: the variance of a uniform angle.
+            self._covariance[[0, 1], [0, 1]] = math.pi**2 / 3.0
         elif self._mode == 'ahrs':
             self._covariance = np.diag(std**2)
 
@@ -152,9 +185,51 @@ class AttitudeSource:
             return identity
         if self._mode == 'truth':
             return np.array(truth)
+        if self._mode == 'heading':
+            return _heading(truth)
         return rotations.multiply(rotations.exp(self._error.advance(dt)), truth)
 
     def covariance(self, n: int) -> FloatArray:
         """Return the covariance to publish, `(n, 3, 3)` rad^2, about the world axes."""
         covariances: FloatArray = np.tile(self._covariance, (n, 1, 1))
         return covariances
+
+
+class StatedAttitude:
+    """An attitude with another covariance than its own.
+
+    Parameters
+    ----------
+    attitude : Attitude
+        Gives the quaternions.
+    covariance : (3, 3)
+        What is stated, rad^2.
+    """
+
+    def __init__(self, attitude: Attitude, covariance: ArrayLike) -> None:
+        self._attitude = attitude
+        self._covariance = np.asarray(covariance, dtype=np.float64)
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the quaternions of the attitude."""
+        return self._attitude.measure(truth, dt, sensed)
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the stated covariance `n` times."""
+        return np.tile(self._covariance, (n, 1, 1))
+
+
+def _heading(truth: FloatArray) -> FloatArray:
+    """Return the turn about the vertical that has the heading of the x axis, `(n, 4)`."""
+    x, y, z, w = truth.T
+    # (1 + cos, sin) of the heading, times the horizontal length of the x axis: its half angle.
+    cosine, sine = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + z * w)
+    length = np.sqrt(cosine * cosine + sine * sine)
+    level = length > 0.0
+    safe = np.where(level, length, 1.0)
+    half = np.sqrt(np.maximum(0.5 * (1.0 + np.where(level, cosine / safe, 1.0)), 0.0))
+    other = np.sqrt(np.maximum(0.5 * (1.0 - np.where(level, cosine / safe, 1.0)), 0.0))
+    result = np.zeros_like(truth)
+    result[:, 2] = np.copysign(other, sine)
+    result[:, 3] = half
+    return result

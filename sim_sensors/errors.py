@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-__all__ = ['MotionError', 'ParameterError', 'Sim2RealError']
+__all__ = ['MotionError', 'ParameterError', 'SensorError', 'Sim2RealError']
 
 
 class Sim2RealError(Exception):
@@ -32,6 +32,10 @@ class ParameterError(Sim2RealError):
         self.key = key
         self.problem = problem
         super().__init__(': '.join(part for part in (where, key, problem) if part))
+
+
+class SensorError(Sim2RealError):
+    """A sensor cannot do what it was asked to."""
 
 
 class MotionError(Sim2RealError):

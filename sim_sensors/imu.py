@@ -20,13 +20,14 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.attitude import Attitude, Orientation, OrientationModel, Sensed
 from sim_sensors.delivery import Channel, Delivery
 from sim_sensors.environment import STANDARD_GRAVITY
+from sim_sensors.errors import SensorError
 from sim_sensors.imu_kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu_measurement import ImuMeasurement
 from sim_sensors.imu_statement import Diagonal, Statement, Unknown
 from sim_sensors.measurements import FloatArray, ImuArray
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sampling import intervals, sample_motion
-from sim_sensors.triad import AxisErrors
+from sim_sensors.triad import AxisErrors, SettableBias
 
 if TYPE_CHECKING:
     from sim_sensors.trajectory import Motion, Trajectory
@@ -71,6 +72,10 @@ class ImuModel(Parameters, abc.ABC):
     def kinematics(self, gravity: float) -> Kinematics:
         """Return what the IMU feels in a world of that gravity, m/s^2."""
         return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
+
+    def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
+        """Return what is published as orientation, switched on."""
+        return self.orientation.start(seed, run, sensor, gravity=gravity)
 
     def statement(self) -> Statement:
         """Return what is stated as covariance of one triad."""
@@ -117,7 +122,7 @@ class ImuModel(Parameters, abc.ABC):
             self.kinematics(gravity),
             (gyroscope, accelerometer),
             (self.statement(), self.statement()),
-            self.orientation.start(seed, run, sensor, rate=self.rate, gravity=gravity),
+            self.attitude(seed, run, sensor, gravity),
             self.delivery.start(seed, run, sensor, self.latency),
         )
 
@@ -159,6 +164,35 @@ class ImuSensor:
     def accelerometer_bias(self) -> FloatArray:
         """Present bias of the accelerometer, `(3,)` m/s^2."""
         return self._accelerometer.bias
+
+    def calibrate(self) -> None:
+        """Set the drift of the gyroscope to zero, from the next sample on.
+
+        Raises
+        ------
+        SensorError
+            When the model has no drift that can be set; hector_imu has.
+        """
+        self.set_gyroscope_bias(np.zeros(3))
+
+    def set_gyroscope_bias(self, bias: ArrayLike) -> None:
+        """Let the drift of the gyroscope go on from `bias`, `(3,)` rad/s; see `calibrate`."""
+        self._set(self._gyroscope, bias)
+
+    def set_accelerometer_bias(self, bias: ArrayLike) -> None:
+        """Let the drift of the accelerometer go on from `bias`, `(3,)` m/s^2; see `calibrate`."""
+        self._set(self._accelerometer, bias)
+
+    def _set(self, errors: AxisErrors, bias: ArrayLike) -> None:
+        values = np.asarray(bias, dtype=np.float64)
+        if not isinstance(errors, SettableBias):
+            raise SensorError(
+                f'an IMU of the model {self.model.kind} has no bias that can be set; must be '
+                'hector_imu'
+            )
+        if values.shape != (3,) or not np.isfinite(values).all():
+            raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
+        errors.set_bias(values)
 
     def measure(self, truth: Trajectory) -> ImuMeasurement:
         """Measure at the times of `truth`, which must follow those measured before.

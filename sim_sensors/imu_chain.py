@@ -6,10 +6,11 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from sim_sensors.axis_parameters import AxisParameters
 from sim_sensors.error_chain import ChainTriad
 from sim_sensors.errors import ParameterError
 from sim_sensors.imu import ImuModel
-from sim_sensors.parameters import Parameter, Parameters, parameter
+from sim_sensors.parameters import parameter
 from sim_sensors.temperature import Temperature
 from sim_sensors.triad import AxisErrors
 
@@ -19,15 +20,8 @@ _ZERO = (0.0, 0.0, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class ErrorChain(Parameters):
-    """Errors of three axes, in the order in which they act; see `ImuChain`.
-
-    Declared once for both kinds of sensors: in the units `{u}` is that of the sensor and `{i}`
-    that of its integral over time.
-    """
-
-    unit: ClassVar[str] = ''
-    integral_unit: ClassVar[str] = ''
+class ErrorChain(AxisParameters):
+    """Errors of three axes, in the order in which they act; see `ImuChain`."""
 
     scale: tuple[float, float, float] = parameter(_ZERO, '1', 'Scale factor error of each axis.')
     cross_axis_upper: tuple[float, float, float] = parameter(
@@ -99,16 +93,6 @@ class ErrorChain(Parameters):
         '0: none.',
         minimum=0.0,
     )
-
-    @classmethod
-    def declared(cls) -> dict[str, Parameter]:
-        """Declarations of the parameters, in order, with the units of the sensor."""
-        return {
-            name: dataclasses.replace(
-                declaration, unit=declaration.unit.format(u=cls.unit, i=cls.integral_unit)
-            )
-            for name, declaration in super().declared().items()
-        }
 
     def _check(self) -> None:
         if self.bias_instability_to <= self.bias_instability_from:

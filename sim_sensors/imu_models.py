@@ -10,7 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.imu import ImuModel
+from sim_sensors.imu_carla import CarlaImu
 from sim_sensors.imu_chain import ImuChain
+from sim_sensors.imu_gazebo import GazeboImu, GazeboRosImu, GazeboRosImuSensor
+from sim_sensors.imu_gnss_ins_sim import GnssInsSimImu
+from sim_sensors.imu_hector import HectorImu
+from sim_sensors.imu_kinematics import Kinematics, WorldAxes
+from sim_sensors.imu_matlab import MatlabImu
+from sim_sensors.imu_rotors import RotorsImu
+from sim_sensors.imu_statement import OuterProduct, Statement
+from sim_sensors.imu_upstream import SampledImu
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import RandomWalk, White, WhiteDensity
 from sim_sensors.parameters import Parameters, parameter
@@ -38,7 +47,7 @@ class ChronoGyroscope(Parameters):
         (0.0, 0.0, 0.0), 'rad/s', 'Mean of the noise of each sample.'
     )
     std: tuple[float, float, float] = parameter(
-        (0.05, 0.05, 0.05), 'rad/s', 'Noise of each sample, at any rate.', minimum=0.0
+        (0.05, 0.05, 0.05), 'rad/s', 'Noise of each sample at std_rate.', minimum=0.0
     )
     drift: float = parameter(
         1e-4, 'rad/s', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
@@ -56,7 +65,7 @@ class ChronoAccelerometer(Parameters):
         (0.0, 0.0, 0.0), 'm/s^2', 'Mean of the noise of each sample.'
     )
     std: tuple[float, float, float] = parameter(
-        (0.3, 0.3, 0.01), 'm/s^2', 'Noise of each sample, at any rate.', minimum=0.0
+        (0.3, 0.3, 0.01), 'm/s^2', 'Noise of each sample at std_rate.', minimum=0.0
     )
     drift: float = parameter(
         0.1, 'm/s^2', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
@@ -67,18 +76,32 @@ class ChronoAccelerometer(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class ChronoImu(ImuModel):
+class ChronoImu(SampledImu):
     """Chrono's normal-drift IMU: y = truth + N(mean, std) + b, b walking before it is used.
 
     Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
     Var b[k] = k drift^2 dt / drift_time. Source: Projectchrono ChNoiseNormalDrift, models.md
-    section 2. Its accelerometer in world axes is a defect and is not reproduced.
+    section 2. As upstream the accelerometer feels the acceleration in world axes, no sensor is
+    turned in the body, and the covariance is one sample's outer product, see
+    `sim_sensors.imu_kinematics.WorldAxes` and `sim_sensors.imu_statement.OuterProduct`.
     """
 
     kind: ClassVar[str] = 'chrono_normal_drift'
 
     gyroscope: ChronoGyroscope = dataclasses.field(default_factory=ChronoGyroscope)
     accelerometer: ChronoAccelerometer = dataclasses.field(default_factory=ChronoAccelerometer)
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        if self.is_exact:
+            return super().kinematics(gravity)
+        return WorldAxes(self.lever_arm, gravity)
+
+    def statement(self) -> Statement:
+        """Return what is stated as covariance of one triad."""
+        if self.is_exact or self.covariance == 'unknown':
+            return super().statement()
+        return OuterProduct()
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return 1 / rate for every sample, as upstream, whatever the real intervals are."""
@@ -88,7 +111,11 @@ class ChronoImu(ImuModel):
         """Return the errors of the gyroscope and of the accelerometer."""
         gyroscope, accelerometer = (
             Triad(
-                White(stream(seed, run, sensor, f'{name}_white'), part.std, part.mean),
+                White(
+                    stream(seed, run, sensor, f'{name}_white'),
+                    self.deviation(part.std),
+                    part.mean,
+                ),
                 RandomWalk(
                     stream(seed, run, sensor, f'{name}_bias'),
                     part.drift / math.sqrt(part.drift_time) if part.drift_time > 0.0 else 0.0,
@@ -214,4 +241,17 @@ class IdealImu(ImuModel):
         return gyroscope, accelerometer
 
 
-IMU_MODELS = by_kind(ChronoImu, AirSimImu, IdealImu, ImuChain)
+IMU_MODELS = by_kind(
+    ChronoImu,
+    AirSimImu,
+    IdealImu,
+    ImuChain,
+    GazeboRosImu,
+    GazeboRosImuSensor,
+    GazeboImu,
+    RotorsImu,
+    HectorImu,
+    CarlaImu,
+    GnssInsSimImu,
+    MatlabImu,
+)

@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['Diagonal', 'Statement', 'Unknown']
+__all__ = ['Diagonal', 'OuterProduct', 'Statement', 'Unknown']
 
 
 class Statement(Protocol):
@@ -35,3 +36,37 @@ class Unknown:
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
         """Return zeros."""
         return np.zeros((len(variance), 3, 3))
+
+
+class OuterProduct:
+    """What Chrono's ROS handler publishes in place of a covariance: the outer product of the
+    latest deviation from the running mean over the count of samples less one,
+
+        (y[k] - m[k]) (y[k] - m[k])^T / (k - 1),   m[k] = mean of y[1] ... y[k]
+
+    which is a matrix of rank one and fades like 1/k. The first, which would be 0/0, is zero.
+    """
+
+    def __init__(self) -> None:
+        # Mean, and count of samples.
+        self._state = np.zeros(4)
+
+    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return the outer products."""
+        return _outer_products(self._state, measured)
+
+
+@compiled
+def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
+    """Advance `state` in place."""
+    out = np.zeros((measured.shape[0], 3, 3))
+    for k in range(measured.shape[0]):
+        state[3] += 1.0
+        for i in range(3):
+            state[i] += (measured[k, i] - state[i]) / state[3]
+        if state[3] > 1.0:
+            for i in range(3):
+                for j in range(3):
+                    product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
+                    out[k, i, j] = product / (state[3] - 1.0)
+    return out

@@ -20,9 +20,13 @@ from sim_sensors.gps import GpsModel
 from sim_sensors.gps_covariance import POSITION_COVARIANCES
 from sim_sensors.gps_noise import POSITION_NOISES
 from sim_sensors.imu import ImuModel
+from sim_sensors.imu_gazebo import GazeboNoise
+from sim_sensors.imu_hector import HectorYaw
 from sim_sensors.imu_models import IMU_MODELS, ChronoImu
+from sim_sensors.imu_upstream import SampledImu
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_path
+from sim_sensors.temperature import Temperature
 from sim_sensors.variants import to_variant
 
 LOADERS = {'imu': load_imu, 'gps': load_gps}
@@ -45,7 +49,30 @@ def refusal(load, path):
 
 
 def test_the_named_models_are_there():
-    assert names('imu') == ['airsim', 'chrono', 'chrono_ahrs', 'chrono_default', 'ideal']
+    assert names('imu') == [
+        'adis16448',
+        'airsim',
+        'bno055',
+        'bno055_thesis',
+        'carla_imu',
+        'chrono',
+        'chrono_ahrs',
+        'chrono_default',
+        'gazebo_classic_imu',
+        'gazebo_classic_imu_sensor',
+        'gazebo_classic_imu_sensor_ros2',
+        'gnss_ins_sim_high',
+        'gnss_ins_sim_low',
+        'gnss_ins_sim_mid',
+        'gz_imu',
+        'hector_imu',
+        'ideal',
+        'kalibr',
+        'matlab_imu',
+        'mpu6000',
+        'px4_iim42653',
+        'rotors_adis16448',
+    ]
     assert names('gps') == [
         'airsim',
         'airsim_default',
@@ -146,7 +173,7 @@ def test_what_is_not_given_takes_its_default(tmp_path):
         ),
         (
             'model: ideal\norientation: {mode: magic}\n',
-            "orientation.mode: 'magic' is not allowed; must be one of absent, truth, ahrs",
+            "orientation.mode: 'magic' is not allowed; must be one of absent, truth, heading, ",
         ),
         ('model: ideal\norientation: ahrs\n', "orientation: 'ahrs' is not allowed; must be a map"),
         (
@@ -216,13 +243,25 @@ def parameter_sets():
         'airsim': 'imu_airsim',
         'ideal': 'imu_ideal',
         'chain': 'imu_chain',
+        'gazebo_ros_imu': 'imu_gazebo',
+        'gazebo_ros_imu_sensor': 'imu_gazebo',
+        'gz_imu': 'imu_gazebo',
+        'rotors_imu': 'imu_rotors',
+        'hector_imu': 'imu_hector',
+        'carla_imu': 'imu_carla',
+        'gnss_ins_sim': 'imu_gnss_ins_sim',
+        'matlab_imu': 'imu_matlab',
     }
     yield ImuModel, 'imu'
     for kind, model in IMU_MODELS.items():
         hints = typing.get_type_hints(model)
-        for name in ('gyroscope', 'accelerometer', 'temperature'):
+        for name in ('gyroscope', 'accelerometer'):
             if name in hints and issubclass(hints[name], Parameters):
                 yield hints[name], pages[kind]
+    yield SampledImu, 'imu'
+    yield GazeboNoise, 'imu_gazebo'
+    yield HectorYaw, 'imu_hector'
+    yield Temperature, 'imu_chain'
     yield Orientation, 'imu_orientation'
     yield Delivery, 'delivery'
     yield GpsModel, 'gps'
@@ -253,6 +292,8 @@ def test_documentation_states_every_parameter_with_its_unit_and_default(
         if line.startswith('|')
     }
     for name, declaration in parameters.declared().items():
+        if page != 'imu' and issubclass(parameters, ImuModel) and name in SampledImu.declared():
+            continue
         assert (name, declaration.unit or '-', shown(declaration.default)) in rows
 
 

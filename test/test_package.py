@@ -32,6 +32,8 @@ LIBRARIES = {
     'scipy': ('scipy', 'python3-scipy'),
     'yaml': ('PyYAML', 'python3-yaml'),
 }
+# Tried only where a user asks for what they do, under an extra of the same pip name; no rosdep key.
+OPTIONAL = {'imufusion'}
 # Only with ROS; pip cannot give them, so core code may at most try them inside a function.
 ROS_ONLY = {
     'ament_index_python',
@@ -116,6 +118,11 @@ def test_every_import_is_a_dependency_for_pip_and_for_rosdep(
     manifest: Package, metadata: dict[str, Any], repository: Path
 ) -> None:
     used = imported_by(repository, *CORE) - set(sys.stdlib_module_names) - set(CORE) - ROS_ONLY
+    extras = {
+        entry.split('>=')[0] for lines in metadata['extras_require'].values() for entry in lines
+    }
+    assert extras >= OPTIONAL
+    used -= OPTIONAL
     assert used <= set(LIBRARIES), 'add the new library to setup.py, package.xml and LIBRARIES'
     bounds = dict(entry.split('>=') for entry in metadata['install_requires'])
     keys = {depend.name for depend in manifest.exec_depends}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The IMU of gnss-ins-sim."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.axis_parameters import AxisParameters
+from sim_sensors.imu_upstream import UpstreamImu
+from sim_sensors.measurements import FloatArray
+from sim_sensors.noise import GaussMarkov, Process, TurnOn, White, WhiteDensity
+from sim_sensors.parameters import parameter
+from sim_sensors.seeding import stream
+from sim_sensors.triad import AxisErrors, SumTriad
+
+__all__ = ['EulerDrift', 'GnssInsSimAccelerometer', 'GnssInsSimGyroscope', 'GnssInsSimImu']
+
+_ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class GnssInsSimErrors(AxisParameters):
+    """Errors of three axes in gnss-ins-sim."""
+
+    bias: tuple[float, float, float] = parameter(_ZERO, '{u}', 'Constant bias.')
+    drift_std: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Stationary deviation of the drift.', minimum=0.0
+    )
+    drift_time: float = parameter(
+        100.0, 's', 'Correlation time of the drift; 0: infinite.', minimum=0.0
+    )
+    noise_density: tuple[float, float, float] = parameter(
+        _ZERO, '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class GnssInsSimGyroscope(GnssInsSimErrors):
+    """Errors of a gyroscope in gnss-ins-sim; none by default."""
+
+    unit: ClassVar[str] = 'rad/s'
+    integral_unit: ClassVar[str] = 'rad'
+
+
+@dataclasses.dataclass(frozen=True)
+class GnssInsSimAccelerometer(GnssInsSimErrors):
+    """Errors of an accelerometer in gnss-ins-sim; none by default."""
+
+    unit: ClassVar[str] = 'm/s^2'
+    integral_unit: ClassVar[str] = 'm/s'
+
+
+@dataclasses.dataclass(frozen=True)
+class GnssInsSimImu(UpstreamImu):
+    """gnss-ins-sim: y = truth + bias + drift + noise_density w / sqrt(dt).
+
+    The drift is a Gauss-Markov process from zero. exact: discretised exactly; with an infinite
+    time it stays zero, the limit of that law. As upstream it decays by 1 - dt/time, and with an
+    infinite time it is *white* noise of drift_std per sample. Source: gnss-ins-sim, pathgen;
+    models.md section 14. Vibration is not modelled.
+    """
+
+    kind: ClassVar[str] = 'gnss_ins_sim'
+
+    gyroscope: GnssInsSimGyroscope = dataclasses.field(default_factory=GnssInsSimGyroscope)
+    accelerometer: GnssInsSimAccelerometer = dataclasses.field(
+        default_factory=GnssInsSimAccelerometer
+    )
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+        parts: tuple[tuple[str, GnssInsSimErrors], ...] = (
+            ('gyroscope', self.gyroscope),
+            ('accelerometer', self.accelerometer),
+        )
+        gyroscope, accelerometer = (
+            SumTriad(
+                WhiteDensity(stream(seed, run, sensor, f'{name}_white'), part.noise_density),
+                (
+                    TurnOn(stream(seed, run, sensor, f'{name}_turn_on'), 0.0, part.bias),
+                    self._drift(part, stream(seed, run, sensor, f'{name}_gauss_markov')),
+                ),
+            )
+            for name, part in parts
+        )
+        return gyroscope, accelerometer
+
+    def _drift(self, part: GnssInsSimErrors, rng: np.random.Generator) -> Process:
+        if self.is_exact:
+            time = part.drift_time or math.inf
+            return GaussMarkov(rng, part.drift_std, time, stationary=False)
+        if part.drift_time:
+            return EulerDrift(rng, part.drift_std, part.drift_time)
+        return White(rng, part.drift_std)
+
+
+class EulerDrift:
+    """gnss-ins-sim's drift: y[k] = (1 - dt/T) y[k-1] + std sqrt(1 - exp(-2 dt/T)) w, from zero.
+
+    The decay is an Euler step and the noise is not, so the stationary deviation grows with dt.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, std: tuple[float, float, float], time: float
+    ) -> None:
+        self._rng, self._std, self._time = rng, np.asarray(std), time
+        self.value: FloatArray = np.zeros(3)
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values after each step, `(n, 3)`."""
+        normals = self._rng.standard_normal((len(dt), 3))
+        values = np.empty((len(dt), 3))
+        for k in range(len(dt)):
+            spread = self._std * math.sqrt(-math.expm1(-2.0 * dt[k] / self._time))
+            self.value = (1.0 - dt[k] / self._time) * self.value + spread * normals[k]
+            values[k] = self.value
+        return values

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The presets of IMUs: what all of them have in common, and data sheets.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from imu_examples import SIGMAS, G, bound, cut, still, upstream
+
+from sim_sensors.catalogue import load_imu, names
+from sim_sensors.imu_matlab import MatlabAccelerometer, MatlabGyroscope, MatlabImu
+from sim_sensors.imu_models import IMU_MODELS
+from sim_sensors.scenarios import Circle, FigureEight
+from sim_sensors.trajectory import Trajectory
+
+# All of them.
+
+
+@pytest.mark.parametrize('kind', IMU_MODELS)
+@pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
+def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
+    if 'variant' not in IMU_MODELS[kind].declared() and variant == 'as_upstream':
+        pytest.skip('has no defect')
+    presets = [load_imu(name) for name in names('imu') if load_imu(name).kind == kind]
+    truth = FigureEight(duration=20.0).at(5.0 + np.arange(60) * 0.0103)
+    for model in presets or [IMU_MODELS[kind]()]:
+        if variant == 'as_upstream':
+            model = upstream(model)
+        model = dataclasses.replace(
+            model, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, -0.2, 3.0)
+        )
+        whole = model.start(3, 'run').measure(truth)
+        sensor = model.start(3, 'run')
+        parts = []
+        for piece in cut(truth, [1, 1, 2, 17]):
+            parts.append(sensor.measure(piece))
+        for field in dataclasses.fields(whole):
+            joined = np.concatenate([getattr(part, field.name) for part in parts])
+            assert joined.tobytes() == getattr(whole, field.name).tobytes(), field.name
+
+
+def unrounded(model):
+    """The model with an infinitely fine resolution, since rounding is per sample."""
+    parts = {}
+    for name in ('gyroscope', 'accelerometer'):
+        part = getattr(model, name, None)
+        for step in ('quantisation', 'resolution'):
+            if hasattr(part, step):
+                zero = 0.0 if step == 'resolution' else (0.0, 0.0, 0.0)
+                parts[name] = dataclasses.replace(part, **{step: zero})
+    return dataclasses.replace(model, **parts)
+
+
+def allan_deviations(model, rate, seconds=1000):
+    """Allan deviations at 1 s and 8 s of rates and forces over all axes, `(2, 2)`."""
+    result = dataclasses.replace(model, rate=rate).start(1, f'{rate}')
+    measured = result.measure(still(round(seconds * rate), rate))
+    deviations = []
+    for values in (measured.angular_velocity, measured.linear_acceleration):
+        for tau in (1, 8):
+            means = values.reshape(seconds // tau, round(tau * rate), 3).mean(1)
+            deviations.append(math.sqrt(np.mean(np.diff(means, axis=0) ** 2) / 2.0))
+    return np.array(deviations).reshape(2, 2)
+
+
+# Relative errors of two deviations from 3 x 1000 and 3 x 125 clusters: the mean square of the
+# difference of neighbouring means errs by sqrt(3/n) for white noise, by less for a random walk.
+_ERROR = SIGMAS * 0.5 * np.sqrt(3.0 / np.array([3000.0, 375.0]) * 2.0)
+
+
+@pytest.mark.parametrize('name', names('imu'))
+def test_changing_the_rate_leaves_the_allan_curve_where_it_was(name):
+    model = unrounded(load_imu(name))
+    slow, fast = (allan_deviations(model, rate) for rate in (20.0, 80.0))
+    safe = np.where(fast > 0.0, fast, 1.0)
+    assert (np.abs(slow / safe - 1.0)[fast > 0.0] < np.tile(_ERROR, (2, 1))[fast > 0.0]).all()
+    assert (slow[fast == 0.0] == 0.0).all()
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'chrono',
+        'chrono_ahrs',
+        'gazebo_classic_imu',
+        'gazebo_classic_imu_sensor',
+        'gazebo_classic_imu_sensor_ros2',
+        'gz_imu',
+        'carla_imu',
+        'hector_imu',
+    ],
+)
+def test_as_upstream_noise_per_sample_is_another_sensor_at_every_rate(name):
+    """The exceptions: at a quarter of the rate the gyroscope has twice the density."""
+    model = upstream(load_imu(name))
+    slow, fast = (allan_deviations(model, rate)[0, 0] for rate in (20.0, 80.0))
+    assert slow / fast == pytest.approx(2.0, rel=2.0 * _ERROR[0])
+
+
+def test_as_upstream_the_others_do_not_depend_on_the_rate():
+    for name in ('rotors_adis16448', 'px4_iim42653', 'gnss_ins_sim_low'):
+        model = upstream(load_imu(name))
+        slow, fast = (allan_deviations(model, rate) for rate in (20.0, 80.0))
+        assert (np.abs(slow / fast - 1.0) < np.tile(_ERROR, (2, 1))).all()
+
+
+def test_circle_is_felt_alike_by_every_exact_model():
+    """No exact model has kinematics of its own."""
+    truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
+    reference = load_imu('ideal').start(1, 'a').measure(truth).linear_acceleration
+    for kind in ('gazebo_ros_imu', 'gazebo_ros_imu_sensor', 'gz_imu', 'hector_imu', 'carla_imu'):
+        force = IMU_MODELS[kind]().start(1, 'a').measure(truth).linear_acceleration
+        np.testing.assert_allclose(force, reference, atol=1e-12)
+
+
+# Data sheets, Kalibr and MATLAB.
+
+
+def test_thesis_and_data_sheet_numbers_are_those_printed():
+    """models.md 18.3, to the digits printed there."""
+    thesis, sheet = load_imu('bno055_thesis'), load_imu('bno055')
+    for got, expected in (
+        (thesis.gyroscope.noise_density, (9.56e-5, 1.44e-4, 4.90e-5)),
+        (thesis.accelerometer.noise_density, (9.0e-5, 1.07e-4, 1.25e-4)),
+        (thesis.accelerometer.bias_instability, (6.2e-5, 8.3e-5, 1.1e-4)),
+        (thesis.gyroscope.bias_instability, (5.7e-6, 4.9e-6, 5.0e-6)),
+        (thesis.accelerometer.random_walk, (2.25e-5, 3.64e-5, 3.3e-6)),
+        (thesis.gyroscope.random_walk, (1.73e-7, 0.0, 1.80e-7)),
+    ):
+        np.testing.assert_allclose(got, expected, rtol=0.01)
+    assert sheet.gyroscope.noise_density[0] == pytest.approx(2.44e-4, rel=2e-3)
+    assert sheet.accelerometer.noise_density[0] == pytest.approx(150e-6 * G, rel=1e-5)
+    adis = load_imu('adis16448')
+    assert math.degrees(adis.gyroscope.noise_density[0]) * 60 == pytest.approx(0.66, rel=1e-5)
+    plateau = 0.664 * math.degrees(adis.gyroscope.bias_instability[0]) * 3600
+    assert plateau == pytest.approx(14.5, rel=1e-4)
+    mpu = load_imu('mpu6000')
+    assert math.degrees(mpu.gyroscope.noise_density[0]) == pytest.approx(0.005, rel=1e-5)
+
+
+def test_kalibr_numbers_are_read_off_the_allan_plot_where_it_says():
+    """sigma at 1 s on the slope -1/2, sigma_b at 3 s on the slope +1/2; 2000 s of 3 axes."""
+    model = load_imu('kalibr')
+    rates = dataclasses.replace(model, rate=10.0).start(1, 'a').measure(still(20_000, 10.0))
+    means = rates.angular_velocity.reshape(2000, 10, 3).mean(1)
+    deviation = math.sqrt(np.mean(np.diff(means, axis=0) ** 2) / 2.0)
+    assert deviation == pytest.approx(4e-4, rel=SIGMAS * 0.5 * math.sqrt(3.0 / 6000))
+    bias = rates.gyroscope_bias[::30]
+    # A walk's averages over 3 s: K^2 3 s/3; its samples 3 s apart differ by K^2 3 s.
+    steps = np.diff(bias, axis=0)
+    assert steps.std() == pytest.approx(4e-6 * math.sqrt(3.0), rel=bound(steps.size))
+
+
+def test_a_data_sheet_sensor_saturates_and_rounds():
+    model = load_imu('mpu6000')
+    n, zero = 3, np.zeros((3, 3))
+    spin = np.tile([0.0, 0.0, 10.0], (n, 1))
+    level = np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
+    truth = Trajectory(np.arange(n) * 0.01, zero, level, zero, spin, zero, zero)
+    rates = model.start(1, 'a').measure(truth).angular_velocity
+    step = model.gyroscope.quantisation[0]
+    np.testing.assert_allclose(rates[:, 2], math.radians(250.0), rtol=1e-4)
+    np.testing.assert_allclose(rates / step, np.rint(rates / step), atol=1e-6)
+
+
+def test_matlab_parameters_mean_what_they_say_there():
+    """Percent of misalignment and per kelvin, range and resolution."""
+    model = MatlabImu(
+        gyroscope=MatlabGyroscope(constant_bias=(0.1, 0.2, 0.3)),
+        accelerometer=MatlabAccelerometer(
+            axes_misalignment=(1.0, 2.0, 3.0), measurement_range=9.5, resolution=0.01
+        ),
+    )
+    result = model.start(1, 'a').measure(still(2))
+    np.testing.assert_allclose(result.angular_velocity, np.tile([0.1, 0.2, 0.3], (2, 1)))
+    np.testing.assert_allclose(
+        result.linear_acceleration, np.tile([0.10, 0.20, 9.5], (2, 1)), atol=1e-12
+    )
+    warm = dataclasses.replace(
+        model,
+        temperature=dataclasses.replace(model.temperature, initial=35.0),
+        accelerometer=MatlabAccelerometer(
+            temperature_scale_factor=0.1, temperature_bias=(0.01, 0.0, 0.0)
+        ),
+    )
+    force = warm.start(1, 'a').measure(still(1)).linear_acceleration[0]
+    np.testing.assert_allclose(force, [0.1, 0.0, 1.01 * G])

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hector's IMU: the properties of models.md section 11, and its defects.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from imu_examples import G, bound, many, moving, still, upstream
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.errors import SensorError
+from sim_sensors.imu_hector import HectorAccelerometer, HectorGyroscope, HectorImu, HectorYaw
+from sim_sensors.imu_models import ChronoImu
+from sim_sensors.trajectory import Trajectory
+
+# Hector.
+
+
+@pytest.mark.parametrize('rate', [10.0, 100.0])
+def test_hector_drift_depends_on_the_rate_as_upstream(rate):
+    """models.md 11: sigma exactly; upstream sigma dt sqrt(2 f/(1 - exp(-2 f dt))), that is sigma
+    sqrt(dt), a tenth at 100 Hz. 1000 s of 3 axes with 1/f = 1 s.
+    """
+    part = HectorGyroscope(drift=0.3, drift_frequency=1.0)
+    n, dt = round(1000.0 * rate), 1.0 / rate
+    for variant in ('exact', 'as_upstream'):
+        model = HectorImu(rate=rate, variant=variant, gyroscope=part)
+        bias = model.start(1, 'a').measure(still(n, rate)).gyroscope_bias[round(20 * rate) :]
+        expected = 0.3
+        if variant == 'as_upstream':
+            expected *= dt * math.sqrt(2.0 / (1.0 - math.exp(-2.0 * dt)))
+            assert expected == pytest.approx(0.3 * math.sqrt(dt), rel=0.06)
+        assert bias.std() == pytest.approx(expected, rel=bound(3.0 * 980.0))
+
+
+def test_hector_drift_starts_with_its_deviation_either_way():
+    """Not from zero; 400 sensors of 3 axes. A parameter made for the sunken drift starts huge."""
+    for variant in ('exact', 'as_upstream'):
+        model = HectorImu(variant=variant, gyroscope=HectorGyroscope(drift=0.3))
+        first = np.array([r.gyroscope_bias[0] for r in many(model, still(1), 400)])
+        assert first.std() == pytest.approx(0.3, rel=bound(1200))
+
+
+def test_hector_scales_and_offsets():
+    part = HectorAccelerometer(offset=(0.1, 0.2, 0.3), scale=1.1)
+    force = HectorImu(accelerometer=part).start(1, 'a').measure(still(2)).linear_acceleration
+    np.testing.assert_allclose(force, np.tile([0.1, 0.2, 0.3 + 1.1 * G], (2, 1)))
+
+
+def yaw_and_tilt(result):
+    return Rotation.from_quat(result.orientation).as_rotvec()
+
+
+def test_hector_ignores_the_noise_of_its_yaw_as_upstream():
+    """It is stated, but only offset and drift are applied; exact applies what it states."""
+    model = HectorImu(orientation=HectorYaw(gaussian_noise=0.05, offset=0.2))
+    right, wrong = (m.start(1, 'a').measure(still(20_000)) for m in (model, upstream(model)))
+    np.testing.assert_allclose(yaw_and_tilt(wrong), np.tile([0.0, 0.0, 0.2], (20_000, 1)))
+    assert yaw_and_tilt(right)[:, 2].std() == pytest.approx(0.05, rel=bound(20_000))
+    for result in (right, wrong):
+        assert result.orientation_covariance[0, 2, 2] == pytest.approx(0.0025)
+
+
+def test_hector_tilts_by_the_bias_of_its_accelerometer():
+    """Levelling with biased accelerometers: roll by/g and pitch -bx/g in the body, so that the
+    attitude fits what is felt; upstream they are about the world's axes at every heading.
+    """
+    part = HectorAccelerometer(offset=(0.1, 0.0, 0.0))
+    model = HectorImu(accelerometer=part)
+    truth = moving(2, (0.0, 0.0, 0.0), heading=math.pi / 2)
+    right, wrong = (m.start(1, 'a').measure(truth) for m in (model, upstream(model)))
+    up = Rotation.from_quat(right.orientation).apply(right.linear_acceleration)
+    np.testing.assert_allclose(up[:, :2], 0.0, atol=1e-4)
+    up = Rotation.from_quat(wrong.orientation).apply(wrong.linear_acceleration)
+    assert (np.abs(up[:, :2]) > 0.05).any()
+
+
+def test_hector_services_set_the_drift_of_a_sensor_that_is_on():
+    model = HectorImu(
+        gyroscope=HectorGyroscope(drift=0.3, drift_frequency=1e-9, offset=0.01),
+        accelerometer=HectorAccelerometer(drift=0.3, drift_frequency=1e-9),
+    )
+    sensor = model.start(1, 'a')
+    truth = still(3)
+    pieces = [
+        Trajectory(
+            **{f.name: getattr(truth, f.name)[k : k + 1] for f in dataclasses.fields(truth)}
+        )
+        for k in range(3)
+    ]
+    assert np.abs(sensor.measure(pieces[0]).gyroscope_bias).min() > 0.01
+    sensor.calibrate()
+    sensor.set_accelerometer_bias([1.0, 2.0, 3.0])
+    second = sensor.measure(pieces[1])
+    np.testing.assert_allclose(second.gyroscope_bias[0], 0.01, atol=1e-3)
+    np.testing.assert_allclose(second.accelerometer_bias[0], [1.0, 2.0, 3.0], atol=1e-3)
+    sensor.set_gyroscope_bias([0.0, 0.5, 0.0])
+    third = sensor.measure(pieces[2])
+    np.testing.assert_allclose(third.gyroscope_bias[0], [0.01, 0.51, 0.01], atol=1e-3)
+    # Switched on anew with another label the drift is drawn anew.
+    again = model.start(1, 'b').measure(pieces[0])
+    assert np.abs(again.gyroscope_bias).min() > 1e-3
+
+
+def test_an_imu_without_a_drift_to_set_says_so():
+    with pytest.raises(SensorError, match='chrono_normal_drift has no bias that can be set'):
+        ChronoImu().start(1, 'a').calibrate()
+    with pytest.raises(SensorError, match='must be 3 finite numbers'):
+        HectorImu().start(1, 'a').set_gyroscope_bias([1.0, math.nan, 0.0])
