@@ -32,7 +32,7 @@ LIBRARIES = {
     'scipy': ('scipy', 'python3-scipy'),
     'yaml': ('PyYAML', 'python3-yaml'),
 }
-# Tried only where a user asks for what they do, under an extra of the same pip name; no rosdep key.
+# Tried only where a user asks for what they do; each is in an extra, and none has a rosdep key.
 OPTIONAL = {'imufusion'}
 # Only with ROS; pip cannot give them, so core code may at most try them inside a function.
 ROS_ONLY = {
