@@ -165,6 +165,13 @@ class ImuSensor:
         """Present bias of the accelerometer, `(3,)` m/s^2."""
         return self._accelerometer.bias
 
+    @property
+    def has_settable_bias(self) -> bool:
+        """Whether the drift of both triads can be set; of `hector_imu` it can."""
+        return isinstance(self._gyroscope, SettableBias) and isinstance(
+            self._accelerometer, SettableBias
+        )
+
     def calibrate(self) -> None:
         """Set the drift of the gyroscope to zero, from the next sample on.
 

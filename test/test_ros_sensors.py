@@ -57,7 +57,7 @@ def uneven(truth: OdometryArray) -> OdometryArray:
     return truth.take(keep)
 
 
-@pytest.mark.parametrize('model', ['chrono', 'airsim', 'chrono_ahrs'])
+@pytest.mark.parametrize('model', ['chrono', 'airsim', 'chrono_ahrs', 'adis16448'])
 def test_imu_node_gives_the_bits_of_the_batch_run(graph: Graph, model: str) -> None:
     """Over uneven odometry with a gap, at 250 Hz; the twin of the recording has the same bits."""
     truth = uneven(TRUTH)

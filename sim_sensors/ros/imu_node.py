@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from geometry_msgs.msg import TwistStamped
+from geometry_msgs.msg import TwistStamped, Vector3
 from sensor_msgs.msg import Imu
+from std_srvs.srv import Trigger
 
 from sim_sensors.catalogue import load_imu
+from sim_sensors.errors import SensorError
 from sim_sensors.imu import ImuModel, ImuSensor
 from sim_sensors.imu_measurement import ImuMeasurement
 from sim_sensors.measurements import IntArray
@@ -41,6 +43,30 @@ class ImuNode(SensorNode):
 
     def __init__(self, settings: ImuSettings | None = None, **node_options: Any) -> None:
         super().__init__('imu_node', settings or ImuSettings(), **node_options)
+        if self._live.sensor.has_settable_bias:
+            # Hector's three services. Of its own type hector_gazebo_plugins/SetBias is not on
+            # PyPI and no standard service takes a vector, so that two of them are topics.
+            self.create_service(Trigger, '~/calibrate', self._on_calibrate)
+            self.create_subscription(Vector3, '~/set_rate_bias', self._on_rate_bias, 10)
+            self.create_subscription(Vector3, '~/set_accel_bias', self._on_accel_bias, 10)
+
+    def _on_calibrate(self, request: object, response: Any) -> Any:
+        self._live.sensor.calibrate()
+        response.success = True
+        response.message = 'the drift of the gyroscope is zero from the next measurement on'
+        return response
+
+    def _on_rate_bias(self, bias: Any) -> None:
+        self._set(self._live.sensor.set_gyroscope_bias, bias)
+
+    def _on_accel_bias(self, bias: Any) -> None:
+        self._set(self._live.sensor.set_accelerometer_bias, bias)
+
+    def _set(self, change: Callable[[list[float]], None], bias: Any) -> None:
+        try:
+            change([bias.x, bias.y, bias.z])
+        except SensorError as error:
+            self.get_logger().error(str(error))
 
     def load(self, model: str) -> ImuModel:
         """Return the model by name or path."""
