@@ -11,7 +11,15 @@ from sim_sensors.digitisation import IncrementQuantiser, quantise, saturate
 from sim_sensors.flicker import Flicker
 from sim_sensors.low_pass import LowPass
 from sim_sensors.measurements import FloatArray
-from sim_sensors.noise import GaussMarkov, Process, Ramp, RandomWalk, TurnOn, WhiteDensity
+from sim_sensors.noise import (
+    GaussMarkov,
+    IntegralNoise,
+    Process,
+    Ramp,
+    RandomWalk,
+    TurnOn,
+    WhiteDensity,
+)
 from sim_sensors.seeding import stream
 
 if TYPE_CHECKING:
@@ -54,6 +62,7 @@ class ChainTriad:
         self._sensitivity = _sensitivity(part)
         self._thermometer = temperature.start()
         self._white = WhiteDensity(rng('white'), part.noise_density)
+        self._integral = IntegralNoise(rng('integral'), part.quantisation_noise)
         self._constant = TurnOn(rng('turn_on'), part.turn_on_std, part.constant_bias)
         self._walking: list[Process] = []
         if any(part.gauss_markov_std):
@@ -86,6 +95,8 @@ class ChainTriad:
         if len(bias):
             self.bias = bias[-1].copy()
         white, variance = self._white.advance(dt), self._white.variance(dt)
+        if any(self._part.quantisation_noise):
+            white = white + self._integral.advance(dt)
         clean = self._scaled(truth, warmth) + bias
         if self._filter is None:
             values = clean + white

@@ -76,6 +76,12 @@ class ErrorChain(AxisParameters):
     noise_density: tuple[float, float, float] = parameter(
         _ZERO, '{u}/sqrt(Hz)', 'White noise N: Allan deviation at 1 s.', minimum=0.0
     )
+    quantisation_noise: tuple[float, float, float] = parameter(
+        _ZERO,
+        '{i}',
+        'White noise of the integral: the Q of an Allan plot, its slope -1.',
+        minimum=0.0,
+    )
     bandwidth: float = parameter(0.0, 'Hz', 'Where the low pass has -3 dB; 0: none.', minimum=0.0)
     filter_order: int = parameter(
         2, '1', 'Order of the low pass: 1, or 2 (Butterworth).', minimum=1, maximum=2
@@ -89,8 +95,7 @@ class ErrorChain(AxisParameters):
     increment_quantisation: tuple[float, float, float] = parameter(
         _ZERO,
         '{i}',
-        'Step of the integral, of a sensor that counts: sqrt(12) times the Q of an Allan plot; '
-        '0: none.',
+        'Step of the integral, of a sensor that counts; 0: none.',
         minimum=0.0,
     )
 
@@ -130,10 +135,12 @@ class ImuChain(ImuModel):
         s = S (1 + temperature_scale T) x    S = I + scale + cross_axis, x the true values
         b = constant + turn on + Gauss-Markov + random walk + flicker
             + rate_ramp t + temperature_bias T
-        y = low_pass(s + b + noise_density w / sqrt(dt))
+        y = low_pass(s + b + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
         y = quantise(saturate(y)), then rounded in its integral
 
-    The Allan deviation of a sensor at rest is that of IEEE Std 952 with these N, B, K, R, and
+    w and v are fresh standard normals, v' is the v of the sample before.
+
+    The Allan deviation of a sensor at rest is that of IEEE Std 952 with these Q, N, B, K, R, and
     does not depend on the rate; models.md sections 14, 15.1 and 18.1.
     """
 

@@ -23,6 +23,7 @@ from sim_sensors.measurements import FloatArray
 __all__ = [
     'Decay',
     'GaussMarkov',
+    'IntegralNoise',
     'Process',
     'Ramp',
     'RandomWalk',
@@ -108,6 +109,37 @@ class WhiteDensity:
     def variance(self, dt: FloatArray) -> FloatArray:
         """Variance of samples taken at intervals `dt`, `(n, axes)`, u^2."""
         return self._density**2 / dt[:, None]
+
+
+class IntegralNoise:
+    """White noise of the *integral*: y[k] = std (w[k] - w[k-1]) / dt.
+
+    The quantisation noise of IEEE Std 952 with Q = std, whose Allan deviation is sqrt(3) Q / tau
+    at every rate. Its integral never errs by more than the two noises at the ends.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    std : float or (axes,)
+        u s.
+    axes : int
+        Number of independent components.
+    """
+
+    def __init__(self, rng: np.random.Generator, std: ArrayLike, *, axes: int = 3) -> None:
+        self._rng = rng
+        self._std = _per_axis(std, axes)
+        self._before: FloatArray = rng.standard_normal(axes)
+        self.value: FloatArray = np.zeros(axes)
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the next samples, `(n, axes)`; every `dt` must be > 0 s."""
+        normals = np.empty((len(dt) + 1, len(self._std)))
+        normals[0] = self._before
+        normals[1:] = self._rng.standard_normal((len(dt), len(self._std)))
+        self._before = normals[-1].copy()
+        return _remember(self, self._std * (normals[1:] - normals[:-1]) / dt[:, None])
 
 
 class TurnOn:

@@ -46,6 +46,7 @@ EVERYTHING = {
     'rate_ramp': 1e-3,
     'temperature_bias': 0.01,
     'noise_density': 0.02,
+    'quantisation_noise': 1e-4,
     'bandwidth': 30.0,
     'range': 15.0,
     'quantisation': 1e-3,
@@ -349,12 +350,20 @@ def test_temperature_moves_bias_and_scale():
 
 @pytest.mark.parametrize('rate', [10.0, 100.0])
 def test_allan_curve_is_the_sum_of_its_terms_at_every_rate(rate):
-    """N^2/tau + 0.664^2 B^2 + K^2 tau/3 + R^2 tau^2/2 (models.md 18.1); T = 4000 s of 3 axes. The
-    error allows for clusters that are correlated, as above.
+    """3 Q^2/tau^2 + N^2/tau + 0.664^2 B^2 + K^2 tau/3 + R^2 tau^2/2 (models.md 18.1), from 4000 s
+    of 3 axes. The error allows for clusters that are correlated, as above.
     """
-    N, B, K, R = 1e-3, 4e-4, 5e-5, 1e-6
+    Q, N, B, K, R = 1e-3, 1e-3, 4e-4, 5e-5, 1e-6
     n = round(4000.0 * rate)
-    rates = gyroscope(n, rate, noise_density=N, bias_instability=B, random_walk=K, rate_ramp=R)
+    rates = gyroscope(
+        n,
+        rate,
+        noise_density=N,
+        bias_instability=B,
+        random_walk=K,
+        rate_ramp=R,
+        quantisation_noise=Q,
+    )
     taus = np.array([1.0, 4.0, 16.0, 64.0, 200.0])
     squares = np.zeros(5)
     for axis in range(3):
@@ -362,7 +371,8 @@ def test_allan_curve_is_the_sum_of_its_terms_at_every_rate(rate):
             rates[:, axis], rate=rate, data_type='freq', taus=taus
         )
         squares += deviation**2 / 3.0
-    expected = N**2 / taus + (PLATEAU * B) ** 2 + K**2 * taus / 3.0 + R**2 * taus**2 / 2.0
+    expected = 3.0 * Q**2 / taus**2 + N**2 / taus + (PLATEAU * B) ** 2
+    expected += K**2 * taus / 3.0 + R**2 * taus**2 / 2.0
     error = SIGMAS * 1.5 / np.sqrt(2.0 * 3.0 * 4000.0 / taus) + 0.02
     assert (np.abs(np.sqrt(squares / expected) - 1.0) < error).all()
 

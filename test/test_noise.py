@@ -21,6 +21,8 @@ from sim_sensors.digitisation import quantise
 from sim_sensors.noise import (
     Decay,
     GaussMarkov,
+    IntegralNoise,
+    Ramp,
     RandomWalk,
     TurnOn,
     White,
@@ -57,6 +59,8 @@ def paper_walk(generator, **changes):
 PROCESSES = {
     'white': lambda g: White(g, [0.1, 0.2, 0.3], [1.0, -2.0, 0.0]),
     'density': lambda g: WhiteDensity(g, 0.01),
+    'integral': lambda g: IntegralNoise(g, [0.1, 0.2, 0.3]),
+    'ramp': lambda g: Ramp([0.1, 0.2, 0.3]),
     'turn_on': lambda g: TurnOn(g, 0.1, 1.0),
     'random_walk': lambda g: RandomWalk(g, [0.1, 0.2, 0.3], 0.5),
     'gauss_markov': lambda g: GaussMarkov(g, [0.1, 0.2, 0.3], [1.0, 2.0, 0.01]),
