@@ -150,6 +150,20 @@ def test_random_walk_has_allan_deviation_k_over_sqrt_3_at_one_second():
     assert slope == pytest.approx(0.5, abs=0.08)
 
 
+def test_noise_of_the_integral_stays_in_it_and_has_the_allan_slope_of_quantisation():
+    """Sums times dt are the noise now less that at the start, of variance 2 std^2; the Allan
+    deviation is sqrt(3) std / tau. 4000 s of one axis.
+    """
+    samples = IntegralNoise(rng(), 0.02, axes=1).advance(np.full(40_000, 0.1))[:, 0]
+    drift = np.cumsum(samples) * 0.1
+    assert np.abs(drift).max() < 0.02 * 10.0
+    taus, deviation, _, _ = allantools.oadev(
+        samples, rate=10.0, data_type='freq', taus=[0.1, 1.0, 10.0]
+    )
+    error = SIGMAS / np.sqrt(2.0 * 4000.0 / taus)
+    assert (np.abs(deviation / (math.sqrt(3.0) * 0.02 / taus) - 1.0) < error).all()
+
+
 @pytest.mark.parametrize('dt', [0.01, 0.7, 30.0])
 def test_gauss_markov_has_stationary_variance_from_the_first_sample_at_every_step(dt):
     process = GaussMarkov(rng(), 0.2, 2.0, axes=20_000)
