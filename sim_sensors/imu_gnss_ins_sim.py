@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.axis_parameters import AxisParameters
+from sim_sensors.compilation import compiled
 from sim_sensors.imu_upstream import UpstreamImu
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import GaussMarkov, Process, TurnOn, White, WhiteDensity
@@ -113,9 +114,21 @@ class EulerDrift:
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the values after each step, `(n, 3)`."""
         normals = self._rng.standard_normal((len(dt), 3))
-        values = np.empty((len(dt), 3))
-        for k in range(len(dt)):
-            spread = self._std * math.sqrt(-math.expm1(-2.0 * dt[k] / self._time))
-            self.value = (1.0 - dt[k] / self._time) * self.value + spread * normals[k]
-            values[k] = self.value
+        values = _euler_drift(self.value, self._std, self._time, dt, normals)
+        if len(values):
+            self.value = values[-1].copy()
         return values
+
+
+@compiled
+def _euler_drift(
+    value: FloatArray, std: FloatArray, time: float, dt: FloatArray, normals: FloatArray
+) -> FloatArray:
+    out = np.empty_like(normals)
+    for axis in range(normals.shape[1]):
+        y = value[axis]
+        for k in range(normals.shape[0]):
+            spread = std[axis] * math.sqrt(-math.expm1(-2.0 * dt[k] / time))
+            y = (1.0 - dt[k] / time) * y + spread * normals[k, axis]
+            out[k, axis] = y
+    return out

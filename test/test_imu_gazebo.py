@@ -116,10 +116,10 @@ def test_gazebo_ros_imu_sensor_leaves_the_quaternion_unnormalised_as_upstream():
 
 
 def test_sdf_bias_is_a_symmetric_mixture():
-    """models.md 8.3: mean 0 and E[b^2] = bias_mean^2 + bias_stddev^2, over 1500 axes. Its fourth
+    """models.md 8.3: mean 0 and E[b^2] = bias_mean^2 + bias_stddev^2, over 600 axes. Its fourth
     moment gives the error.
     """
-    m, s, runs = 0.3, 0.1, 500
+    m, s, runs = 0.3, 0.1, 200
     model = GazeboImu(gyroscope=SdfGyroscope(bias_mean=m, bias_stddev=s, stddev=0.01))
     for variant in (model, upstream(model)):
         measured = many(variant, still(2), runs)

@@ -37,7 +37,7 @@ def test_rotors_defaults_are_those_of_the_adis16448():
 
 
 def test_rotors_bias_grows_from_the_turn_on_bias():
-    """Var b(t) = turn_on^2 + K^2 tau/2 (1 - exp(-2 t/tau)) over 400 sensors of 3 axes."""
+    """Var b(t) = turn_on^2 + K^2 tau/2 (1 - exp(-2 t/tau)) over 200 sensors of 3 axes."""
     model = RotorsImu.from_mapping(
         {
             'rate': 10.0,
@@ -49,19 +49,19 @@ def test_rotors_bias_grows_from_the_turn_on_bias():
         },
         'test',
     )
-    biases = np.array([r.gyroscope_bias for r in many(model, still(20, 10.0), 400)])
+    biases = np.array([r.gyroscope_bias for r in many(model, still(20, 10.0), 200)])
     for k in (0, 19):
         expected = 0.01 + 0.04 * (1.0 - math.exp(-(k + 1) * 0.1))
         assert np.mean(biases[:, k] ** 2) == pytest.approx(
-            expected, rel=SIGMAS * math.sqrt(2.0 / 1200)
+            expected, rel=SIGMAS * math.sqrt(2.0 / 600)
         )
 
 
 def test_rotors_yaw_from_noise_alone_spreads_with_the_square_root_of_time():
-    """models.md 10: density sqrt(t), over 400 sensors of 3 axes and 1 s."""
+    """models.md 10: density sqrt(t), over 200 sensors of 3 axes and 1 s."""
     model = load_imu('px4_iim42653')
-    angles = np.array([r.angular_velocity.sum(0) * 0.01 for r in many(model, still(100), 400)])
-    assert angles.std() == pytest.approx(8.727e-4, rel=bound(1200))
+    angles = np.array([r.angular_velocity.sum(0) * 0.01 for r in many(model, still(100), 200)])
+    assert angles.std() == pytest.approx(8.727e-4, rel=bound(600))
 
 
 def test_rotors_states_squared_densities_and_no_orientation_as_upstream():
