@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How uncertain the points of an Allan curve are, and how much neighbours say the same.
+
+Five processes make up the curve; in units of the sampling interval, with averaging factor m,
+
+    term          coefficient        variance        generalised covariance s(t) of the integral
+    quantisation  theta = Qz^2/dt^2  3 / m^2         1 at t = 0, else 0
+    white         theta = N^2/dt     1 / m           -|t| / 2
+    flicker       theta = B^2        2 ln 2 / pi     t^2 ln|t| / (2 pi)
+    walk          theta = K^2 dt     m/3 + 1/(6m)    (|t|^3 - |t|) / 12
+    ramp          theta = R^2 dt^2   m^2 / 2         (not random)
+
+(a walk that is sampled; m/3 alone is that of one averaged between the samples). A point is a mean
+of squared second differences D of the integral. For Gaussian noise the covariance of two squares
+is 2 cov(D, D')^2, and cov(D, D') is a sum of s over nine lags; summing over all pairs of second
+differences gives the covariance of any two points, exactly for white noise, walk and quantisation
+but for a coarser grid of lags at long averaging times. It is quadratic in the coefficients, so
+the sums are made once per grid of averaging times. Sources: Greenhall and Riley, Uncertainty of
+stability variances based on finite differences, PTTI 2003, for one point; the covariance of two is
+the same sum with two averaging times.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.compilation import compiled
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = [
+    'RANDOM_TERMS',
+    'TERMS',
+    'AllanCovariance',
+    'allan_covariance',
+    'degrees_of_freedom',
+    'term_shapes',
+]
+
+TERMS = ('quantisation', 'white', 'flicker', 'walk', 'ramp')
+RANDOM_TERMS = 4
+_Q, _N, _B, _K = range(RANDOM_TERMS)
+# Lags per averaging time of either point, and how far flicker is followed, in averaging times.
+_FINE, _COARSE = 16, 256
+_FAR = 8
+
+
+def term_shapes(factors: ArrayLike) -> FloatArray:
+    """Return the Allan variance of each term with coefficient 1, `(k, 5)`, for averaging factors,
+    which need not be whole numbers.
+    """
+    m = np.asarray(factors, dtype=np.float64)
+    flat = np.full(len(m), 2.0 * math.log(2.0) / math.pi)
+    return np.stack([3.0 / m**2, 1.0 / m, flat, m / 3.0 + 1.0 / (6.0 * m), m**2 / 2.0], axis=1)
+
+
+class AllanCovariance:
+    """Covariance of the points of one grid of averaging times, for any coefficients.
+
+    Parameters
+    ----------
+    n : int
+        Samples of the record.
+    factors : (k,) int
+        Averaging factors, increasing.
+    """
+
+    def __init__(self, n: int, factors: IntArray) -> None:
+        self.n = n
+        self.factors = factors
+        self.shapes = term_shapes(factors)
+        size = len(factors)
+        both = np.zeros((RANDOM_TERMS, RANDOM_TERMS, size, size))
+        with_ramp = np.zeros((RANDOM_TERMS, size, size))
+        for i in range(size):
+            for j in range(i, size):
+                squares, linear = _pair(n, int(factors[i]), int(factors[j]))
+                both[:, :, i, j] = both[:, :, j, i] = squares
+                with_ramp[:, i, j] = with_ramp[:, j, i] = linear
+        self._size = size
+        self._sums = np.concatenate(
+            [both.reshape(RANDOM_TERMS**2, -1), with_ramp.reshape(RANDOM_TERMS, -1)]
+        )
+
+    def at(self, coefficients: FloatArray) -> FloatArray:
+        """Return the covariance of the variances, `(k, k)` u^4, for `(5,)` coefficients u^2."""
+        random = coefficients[:RANDOM_TERMS]
+        weights = np.concatenate([np.outer(random, random).ravel(), coefficients[4] * random])
+        return np.asarray((weights @ self._sums).reshape(self._size, self._size))
+
+
+def degrees_of_freedom(n: int, factors: IntArray, coefficients: FloatArray) -> FloatArray:
+    """Return the equivalent degrees of freedom of each point, `(k,)`: twice its squared mean over
+    its variance.
+
+    Parameters
+    ----------
+    n : int
+        Samples of the record.
+    factors : (k,) int
+        Averaging factors.
+    coefficients : (5,) float
+        Any unit: only their ratios count. At least one random term must be above 0.
+    """
+    random = coefficients[:RANDOM_TERMS]
+    mean = term_shapes(factors) @ coefficients
+    variance = np.empty(len(factors))
+    for index, m in enumerate(factors.tolist()):
+        squares, linear = _own(n, m)
+        variance[index] = random @ squares @ random + coefficients[4] * (random @ linear)
+    return np.asarray(2.0 * mean**2 / variance)
+
+
+@functools.lru_cache(maxsize=1024)
+def _own(n: int, m: int) -> tuple[FloatArray, FloatArray]:
+    return _pair(n, m, m)
+
+
+@functools.lru_cache(maxsize=16)
+def _cached(n: int, factors: tuple[int, ...]) -> AllanCovariance:
+    return AllanCovariance(n, np.array(factors, dtype=np.int64))
+
+
+def allan_covariance(n: int, factors: IntArray) -> AllanCovariance:
+    """Return the covariance of a grid, remembered from the last time it was asked for."""
+    return _cached(n, tuple(factors.tolist()))
+
+
+@compiled
+def _process(term: int, lag: float) -> float:
+    t = abs(lag)
+    if term == _N:
+        return -0.5 * t
+    if term == _B:
+        return t * t * math.log(t) / (2.0 * math.pi) if t > 0.0 else 0.0
+    if term == _K:
+        return (t * t * t - t) / 12.0
+    return 1.0 if t == 0.0 else 0.0
+
+
+@compiled
+def _lagged(term: int, lag: int, m1: int, m2: int) -> float:
+    """Covariance of second differences with m1 and m2 whose starts are `lag` apart."""
+    total = 0.0
+    for a in range(3):
+        for b in range(3):
+            weight = (-2.0 if a == 1 else 1.0) * (-2.0 if b == 1 else 1.0)
+            total += weight * _process(term, lag + b * m2 - a * m1)
+    return total
+
+
+@compiled
+def _pair(n: int, m1: int, m2: int) -> tuple[FloatArray, FloatArray]:
+    """Sums over all pairs of second differences with m1 <= m2: of products of two covariances,
+    `(4, 4)`, and of one, `(4,)`, so normalised that they need only the coefficients.
+    """
+    count1, count2 = n - 2 * m1 + 1, n - 2 * m2 + 1
+    squares, linear = np.zeros((RANDOM_TERMS, RANDOM_TERMS)), np.zeros(RANDOM_TERMS)
+    found = np.zeros(RANDOM_TERMS)
+    stride = max(1, m1 // _FINE, m2 // _COARSE)
+    # Lag 0 is on a fine grid; a coarse one steps over what happens there within m1, which white
+    # noise shows and which is next to nothing beside the variances.
+    offset = stride // 2 if stride > m1 else 0
+    first = max(-(count1 - 1), -(_FAR + 2) * m2)
+    last = min(count2 - 1, _FAR * m2 + 2 * m1)
+    for step in range(-(-(first - offset) // stride), (last - offset) // stride + 1):
+        lag = step * stride + offset
+        pairs = min(count1, count2 - lag) - max(0, -lag)
+        for p in range(1, RANDOM_TERMS):
+            found[p] = _lagged(p, lag, m1, m2)
+        for p in range(1, RANDOM_TERMS):
+            linear[p] += stride * pairs * found[p]
+            for q in range(1, RANDOM_TERMS):
+                squares[p, q] += stride * pairs * found[p] * found[q]
+    # Quantisation is correlated at single lags only, which a coarse grid would miss.
+    for a in range(3):
+        for b in range(3):
+            lag = a * m1 - b * m2
+            repeated = False
+            for earlier in range(3 * a + b):
+                repeated |= (earlier // 3) * m1 - (earlier % 3) * m2 == lag
+            if repeated or lag < -(count1 - 1) or lag > count2 - 1:
+                continue
+            pairs = min(count1, count2 - lag) - max(0, -lag)
+            for p in range(RANDOM_TERMS):
+                found[p] = _lagged(p, lag, m1, m2)
+            linear[_Q] += pairs * found[_Q]
+            squares[_Q, _Q] += pairs * found[_Q] * found[_Q]
+            for p in range(1, RANDOM_TERMS):
+                squares[_Q, p] += pairs * found[_Q] * found[p]
+                squares[p, _Q] += pairs * found[_Q] * found[p]
+    scale = 1.0 / (float(count1) * float(count2))
+    return squares * (0.5 * scale / (float(m1) ** 2 * float(m2) ** 2)), linear * scale

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Five terms fitted to an Allan curve, with uncertainties, and without those it does not show.
+
+The coefficients (see `allan_covariance`) are at least zero and minimise
+
+    (avar - A theta)' (C(theta) + E)^-1 (avar - A theta),
+
+in variances, whose expectation the model gives exactly; a fit of logarithms would be biased where
+the points have few degrees of freedom. C is the covariance of the overlapping points under the
+fitted model, not under the noisy data, found by iteration: weights from the data would favour
+points that happen to lie low. Points that overlap say the same twice, and C knows it.
+
+Where five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
+on the diagonal, with the misfit that makes the weighted sum of squares equal to its expectation;
+the uncertainties then say so too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import brentq, nnls
+from scipy.stats import chi2
+
+from sim2real_eval.characterization.allan import AllanCurve, averaging_factors
+from sim2real_eval.characterization.allan_covariance import (
+    RANDOM_TERMS,
+    TERMS,
+    AllanCovariance,
+    allan_covariance,
+    term_shapes,
+)
+from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['AllanFit', 'fit_terms', 'fitted_factors', 'model_variance']
+
+# A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
+_SIGNIFICANT = 9.0
+_ITERATIONS = 30
+_CONVERGED = 1e-4
+_MISFIT_ALARM = 1e-3
+_LARGEST_MISFIT = 3.0
+_FEWEST_POINTS = 6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AllanFit:
+    """Result of `fit_terms`.
+
+    Attributes
+    ----------
+    terms : NoiseTerms
+        Coefficients with uncertainties.
+    coefficients : (5,)
+        Fitted, in the units of `allan_covariance`; 0 for what is not observable.
+    misfit : float
+        Relative error of the model, as a share of the variance; 0 where noise explains all.
+    chi_square, freedom : float
+        Weighted sum of squares without the misfit, and its expectation.
+    """
+
+    terms: NoiseTerms
+    coefficients: FloatArray
+    misfit: float
+    chi_square: float
+    freedom: int
+
+
+def fitted_factors(n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the averaging factors that are fitted: octaves. More would say nothing new."""
+    return averaging_factors(n, 'octave')
+
+
+def fit_terms(curve: AllanCurve) -> AllanFit:
+    """Fit the five terms to a curve.
+
+    Parameters
+    ----------
+    curve : AllanCurve
+        At octaves; a denser grid gives nearly the same and takes longer.
+
+    Raises
+    ------
+    ParameterError
+        For fewer than 6 averaging times, or a signal that does not move.
+
+    Examples
+    --------
+    >>> from sim2real_eval.characterization.allan import allan_curve
+    >>> noise = np.random.default_rng(1).standard_normal(100_000)
+    >>> found = fit_terms(allan_curve(noise, rate=100.0)).terms
+    >>> found.white.observable, round(found.white.value, 2), found.random_walk.observable
+    (True, 0.1, False)
+    """
+    if len(curve.factors) < _FEWEST_POINTS:
+        raise ParameterError(
+            'Allan fit',
+            '',
+            f'{curve.n} samples give {len(curve.factors)} averaging times; must be '
+            f'{_FEWEST_POINTS} or more',
+        )
+    if not curve.variance[0] > 0.0:
+        raise ParameterError('Allan fit', '', 'the signal is constant; there is no noise to fit')
+    problem = _Problem(allan_covariance(curve.n, curve.factors), curve.variance)
+    everything = np.ones(len(TERMS), dtype=np.bool_)
+    theta = problem.fit(everything)
+    square = problem.chi_square(theta)
+    freedom = max(len(curve.factors) - int((theta > 0.0).sum()), 1)
+    if chi2.sf(square, freedom) < _MISFIT_ALARM:
+        problem.misfit = _needed_misfit(problem, everything, freedom)
+        theta = problem.fit(everything)
+    kept = _significant(problem, theta)
+    chosen = problem.fit(kept)
+    return AllanFit(
+        terms=_terms(problem, curve, theta, chosen, kept),
+        coefficients=chosen,
+        misfit=problem.misfit,
+        chi_square=square,
+        freedom=freedom,
+    )
+
+
+def model_variance(fit: AllanFit, dt: float, tau: FloatArray) -> FloatArray:
+    """Return the fitted variance of each term at any averaging times, `(k, 5)`, u^2.
+
+    As in the table of `allan_covariance`; between multiples of dt the formulas go on smoothly.
+    """
+    return np.asarray(term_shapes(np.asarray(tau) / dt) * fit.coefficients)
+
+
+class _Problem:
+    """The fit of one curve: variances, shapes of the terms and covariances."""
+
+    def __init__(self, covariance: AllanCovariance, variance: FloatArray) -> None:
+        self._covariance = covariance
+        self._variance = variance
+        # In units of the terms that would explain the largest share alone, all numbers are near 1.
+        self.scale = np.asarray((variance[:, None] / covariance.shapes).min(axis=0))
+        self.shapes = covariance.shapes * self.scale
+        self.misfit = 0.0
+
+    def fit(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> FloatArray:
+        """Return coefficients, `(5,)`, zero where not `kept`."""
+        relative = self.shapes / self._variance[:, None]
+        theta = self._least(relative * kept, np.ones(len(self._variance)))
+        for _ in range(_ITERATIONS):
+            root = self.root(theta)
+            before = theta
+            theta = self._least(self._whiten(root, self.shapes * kept), self._white_data(root))
+            if np.all(np.abs(theta - before) <= _CONVERGED * np.maximum(theta, before)):
+                break
+        return np.asarray(theta * self.scale)
+
+    def chi_square(self, coefficients: FloatArray, at: FloatArray | None = None) -> float:
+        """Weighted sum of squares of a fit, with the covariance at coefficients `at`."""
+        root = self.root((coefficients if at is None else at) / self.scale)
+        rest = self._variance - self.shapes @ (coefficients / self.scale)
+        return float(np.sum(solve_triangular(root, rest, lower=True) ** 2))
+
+    def smallest_chi_square(self, at: FloatArray) -> float:
+        """Least weighted sum of squares of all five terms, with the covariance at `at`."""
+        root = self.root(at / self.scale)
+        _, norm = nnls(self._whiten(root, self.shapes), self._white_data(root))
+        return float(norm**2)
+
+    def uncertainty(self, coefficients: FloatArray) -> FloatArray:
+        """Standard uncertainty of each coefficient with all others free, `(5,)`."""
+        white = self._whiten(self.root(coefficients / self.scale), self.shapes)
+        covariance = np.linalg.pinv(white.T @ white, hermitian=True)
+        return np.asarray(np.sqrt(np.diagonal(covariance)) * self.scale)
+
+    def root(self, theta: FloatArray) -> FloatArray:
+        """Cholesky factor of the covariance of the points, for scaled coefficients."""
+        model = self.shapes @ theta
+        covariance = self._covariance.at(theta * self.scale)
+        # The tiny part keeps a pure ramp, which is not random, from having no covariance at all.
+        ridge = (self.misfit**2 + 1e-12) * model**2
+        covariance[np.diag_indices_from(covariance)] += ridge
+        return np.asarray(np.linalg.cholesky(covariance))
+
+    def _white_data(self, root: FloatArray) -> FloatArray:
+        return self._whiten(root, self._variance[:, None])[:, 0]
+
+    @staticmethod
+    def _whiten(root: FloatArray, columns: FloatArray) -> FloatArray:
+        return np.asarray(solve_triangular(root, columns, lower=True))
+
+    @staticmethod
+    def _least(design: FloatArray, data: FloatArray) -> FloatArray:
+        found: FloatArray = nnls(design, data)[0]
+        if not found[:RANDOM_TERMS].any():
+            found[1] = 1e-9
+        return found
+
+
+def _needed_misfit(
+    problem: _Problem, kept: np.ndarray[tuple[int], np.dtype[np.bool_]], freedom: int
+) -> float:
+    """Return the misfit that makes the weighted sum of squares equal to its expectation."""
+
+    def excess(logarithm: float) -> float:
+        problem.misfit = math.exp(logarithm)
+        return problem.chi_square(problem.fit(kept)) - freedom
+
+    low, high = math.log(1e-5), math.log(_LARGEST_MISFIT)
+    if excess(low) <= 0.0:
+        return math.exp(low)
+    if excess(high) >= 0.0:
+        return math.exp(high)
+    return math.exp(float(brentq(excess, low, high, xtol=0.01)))
+
+
+def _significant(
+    problem: _Problem, theta: FloatArray
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Take terms away, each time the one that is missed least, until all left are missed.
+
+    The covariance is that of the fit without the term, as a test of its absence has it.
+    """
+    kept = np.asarray(theta > 0.0)
+    while kept.sum() > 1:
+        missed: dict[int, float] = {}
+        for term in np.flatnonzero(kept).tolist():
+            without = kept.copy()
+            without[term] = False
+            if not without[:RANDOM_TERMS].any():
+                continue
+            fewer = problem.fit(without)
+            least = problem.smallest_chi_square(fewer)
+            missed[term] = problem.chi_square(fewer) - least
+        weakest = min(missed, key=missed.__getitem__, default=None)
+        if weakest is None or missed[weakest] >= _SIGNIFICANT:
+            break
+        kept[weakest] = False
+    return kept
+
+
+def _terms(
+    problem: _Problem,
+    curve: AllanCurve,
+    everything: FloatArray,
+    chosen: FloatArray,
+    kept: np.ndarray[tuple[int], np.dtype[np.bool_]],
+) -> NoiseTerms:
+    std = problem.uncertainty(chosen)
+    dt = curve.dt
+    units = np.array([dt**2, dt, 1.0, 1.0 / dt, 1.0 / dt**2])
+    found = {}
+    for index, name in enumerate(COEFFICIENTS):
+        unit = math.sqrt(units[index])
+        if kept[index]:
+            found[name] = _seen(chosen[index], std[index], unit)
+        else:
+            found[name] = _unseen(problem, chosen, everything[index], index, unit)
+    return NoiseTerms(**found, seconds=curve.n * curve.dt)
+
+
+def _seen(theta: float, std: float, unit: float) -> Coefficient:
+    """Root of a coefficient; its square is taken as chi-square with the degrees of freedom that
+    its relative uncertainty stands for.
+    """
+    freedom = 2.0 * (theta / std) ** 2
+    low, high = (math.sqrt(freedom / chi2.ppf(p, freedom)) for p in (0.975, 0.025))
+    value = unit * math.sqrt(theta)
+    return Coefficient(value, 0.5 * value * std / theta, low * value, high * value, True)
+
+
+def _unseen(
+    problem: _Problem, chosen: FloatArray, estimate: float, index: int, unit: float
+) -> Coefficient:
+    """Upper bound: the coefficient that would show less than the record did in 5 % of cases.
+
+    Its uncertainty grows with it, so it is found by iteration.
+    """
+    bound = estimate
+    for _ in range(20):
+        trial = chosen.copy()
+        trial[index] = bound
+        std = float(problem.uncertainty(trial)[index])
+        before, bound = bound, estimate + 1.645 * std
+        if bound <= 1.001 * before:
+            break
+    upper = unit * math.sqrt(bound)
+    return Coefficient(0.0, unit * math.sqrt(std), 0.0, upper, observable=False)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The five coefficients of an axis, each with its uncertainty, and their mean over recordings."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from sim_sensors.errors import ParameterError
+
+__all__ = ['COEFFICIENTS', 'Coefficient', 'NoiseTerms', 'combined']
+
+
+@dataclasses.dataclass(frozen=True)
+class Coefficient:
+    """One coefficient, as a root: N, not N^2.
+
+    Attributes
+    ----------
+    value : float
+        0 where it is not observable.
+    std : float
+        Standard uncertainty; of an unobservable one, that of its square's root at the bound.
+    lower, upper : float
+        95 % interval; of an unobservable one 0 and the upper bound (95 %, one-sided).
+    observable : bool
+        Whether the record shows it: without it the curve would be fitted significantly worse.
+    """
+
+    value: float
+    std: float
+    lower: float
+    upper: float
+    observable: bool
+
+
+COEFFICIENTS = ('quantisation', 'white', 'bias_instability', 'random_walk', 'rate_ramp')
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseTerms:
+    """What an Allan curve is made of, for a signal of unit u.
+
+    Attributes
+    ----------
+    quantisation : Coefficient
+        Qz, u s: white noise of the integral, avar = 3 Qz^2 / tau^2.
+    white : Coefficient
+        N, u/sqrt(Hz): angle or velocity random walk, avar = N^2 / tau.
+    bias_instability : Coefficient
+        B, u: flicker noise, avar = (2 ln 2 / pi) B^2, so the plateau is 0.664 B.
+    random_walk : Coefficient
+        K, u/s/sqrt(Hz): avar = K^2 tau / 3.
+    rate_ramp : Coefficient
+        R, u/s: avar = R^2 tau^2 / 2.
+    seconds : float
+        Length of the record, or of all that were combined.
+    """
+
+    quantisation: Coefficient
+    white: Coefficient
+    bias_instability: Coefficient
+    random_walk: Coefficient
+    rate_ramp: Coefficient
+    seconds: float
+
+    def coefficients(self) -> dict[str, Coefficient]:
+        """Return the coefficients by name, in the order of `COEFFICIENTS`."""
+        return {name: getattr(self, name) for name in COEFFICIENTS}
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping."""
+        return dataclasses.asdict(self)
+
+
+def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> NoiseTerms:
+    """Return the weighted mean of the terms of several recordings of one sensor.
+
+    Parameters
+    ----------
+    terms : sequence of NoiseTerms
+        Of the same axis, one per recording.
+    weights : str
+        `uncertainty`: (value / std)^2, that is, how many degrees of freedom a value has; not
+        1 / std^2, because the std is proportional to the value and the smaller of two equally
+        sure values would weigh more. `length`: seconds, as the thesis weighs its recordings.
+
+    Returns
+    -------
+    NoiseTerms
+        A coefficient is observable where it is in one recording at least, and is the mean over
+        those where it is. The std is that of the weighted mean, or where it is larger, that which
+        the scatter of the values implies.
+
+    Raises
+    ------
+    ParameterError
+        For no recordings, or other weights.
+    """
+    if not terms:
+        raise ParameterError('recordings', '', 'are none; must be one or more')
+    if weights not in ('uncertainty', 'length'):
+        raise ParameterError('weights', '', f'{weights!r} must be uncertainty or length')
+    if len(terms) == 1:
+        return terms[0]
+    found = {name: _mean(terms, name, weights) for name in COEFFICIENTS}
+    return NoiseTerms(**found, seconds=sum(one.seconds for one in terms))
+
+
+def _mean(terms: Sequence[NoiseTerms], name: str, weights: str) -> Coefficient:
+    pairs = [(getattr(one, name), one.seconds) for one in terms]
+    seen = [(one, seconds) for one, seconds in pairs if one.observable]
+    if not seen:
+        upper = min(one.upper for one, _ in pairs)
+        return Coefficient(0.0, min(one.std for one, _ in pairs), 0.0, upper, observable=False)
+    if len(seen) == 1:
+        return seen[0][0]
+    raw = [
+        seconds if weights == 'length' else (one.value / max(one.std, 1e-12 * one.value)) ** 2
+        for one, seconds in seen
+    ]
+    share = [weight / sum(raw) for weight in raw]
+    value = sum(w * one.value for w, (one, _) in zip(share, seen, strict=True))
+    inner = sum((w * one.std) ** 2 for w, (one, _) in zip(share, seen, strict=True))
+    scatter = sum(w * (one.value - value) ** 2 for w, (one, _) in zip(share, seen, strict=True))
+    effective = 1.0 / sum(w * w for w in share)
+    outer = scatter / max(effective - 1.0, 0.5)
+    std = math.sqrt(max(inner, outer))
+    return Coefficient(value, std, max(value - 1.96 * std, 0.0), value + 1.96 * std, True)
