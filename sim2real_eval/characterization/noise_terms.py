@@ -116,7 +116,8 @@ def _mean(terms: Sequence[NoiseTerms], name: str, weights: str) -> Coefficient:
         upper = min(one.upper for one, _ in pairs)
         return Coefficient(0.0, min(one.std for one, _ in pairs), 0.0, upper, observable=False)
     if len(seen) == 1:
-        return seen[0][0]
+        only: Coefficient = seen[0][0]
+        return only
     raw = [
         seconds if weights == 'length' else (one.value / max(one.std, 1e-12 * one.value)) ** 2
         for one, seconds in seen

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals from files: recordings, plain tables of numbers (CSV), and numpy arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.characterization.signals import AXES, SignalError, Signals, quantity_of
+from sim2real_eval.characterization.signals import signals_of as signals_of_recording
+from sim2real_eval.recording import read_recording
+from sim_sensors.environment import STANDARD_GRAVITY
+from sim_sensors.measurements import IntArray
+
+__all__ = ['ACCELEROMETER_UNITS', 'GYROSCOPE_UNITS', 'TableOptions', 'read_signals']
+
+GYROSCOPE_UNITS = {'rad/s': 1.0, 'deg/s': math.pi / 180.0}
+ACCELEROMETER_UNITS = {'m/s^2': 1.0, 'g': STANDARD_GRAVITY, 'mg': 1e-3 * STANDARD_GRAVITY}
+
+# Other names that people give to columns, in lower case.
+_ALIASES = {
+    **{f'w{axis}': f'gyroscope_{axis}' for axis in 'xyz'},
+    **{f'g{axis}': f'gyroscope_{axis}' for axis in 'xyz'},
+    **{f'a{axis}': f'accelerometer_{axis}' for axis in 'xyz'},
+    **{
+        f'{name}{gap}{axis}': f'{quantity}_{axis}'
+        for quantity, names in (
+            ('gyroscope', ('gyro', 'gyr', 'gyroscope', 'angular_velocity', 'rate')),
+            ('accelerometer', ('acc', 'accel', 'accelerometer', 'linear_acceleration')),
+        )
+        for name in names
+        for gap in ('_', '', '.', ' ')
+        for axis in 'xyz'
+    },
+}
+_TIMES = {'stamp_ns': 1.0, 'time_ns': 1.0, 'time': 1e9, 't': 1e9, 'timestamp': 1e9, 'time_s': 1e9}
+_TABLES = ('.csv', '.txt', '.dat', '.npy', '.npz')
+
+
+@dataclasses.dataclass(frozen=True)
+class TableOptions:
+    """What the numbers of a table mean, where it does not say so itself.
+
+    Attributes
+    ----------
+    rate : float or None
+        Hz, of a table without stamps.
+    columns : tuple of str
+        Names in the order of the columns, as in `AXES`, `time` (s), `stamp_ns`, or `-` for one to
+        skip; empty: take them from the first line.
+    gyroscope_unit, accelerometer_unit : str
+        `rad/s` or `deg/s`; `m/s^2`, `g` or `mg`.
+    """
+
+    rate: float | None = None
+    columns: tuple[str, ...] = ()
+    gyroscope_unit: str = 'rad/s'
+    accelerometer_unit: str = 'm/s^2'
+
+
+def read_signals(
+    path: str | Path,
+    options: TableOptions | None = None,
+    topics: Mapping[str, str | None] | None = None,
+) -> Signals:
+    """Read a recording, or a table: .csv, .txt or .dat text, .npy or .npz.
+
+    Parameters
+    ----------
+    path : path
+        A .npy array has the columns `columns`; the arrays of a .npz are taken by name, `gyro` and
+        `acc` being (n, 3), and its `rate` or `fs` is the rate.
+    options : TableOptions, optional
+        For tables only.
+    topics : mapping, optional
+        For recordings only; see `sim2real_eval.recording.read_recording`.
+
+    Raises
+    ------
+    Sim2RealError
+        Naming the file, what was found and what is allowed.
+    """
+    path, options = Path(path), options or TableOptions()
+    if path.is_dir() or path.suffix not in _TABLES:
+        for name, given in (('rate', options.rate), ('columns', options.columns)):
+            if given:
+                raise SignalError(f'--{name}: goes with tables only; {path} is a recording')
+        return signals_of_recording(read_recording(path, topics=topics))
+    if not path.is_file():
+        raise SignalError(f'{path}: no such file or folder')
+    try:
+        table = _read_table(path, options)
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        reason = ' '.join(str(error).split())
+        raise SignalError(f'{path}: cannot be read as a table of numbers: {reason}') from None
+    return _signals(path, table, options)
+
+
+@dataclasses.dataclass
+class _Table:
+    """Columns by name, and the stamps among them."""
+
+    names: Sequence[str]
+    values: NDArray[Any]
+    stamp_ns: IntArray | None = None
+    rate: float | None = None
+
+
+def _read_table(path: Path, options: TableOptions) -> _Table:
+    if path.suffix == '.npy':
+        array = np.load(path, mmap_mode='r', allow_pickle=False)
+        return _split(_Table(options.columns, array if array.ndim == 2 else array[:, None]))
+    if path.suffix == '.npz':
+        with np.load(path, allow_pickle=False) as content:
+            return _from_npz(content)
+    with path.open(encoding='utf-8') as file:
+        first = file.readline()
+    separator = ',' if ',' in first else ';' if ';' in first else None
+    words = [word.strip().strip('"') for word in first.lstrip('#').strip().split(separator)]
+    header = not all(_is_number(word) for word in words)
+    given: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
+    names = options.columns or (tuple(words) if header else ())
+    table = _Table(names, np.loadtxt(path, ndmin=2, **given))
+    stamps = next((k for k, name in enumerate(names) if _TIMES.get(name.lower()) == 1.0), None)
+    if stamps is None:
+        return _split(table)
+    # Nanoseconds of the present epoch have more digits than a float.
+    table.stamp_ns = np.loadtxt(path, usecols=stamps, dtype=np.int64, ndmin=1, **given)
+    return table
+
+
+def _split(table: _Table) -> _Table:
+    """Take the stamps out of a table whose columns have one type."""
+    for index, name in enumerate(table.names):
+        if name.lower() in _TIMES and index < table.values.shape[1]:
+            table.stamp_ns = _nanoseconds(table.values[:, index], name)
+    return table
+
+
+def _nanoseconds(column: NDArray[Any], name: str) -> IntArray:
+    if np.issubdtype(column.dtype, np.integer) and _TIMES[name.lower()] == 1.0:
+        return np.asarray(column, dtype=np.int64)
+    return np.asarray(np.rint(np.asarray(column, np.float64) * _TIMES[name.lower()]), np.int64)
+
+
+def _from_npz(content: Any) -> _Table:
+    table = _Table([], np.empty((0, 0)))
+    names: list[str] = []
+    columns: list[NDArray[Any]] = []
+    for key in content.files:
+        array = content[key]
+        if key in ('rate', 'fs') and array.size == 1:
+            table.rate = float(array)
+        elif key.lower() in _TIMES and array.ndim == 1:
+            table.stamp_ns = _nanoseconds(array, key)
+        elif array.ndim == 2 and array.shape[1] == 3:
+            names += [f'{key}_{axis}' for axis in 'xyz']
+            columns += list(array.T)
+        elif array.ndim == 1:
+            names.append(key)
+            columns.append(array)
+    if not columns:
+        raise ValueError('no array of one column, or of three')
+    table.names, table.values = names, np.stack(columns, axis=1)
+    return table
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
+    width = table.values.shape[1]
+    if not table.names:
+        raise SignalError(
+            f'{path}: {width} columns without names; name them with --columns, such as '
+            f'{",".join(AXES[:width])}'
+        )
+    if len(table.names) != width:
+        raise SignalError(f'{path}: {width} columns, but {len(table.names)} names for them')
+    known = [_ALIASES.get(name.lower(), name.lower()) for name in table.names]
+    axes = tuple(axis for axis in AXES if axis in known)
+    twice = [axis for axis in axes if known.count(axis) > 1]
+    if not axes or twice:
+        problem = f'{twice[0]} is named twice' if twice else 'no axis is named'
+        raise SignalError(
+            f'{path}: {problem} among {", ".join(table.names)}; name the columns with --columns: '
+            f'{", ".join(AXES)}, time, stamp_ns, and - for others'
+        )
+    values = table.values
+    chosen = [known.index(axis) for axis in axes]
+    if chosen != list(range(width)):
+        values = values[:, chosen]
+    sizes = {
+        'gyroscope': GYROSCOPE_UNITS[options.gyroscope_unit],
+        'accelerometer': ACCELEROMETER_UNITS[options.accelerometer_unit],
+    }
+    factors = np.array([sizes[quantity_of(axis)] for axis in axes])
+    if not (factors == 1.0).all():
+        values = values * factors
+    rate = options.rate or table.rate
+    if rate is None and table.stamp_ns is None:
+        raise SignalError(f'{path}: no column time or stamp_ns; give the --rate')
+    return Signals(path.stem, axes, values, None if rate else table.stamp_ns, rate)

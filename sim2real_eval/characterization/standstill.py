@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a sensor stood still, as its own rates and accelerations tell."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of
+from sim_sensors.measurements import FloatArray
+from sim_sensors.parameters import Parameters, parameter
+
+__all__ = ['Standstill', 'StandstillOptions', 'longest_standstill']
+
+
+@dataclasses.dataclass(frozen=True)
+class StandstillOptions(Parameters):
+    """What counts as standing still, window by window."""
+
+    window: float = parameter(1.0, 's', 'Length of a window.', minimum=0.0, minimum_excluded=True)
+    noise_ratio: float = parameter(
+        2.5,
+        '1',
+        'Largest noise of a window over that of the quietest twentieth of the windows.',
+        minimum=1.0,
+        minimum_excluded=True,
+    )
+    rate_limit: float = parameter(
+        0.02, 'rad/s', 'Largest mean rate of a window beside the median of the still ones.'
+    )
+    acceleration_limit: float = parameter(
+        0.3, 'm/s^2', 'Largest mean acceleration of a window beside that median.'
+    )
+    rate_noise: float = parameter(
+        0.2, 'rad/s', 'Noise of the rate in a window above which nothing stands still.'
+    )
+    acceleration_noise: float = parameter(
+        1.5, 'm/s^2', 'Noise of the acceleration in a window above which nothing stands still.'
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Standstill:
+    """The longest time without motion.
+
+    Attributes
+    ----------
+    start, stop : int
+        Samples from `start` to before `stop`.
+    still, windows : int
+        Windows of the whole record that are still, and how many there are.
+    """
+
+    start: int
+    stop: int
+    still: int
+    windows: int
+
+
+def longest_standstill(
+    signals: Signals, rate: float, options: StandstillOptions | None = None
+) -> Standstill:
+    """Find the longest run of windows in which nothing moves.
+
+    A window is still when the noise in it is not much above that of the quietest windows, and its
+    mean is near the median of such windows; a steady turn or a slope is quiet too, but not there.
+    A slow drift of the bias is no motion.
+
+    Parameters
+    ----------
+    signals : Signals
+        Evenly spaced.
+    rate : float
+        Hz.
+    options : StandstillOptions, optional
+
+    Raises
+    ------
+    SignalError
+        When no window is still, or there are fewer than 3.
+    """
+    options = options or StandstillOptions()
+    size = max(round(options.window * rate), 2)
+    count = len(signals) // size
+    if count < 3:
+        raise SignalError(
+            f'{signals.name}: {len(signals)} samples are too short to tell motion from noise; '
+            f'must be {3 * size} or more'
+        )
+    still = np.ones(count, dtype=np.bool_)
+    noises, means = _windows(signals, size, count)
+    limits = {
+        'gyroscope': (options.rate_noise, options.rate_limit),
+        'accelerometer': (options.acceleration_noise, options.acceleration_limit),
+    }
+    for quantity, noise in noises.items():
+        floor = float(np.quantile(noise, 0.05))
+        still &= noise <= min(options.noise_ratio * floor, limits[quantity][0])
+    for quantity, mean in means.items():
+        if still.any():
+            usual = np.median(mean[still], axis=0)
+            still &= np.sqrt(((mean - usual) ** 2).sum(axis=1)) <= limits[quantity][1]
+    if not still.any():
+        raise SignalError(
+            f'{signals.name}: the sensor never stands still; --motion keep analyses it all the '
+            'same'
+        )
+    first, last = _longest_run(still)
+    # What is left over at the end belongs to the last window.
+    stop = len(signals) if last == count else last * size
+    return Standstill(first * size, stop, int(still.sum()), count)
+
+
+def _windows(
+    signals: Signals, size: int, count: int
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return noise, `(count,)`, and means, `(count, axes)`, of the windows by quantity."""
+    noises: dict[str, FloatArray] = {}
+    means: dict[str, list[FloatArray]] = {}
+    for axis in signals.axes:
+        cut = signals.column(axis)[: size * count].reshape(count, size)
+        quantity = quantity_of(axis)
+        means.setdefault(quantity, []).append(cut.mean(axis=1))
+        noises[quantity] = noises.get(quantity, np.zeros(count)) + cut.var(axis=1)
+    return (
+        {quantity: np.sqrt(noise) for quantity, noise in noises.items()},
+        {quantity: np.stack(columns, axis=1) for quantity, columns in means.items()},
+    )
+
+
+def _longest_run(flags: NDArray[np.bool_]) -> tuple[int, int]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.view(np.int8), [0]])))
+    starts, stops = edges[::2], edges[1::2]
+    longest = int(np.argmax(stops - starts))
+    return int(starts[longest]), int(stops[longest])
