@@ -160,12 +160,13 @@ def _pair(n: int, m1: int, m2: int) -> tuple[FloatArray, FloatArray]:
     count1, count2 = n - 2 * m1 + 1, n - 2 * m2 + 1
     squares, linear = np.zeros((RANDOM_TERMS, RANDOM_TERMS)), np.zeros(RANDOM_TERMS)
     found = np.zeros(RANDOM_TERMS)
-    stride = max(1, m1 // _FINE, m2 // _COARSE)
+    first = max(-(count1 - 1), -(_FAR + 2) * m2)
+    last = min(count2 - 1, _FAR * m2 + 2 * m1)
+    # A few dozen lags at least, where the record has hardly any second differences.
+    stride = max(1, min(max(m1 // _FINE, m2 // _COARSE), (last - first) // 64))
     # Lag 0 is on a fine grid; a coarse one steps over what happens there within m1, which white
     # noise shows and which is next to nothing beside the variances.
     offset = stride // 2 if stride > m1 else 0
-    first = max(-(count1 - 1), -(_FAR + 2) * m2)
-    last = min(count2 - 1, _FAR * m2 + 2 * m1)
     for step in range(-(-(first - offset) // stride), (last - offset) // stride + 1):
         lag = step * stride + offset
         pairs = min(count1, count2 - lag) - max(0, -lag)

@@ -212,7 +212,7 @@ def _needed_misfit(
         return math.exp(low)
     if excess(high) >= 0.0:
         return math.exp(high)
-    return math.exp(float(brentq(excess, low, high, xtol=0.01)))
+    return math.exp(float(brentq(excess, low, high, xtol=0.05)))
 
 
 def _significant(
@@ -247,7 +247,12 @@ def _terms(
     chosen: FloatArray,
     kept: np.ndarray[tuple[int], np.dtype[np.bool_]],
 ) -> NoiseTerms:
-    std = problem.uncertainty(chosen)
+    # Terms that were left out may be there all the same, a little: what the others would be with
+    # them, and how sure they would be, is part of the uncertainty.
+    std = np.hypot(
+        np.maximum(problem.uncertainty(chosen), problem.uncertainty(everything)),
+        chosen - everything,
+    )
     dt = curve.dt
     units = np.array([dt**2, dt, 1.0, 1.0 / dt, 1.0 / dt**2])
     found = {}
@@ -267,7 +272,7 @@ def _seen(theta: float, std: float, unit: float) -> Coefficient:
     freedom = 2.0 * (theta / std) ** 2
     low, high = (math.sqrt(freedom / chi2.ppf(p, freedom)) for p in (0.975, 0.025))
     value = unit * math.sqrt(theta)
-    return Coefficient(value, 0.5 * value * std / theta, low * value, high * value, True)
+    return Coefficient(value, float(0.5 * value * std / theta), low * value, high * value, True)
 
 
 def _unseen(

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allan analysis of whole recordings: evenly spaced, at rest, without outliers, fitted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sim2real_eval.characterization.allan import (
+    AllanCurve,
+    allan_curve,
+    averaging_factors,
+    simple_relative_error,
+)
+from sim2real_eval.characterization.allan_covariance import degrees_of_freedom
+from sim2real_eval.characterization.allan_fit import (
+    AllanFit,
+    fit_terms,
+    fitted_factors,
+    model_variance,
+)
+from sim2real_eval.characterization.confidence import confidence_band
+from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
+from sim2real_eval.characterization.read_off import read_off
+from sim2real_eval.characterization.screening import resolution, screen
+from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of, unit_of
+from sim2real_eval.characterization.stamps import evenly_spaced
+from sim2real_eval.characterization.standstill import longest_standstill
+from sim_sensors.measurements import FloatArray
+
+__all__ = [
+    'AllanOptions',
+    'AxisResult',
+    'RecordingResult',
+    'analyse',
+    'combined_terms',
+    'prepared',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class AllanOptions:
+    """How recordings are analysed.
+
+    Attributes
+    ----------
+    points : int
+        Averaging times of the curve, evenly spaced in the logarithm; octaves are always there.
+    outliers : str
+        `robust`, `iqr` or `none`; see `screening`.
+    factor : float or None
+        Of that rule; None: its own.
+    reject_motion : bool
+        Analyse the longest standstill only.
+    weights : str
+        Of several recordings, `uncertainty` or `length`; see `noise_terms.combined`.
+    """
+
+    points: int = 50
+    outliers: str = 'robust'
+    factor: float | None = None
+    reject_motion: bool = True
+    weights: str = 'uncertainty'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AxisResult:
+    """One axis of one recording.
+
+    Attributes
+    ----------
+    axis : str
+        Name as in `signals.AXES`.
+    curve : AllanCurve
+        At all averaging times.
+    lower, upper : (k,) float
+        One-sigma band of the deviation.
+    freedom, simple_error : (k,) float
+        Degrees of freedom under the fitted model, and the textbook's relative error.
+    fit : AllanFit
+    model : (k, 5) float
+        Fitted variance by term.
+    ruler : dict of str to (float or None)
+        Coefficients read off with straight lines.
+    mean : float
+        Of the samples: bias and, in an accelerometer, gravity.
+    resolution : float
+        Step of the values; 0 where there is none.
+    replaced : int
+        Outliers.
+    """
+
+    axis: str
+    curve: AllanCurve
+    lower: FloatArray
+    upper: FloatArray
+    freedom: FloatArray
+    simple_error: FloatArray
+    fit: AllanFit
+    model: FloatArray
+    ruler: dict[str, float | None]
+    mean: float
+    resolution: float
+    replaced: int
+
+    @property
+    def terms(self) -> NoiseTerms:
+        """The coefficients."""
+        return self.fit.terms
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RecordingResult:
+    """All axes of one recording.
+
+    Attributes
+    ----------
+    name : str
+    rate : float
+        Hz.
+    samples : int
+        That were analysed.
+    axes : tuple of AxisResult
+    notes : tuple of str
+        What was left out or replaced, and what that does.
+    """
+
+    name: str
+    rate: float
+    samples: int
+    axes: tuple[AxisResult, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Length of what was analysed."""
+        return self.samples / self.rate
+
+
+def prepared(signals: Signals, options: AllanOptions) -> Signals:
+    """Return signals evenly spaced and at rest, with notes on what that took.
+
+    Raises
+    ------
+    SignalError
+        When too little is left, or nothing is at rest.
+    """
+    even = evenly_spaced(signals)
+    if not options.reject_motion:
+        return even
+    assert even.rate is not None
+    still = longest_standstill(even, even.rate)
+    length = still.stop - still.start
+    # Begin and end within a window of the record's: that is resolution, not motion.
+    if length >= len(even) - 2 * even.rate and still.still == still.windows:
+        return even
+    start, stop = still.start / even.rate, still.stop / even.rate
+    share = length / len(even)
+    note = (
+        f'{still.windows - still.still} of {still.windows} windows move or shake; the longest '
+        f'standstill, {start:.6g} to {stop:.6g} s ({share:.0%}), is analysed'
+    )
+    return even.take(still.start, still.stop).with_notes(note)
+
+
+def analyse(
+    signals: Signals,
+    options: AllanOptions | None = None,
+    progress: Callable[[], None] | None = None,
+) -> RecordingResult:
+    """Analyse all axes of a recording.
+
+    Parameters
+    ----------
+    signals : Signals
+    options : AllanOptions, optional
+    progress : callable, optional
+        Called after each axis.
+
+    Raises
+    ------
+    Sim2RealError
+        When the record is too short, moves, or has an axis without noise.
+    """
+    options = options or AllanOptions()
+    still = prepared(signals, options)
+    assert still.rate is not None
+    notes: list[str] = []
+    results = []
+    for axis in still.axes:
+        found = _axis(still, axis, still.rate, options, notes)
+        if found is not None:
+            results.append(found)
+        if progress is not None:
+            progress()
+    if not results:
+        raise SignalError(f'{still.name}: all axes are constant; there is no noise to analyse')
+    return RecordingResult(
+        still.name, still.rate, len(still), tuple(results), (*still.notes, *notes)
+    )
+
+
+def _axis(
+    signals: Signals, axis: str, rate: float, options: AllanOptions, notes: list[str]
+) -> AxisResult | None:
+    values = signals.column(axis)
+    if not np.isfinite(values).all():
+        bad = int(np.argmin(np.isfinite(values)))
+        raise SignalError(f'{signals.name}: {axis}: sample {bad} is {values[bad]}')
+    step = resolution(values)
+    screened = screen(values, rate, options.outliers, options.factor)
+    if screened.replaced:
+        notes.append(
+            f'{axis}: {screened.replaced} of {len(values)} samples are outliers, up to '
+            f'{screened.largest:.3g} {unit_of(axis)} off, and replaced ({options.outliers}); '
+            f'white noise changes by {screened.noise_ratio - 1:+.2%}, of which '
+            f'{screened.gaussian_ratio - 1:+.2%} would be so without any outlier'
+        )
+    n = len(values)
+    fitted = fitted_factors(n)
+    grid = np.union1d(fitted, averaging_factors(n, 'log', count=options.points))
+    curve = allan_curve(screened.values, rate, grid)
+    if not curve.variance[0] > 0.0:
+        notes.append(f'{axis}: is constant and left out')
+        return None
+    octaves = np.isin(grid, fitted)
+    fit = fit_terms(AllanCurve(n, curve.dt, fitted, curve.variance[octaves]))
+    if fit.misfit:
+        notes.append(
+            f'{axis}: five terms follow the curve to {fit.misfit / 2:.1%} of the deviation; there '
+            'are other disturbances, and the uncertainties allow for them'
+        )
+    freedom = degrees_of_freedom(n, grid, fit.coefficients)
+    lower, upper = confidence_band(curve, freedom)
+    return AxisResult(
+        axis=axis,
+        curve=curve,
+        lower=lower,
+        upper=upper,
+        freedom=freedom,
+        simple_error=simple_relative_error(curve),
+        fit=fit,
+        model=model_variance(fit, curve.dt, curve.tau),
+        ruler=read_off(AllanCurve(n, curve.dt, fitted, curve.variance[octaves])),
+        mean=float(values.mean()),
+        resolution=step,
+        replaced=screened.replaced,
+    )
+
+
+def combined_terms(
+    results: Sequence[RecordingResult], weights: str = 'uncertainty'
+) -> dict[str, NoiseTerms]:
+    """Return the terms of each axis over all recordings that have it."""
+    found: dict[str, list[NoiseTerms]] = {}
+    for result in results:
+        for one in result.axes:
+            found.setdefault(one.axis, []).append(one.terms)
+    # Gyroscope first, x before y before z, whichever recording came first.
+    order = sorted(found, key=lambda axis: (quantity_of(axis) != 'gyroscope', axis))
+    return {axis: combined(found[axis], weights) for axis in order}

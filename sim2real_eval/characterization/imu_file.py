@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise terms as files: a model for `sim2real simulate`, Kalibr's imu.yaml, an SDF noise block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.sax.saxutils import escape
+
+from sim2real_eval.characterization.noise_terms import Coefficient, NoiseTerms
+from sim2real_eval.characterization.signals import unit_of
+from sim_sensors.imu_chain import ImuChain
+from sim_sensors.variants import to_variant
+
+__all__ = ['chain_model', 'chain_yaml', 'dithered_white', 'kalibr_yaml', 'sdf_noise']
+
+_SQRT_12 = math.sqrt(12.0)
+# gz-sensors has no walk but a Gauss-Markov bias, which is one for runs far shorter than this.
+_SDF_CORRELATION_TIME = 3600.0
+
+
+def dithered_white(density: float, rate: float, step: float) -> tuple[float, float]:
+    """Return the white noise before rounding, u/sqrt(Hz), and the step of the rounding, u.
+
+    Rounding adds step^2 / 12 to the variance of a sample as long as the noise moves the values
+    over the steps, with a deviation of half a step at least; below that it is no noise of its own,
+    and no rounding is modelled (step 0).
+
+    Parameters
+    ----------
+    density : float
+        White noise as measured, rounding included, u/sqrt(Hz).
+    rate : float
+        Hz.
+    step : float
+        Resolution, u; 0: none.
+    """
+    inner = density**2 * rate - step**2 / 12.0
+    if step <= 0.0 or inner < (0.5 * step) ** 2:
+        return density, 0.0
+    return math.sqrt(inner / rate), step
+
+
+def chain_model(
+    terms: Mapping[str, NoiseTerms],
+    *,
+    rate: float,
+    steps: Mapping[str, float] | None = None,
+    biases: Mapping[str, float] | None = None,
+) -> ImuChain:
+    """Return the sensor model with these terms.
+
+    Parameters
+    ----------
+    terms : mapping
+        By axis, as in `signals.AXES`; axes that are missing have no errors.
+    rate : float
+        Of the sensor, Hz.
+    steps : mapping, optional
+        Resolution by axis, u.
+    biases : mapping, optional
+        Constant bias by axis, u.
+    """
+    steps, biases = steps or {}, biases or {}
+    mapping: dict[str, Any] = {'rate': rate}
+    for quantity in ('gyroscope', 'accelerometer'):
+        axes = [f'{quantity}_{axis}' for axis in 'xyz']
+        rows = [terms.get(axis) for axis in axes]
+        white = [
+            dithered_white(row.white.value, rate, steps.get(axis, 0.0)) if row else (0.0, 0.0)
+            for axis, row in zip(axes, rows, strict=True)
+        ]
+        longest = max((row.seconds for row in rows if row), default=1.0)
+        mapping[quantity] = {
+            'noise_density': [density for density, _ in white],
+            'bias_instability': [row.bias_instability.value if row else 0.0 for row in rows],
+            # The fit knows one plateau over all averaging times of the record.
+            'bias_instability_from': 1.0 / rate,
+            'bias_instability_to': max(longest, 10.0 / rate),
+            'random_walk': [row.random_walk.value if row else 0.0 for row in rows],
+            'rate_ramp': [row.rate_ramp.value if row else 0.0 for row in rows],
+            'quantisation': [step for _, step in white],
+            'increment_quantisation': [
+                _SQRT_12 * row.quantisation.value if row else 0.0 for row in rows
+            ],
+            'constant_bias': [biases.get(axis, 0.0) for axis in axes],
+        }
+    return ImuChain.from_mapping(mapping, 'Allan fit')
+
+
+def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
+    """Return a model as a YAML file that `sim2real simulate --imu FILE` takes.
+
+    Parameters
+    ----------
+    model : ImuChain
+    about : sequence of str
+        Lines of comment at the top.
+    """
+    lines = [f'# {line}' if line else '#' for line in about]
+    mapping = to_variant(model)
+    plain = ImuChain().to_mapping()
+    lines.append(f'model: {mapping["model"]}')
+    lines.append(f'rate: {model.rate!r}  # Hz')
+    for quantity in ('gyroscope', 'accelerometer'):
+        lines.append(f'{quantity}:')
+        declared = getattr(model, quantity).declared()
+        for name, value in mapping[quantity].items():
+            if value != plain[quantity][name]:
+                lines.append(f'  {name}: {value!r}  # {declared[name].unit}')
+        if lines[-1] == f'{quantity}:':
+            lines[-1] += ' {}'
+    return '\n'.join(lines) + '\n'
+
+
+def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> str:
+    """Return Kalibr's imu.yaml: white noise and random walk, one number for the three axes.
+
+    It is the root mean square over the axes. Kalibr needs a walk above 0: where none is
+    observable, the smallest upper bound stands in, and a comment says so. Convention: models.md
+    section 14; Kalibr wiki, IMU Noise Model.
+    """
+    lines = ['# Written by sim2real allan. Kalibr advises to inflate these for cheap sensors.']
+    for quantity in ('accelerometer', 'gyroscope'):
+        rows = [terms[axis] for axis in terms if axis.startswith(quantity)]
+        if not rows:
+            lines.append(f'# no {quantity} in the record')
+            continue
+        unit = unit_of(f'{quantity}_x')
+        for key, name, per in (
+            ('noise_density', 'white', '/sqrt(Hz)'),
+            ('random_walk', 'random_walk', '/s/sqrt(Hz)'),
+        ):
+            value, bound = _one_number([getattr(row, name) for row in rows])
+            remark = '; not observable: upper bound' if bound else ''
+            lines.append(f'{quantity}_{key}: {value:.6e}  # {unit}{per}{remark}')
+    lines += [f'rostopic: {topic}', f'update_rate: {rate:.6g}  # Hz']
+    return '\n'.join(lines) + '\n'
+
+
+def _one_number(found: Sequence[Coefficient]) -> tuple[float, bool]:
+    seen = [one.value for one in found if one.observable]
+    if not seen:
+        return min(one.upper for one in found), True
+    return math.sqrt(sum(value**2 for value in seen) / len(seen)), False
+
+
+def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
+    """Return the <imu> element of an SDF sensor with these noises, for gz-sensors.
+
+    stddev is per sample, N sqrt(rate); dynamic_bias_stddev is a density, K, and its correlation
+    time is long, so that the bias walks (models.md section 9). SDF knows no flicker and no ramp.
+    """
+    lines = [
+        f'<!-- sim2real allan: stddev holds at {rate:.6g} Hz; flicker and ramp are not in SDF -->',
+        '<imu>',
+    ]
+    for element, quantity in (
+        ('angular_velocity', 'gyroscope'),
+        ('linear_acceleration', 'accelerometer'),
+    ):
+        lines.append(f'  <{element}>')
+        for axis in 'xyz':
+            row = terms.get(f'{quantity}_{axis}')
+            if row is None:
+                continue
+            lines += [f'    <{axis}>', '      <noise type="gaussian">']
+            values = {
+                'mean': 0.0,
+                'stddev': row.white.value * math.sqrt(rate),
+                'dynamic_bias_stddev': row.random_walk.value,
+                'dynamic_bias_correlation_time': _SDF_CORRELATION_TIME,
+            }
+            if not row.random_walk.observable:
+                del values['dynamic_bias_stddev'], values['dynamic_bias_correlation_time']
+            for name, value in values.items():
+                lines.append(f'        <{name}>{escape(f"{value:.6g}")}</{name}>')
+            lines += ['      </noise>', f'    </{axis}>']
+        lines.append(f'  </{element}>')
+    lines.append('</imu>')
+    return '\n'.join(lines) + '\n'
