@@ -8,9 +8,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from sim_sensors.errors import ParameterError
+import numpy as np
 
-__all__ = ['COEFFICIENTS', 'Coefficient', 'NoiseTerms', 'combined']
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['COEFFICIENTS', 'Coefficient', 'NoiseTerms', 'combined', 'term_variances']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +76,22 @@ class NoiseTerms:
     def to_mapping(self) -> dict[str, Any]:
         """Return a plain mapping."""
         return dataclasses.asdict(self)
+
+
+def term_variances(terms: NoiseTerms, tau: FloatArray) -> dict[str, FloatArray]:
+    """Return the Allan variance of each observable term at averaging times `(k,)` s, u^2."""
+    shapes = {
+        'quantisation': 3.0 / tau**2,
+        'white': 1.0 / tau,
+        'bias_instability': np.full(len(tau), 2.0 * math.log(2.0) / math.pi),
+        'random_walk': tau / 3.0,
+        'rate_ramp': tau**2 / 2.0,
+    }
+    return {
+        name: np.asarray(one.value**2 * shapes[name])
+        for name, one in terms.coefficients().items()
+        if one.observable
+    }
 
 
 def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> NoiseTerms:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sim2real_eval.characterization.allan import allan_curve
+from sim2real_eval.characterization.allan import AllanCurve, allan_curve
 from sim2real_eval.characterization.allan_fit import fit_terms, fitted_factors
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, NoiseTerms
 from sim2real_eval.characterization.signals import AXES
@@ -22,7 +22,7 @@ from sim_sensors.measurements import FloatArray
 from sim_sensors.sampling import SampleGrid, seconds
 from sim_sensors.scenarios import Standstill
 
-__all__ = ['Comeback', 'blocks', 'reidentify', 'simulated_standstill']
+__all__ = ['Comeback', 'Reidentified', 'blocks', 'reidentify', 'simulated_standstill']
 
 _BLOCK = 1 << 16
 _SIGMAS = 3.0
@@ -55,6 +55,27 @@ class Comeback:
     std: float
     observable: bool
     came_back: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reidentified:
+    """A simulated record at rest, analysed.
+
+    Attributes
+    ----------
+    comebacks : tuple of Comeback
+        Of every axis and coefficient.
+    curves : dict of str to AllanCurve
+        Of the simulated record, by axis.
+    """
+
+    comebacks: tuple[Comeback, ...]
+    curves: dict[str, AllanCurve]
+
+    @property
+    def lost(self) -> tuple[Comeback, ...]:
+        """What did not come back."""
+        return tuple(one for one in self.comebacks if not one.came_back)
 
 
 def simulated_standstill(
@@ -95,7 +116,7 @@ def reidentify(
     *,
     seed: int,
     progress: Callable[[], None] | None = None,
-) -> list[Comeback]:
+) -> Reidentified:
     """Simulate a record at rest and say of each coefficient whether it comes back.
 
     Parameters
@@ -112,10 +133,11 @@ def reidentify(
         Called after each of `blocks(samples)` blocks.
     """
     values = simulated_standstill(model, samples, seed=seed, progress=progress)
-    found = []
+    found, curves = [], {}
     for axis, given in terms.items():
         column = np.ascontiguousarray(values[:, AXES.index(axis)])
-        fit = fit_terms(allan_curve(column, model.rate, fitted_factors(samples)))
+        curves[axis] = allan_curve(column, model.rate, fitted_factors(samples))
+        fit = fit_terms(curves[axis])
         for name in COEFFICIENTS:
             truth = getattr(given, name).value
             again = getattr(fit.terms, name)
@@ -126,4 +148,4 @@ def reidentify(
             found.append(
                 Comeback(axis, name, truth, again.value, again.std, again.observable, came_back)
             )
-    return found
+    return Reidentified(tuple(found), curves)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real allan`: noise terms of an IMU from recordings in which it stands still."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, topic_roles
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
+from sim_sensors.errors import ParameterError, Sim2RealError
+
+if TYPE_CHECKING:
+    from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult
+    from sim2real_eval.characterization.signals import Signals
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real allan my_static_bag --out noise
+  sim2real allan night_1 night_2 --topic imu=/imu/raw --weights length --out noise
+  sim2real allan log.csv --rate 100 --gyro-unit deg/s --accel-unit g --out noise
+  sim2real allan log.csv --columns time,gyroscope_x,gyroscope_y,gyroscope_z,- --axis gyroscope_z
+  sim2real simulate --motion circle --imu noise/imu.yaml --out twins
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'allan',
+        help='an IMU at rest -> noise terms and a model of it',
+        description='Overlapping Allan deviation of every axis, five noise terms fitted to it, '
+        'and a sensor model made of them, which is then simulated and analysed again. Motion and '
+        'outliers are taken out before, and told.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs = parser.add_argument_group('input')
+    inputs.add_argument(
+        'recordings',
+        nargs='+',
+        metavar='RECORDING',
+        help='bags, CSV folders, or tables of numbers: .csv, .txt, .npy, .npz',
+    )
+    add_topics(inputs)
+    inputs.add_argument(
+        '--axis',
+        action='append',
+        default=[],
+        metavar='NAME',
+        help='axis such as gyroscope_z; repeatable (default: all)',
+    )
+    inputs.add_argument(
+        '--rate',
+        type=at_least(0, float, above=True),
+        metavar='HZ',
+        help='of a table without a column time (s) or stamp_ns',
+    )
+    inputs.add_argument(
+        '--columns',
+        metavar='LIST',
+        help='names of the columns of a table, by comma: gyroscope_x ..., accelerometer_x ..., '
+        'time, stamp_ns, - (default: its first line)',
+    )
+    inputs.add_argument(
+        '--gyro-unit', choices=('rad/s', 'deg/s'), default='rad/s', help='of a table'
+    )
+    inputs.add_argument(
+        '--accel-unit', choices=('m/s^2', 'g', 'mg'), default='m/s^2', help='of a table'
+    )
+    screening = parser.add_argument_group('screening')
+    screening.add_argument(
+        '--motion',
+        choices=('reject', 'keep'),
+        default='reject',
+        help='reject: analyse the longest standstill only (default)',
+    )
+    screening.add_argument(
+        '--outliers',
+        choices=('robust', 'iqr', 'none'),
+        default='robust',
+        help="robust: beyond 6 robust deviations (default); iqr: the thesis' rule, which makes "
+        'white noise 13.5 %% too low',
+    )
+    screening.add_argument(
+        '--outlier-factor',
+        type=at_least(0, float, above=True),
+        metavar='F',
+        help='of that rule (default 6 of robust, 1 of iqr)',
+    )
+    estimate = parser.add_argument_group('estimate')
+    estimate.add_argument(
+        '--points',
+        type=at_least(2, int),
+        default=50,
+        metavar='N',
+        help='averaging times of the curve (default 50); octaves are always there',
+    )
+    estimate.add_argument(
+        '--weights',
+        choices=('uncertainty', 'length'),
+        default='uncertainty',
+        help='of several recordings in their mean (default uncertainty)',
+    )
+    estimate.add_argument(
+        '--no-check', action='store_true', help='do not simulate and re-identify the model'
+    )
+    output = parser.add_argument_group('output')
+    output.add_argument(
+        '--out', metavar='DIR', help='folder for curves, terms, plot and model files'
+    )
+    output.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_json(output)
+    add_seed(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.allan_folder import (
+        allan_record,
+        check_allan_target,
+        write_allan_folder,
+    )
+    from sim2real_eval.characterization.analysis import combined_terms
+    from sim2real_eval.characterization.imu_file import chain_model
+    from sim2real_eval.recording import DEFAULT_TOPICS
+
+    if options.out:
+        check_allan_target(options.out, overwrite=options.overwrite)
+    settings = _settings(options)
+    results, failures = _analysed(options, settings)
+    report_failures(failures, of=len(options.recordings))
+    rates = [result.rate for result in results]
+    if max(rates) > 1.05 * min(rates):
+        raise ParameterError(
+            'recordings', '', f'have rates of {min(rates):g} to {max(rates):g} Hz; must be alike'
+        )
+    terms = combined_terms(results, settings.weights)
+    longest = max(results, key=lambda result: result.samples)
+    model = chain_model(
+        terms,
+        rate=longest.rate,
+        steps={one.axis: one.resolution for one in longest.axes},
+        biases={one.axis: one.mean for one in longest.axes if one.axis.startswith('gyroscope')},
+    )
+    again = None
+    if not options.no_check:
+        from sim2real_eval.characterization.reidentification import blocks, reidentify
+
+        with progress_bar(blocks(longest.samples), 'simulating the model') as advance:
+            again = reidentify(model, terms, longest.samples, seed=options.seed, progress=advance)
+    record = allan_record(results, terms, longest.rate, settings, again, options.seed)
+    topic = dict(topic_roles(options.topic)).get('imu', DEFAULT_TOPICS['imu'])
+    if options.out:
+        write_allan_folder(options.out, results, terms, model, record, again, topic)
+    if options.json:
+        print_json(record)
+    else:
+        from sim2real_eval.report.allan_table import allan_console_table
+
+        ruler = {one.axis: one.ruler for one in results[0].axes} if len(results) == 1 else None
+        print_table(
+            allan_console_table(
+                terms, longest.rate, ruler, again.comebacks if again is not None else ()
+            )
+        )
+        print_notes(_notes(results, record))
+        if options.out:
+            print(f'Curves, terms, plot and models: {options.out}')
+    return 1 if failures else 0
+
+
+def _settings(options: argparse.Namespace) -> AllanOptions:
+    from sim2real_eval.characterization.analysis import AllanOptions
+
+    if options.outlier_factor is not None and options.outliers == 'none':
+        raise ParameterError('--outlier-factor', '', 'goes with --outliers robust or iqr only')
+    return AllanOptions(
+        points=options.points,
+        outliers=options.outliers,
+        factor=options.outlier_factor,
+        reject_motion=options.motion == 'reject',
+        weights=options.weights,
+    )
+
+
+def _analysed(
+    options: argparse.Namespace, settings: AllanOptions
+) -> tuple[list[RecordingResult], list[str]]:
+    """Return the results, and why recordings were left out."""
+    from sim2real_eval.characterization.analysis import analyse
+
+    results, failures = [], []
+    with progress_bar(len(options.recordings), 'recordings') as advance:
+        for path in options.recordings:
+            try:
+                results.append(analyse(_signals(options, path), settings))
+            except Sim2RealError as error:
+                failures.append(str(error))
+            advance()
+    return results, failures
+
+
+def _signals(options: argparse.Namespace, path: str) -> Signals:
+    from sim2real_eval.characterization.signal_files import TableOptions, read_signals
+
+    table = TableOptions(
+        rate=options.rate,
+        columns=tuple(options.columns.split(',')) if options.columns else (),
+        gyroscope_unit=options.gyro_unit,
+        accelerometer_unit=options.accel_unit,
+    )
+    signals = read_signals(path, table, dict(topic_roles(options.topic)))
+    return signals.only(tuple(options.axis)) if options.axis else signals
+
+
+def _notes(results: list[RecordingResult], record: dict[str, Any]) -> list[str]:
+    several = len(results) > 1
+    notes = [
+        f'{result.name}: {note}' if several else note
+        for result in results
+        for note in result.notes
+    ]
+    again = record['reidentified']
+    if again is not None and not again['all_came_back']:
+        lost = [
+            f'{one["axis"]} {one["coefficient"]}'
+            for one in again['coefficients']
+            if not one['came_back']
+        ]
+        notes.append(
+            f'simulated from the fit and analysed again, {", ".join(lost)} did not come back '
+            'within 3 sigma'
+        )
+    return notes

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allan deviations on log-log axes: measured with bands, fitted, and each fitted term."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from sim2real_eval.characterization.allan import AllanCurve
+from sim2real_eval.characterization.analysis import AxisResult, RecordingResult
+from sim2real_eval.characterization.noise_terms import NoiseTerms, term_variances
+from sim2real_eval.characterization.sheet_units import sheet_units
+from sim2real_eval.characterization.signals import quantity_of
+from sim2real_eval.report.figures import model_colours, new_figure, save_png, tidy
+
+__all__ = ['allan_figure', 'save_allan_plot']
+
+_COLUMNS = 3
+_FIT_COLOUR = '#D55E00'
+_TWIN_COLOUR = '#009E73'
+_LETTERS = {
+    'quantisation': 'Q',
+    'white': 'N',
+    'bias_instability': 'B',
+    'random_walk': 'K',
+    'rate_ramp': 'R',
+}
+_SCALES = {
+    'gyroscope': (math.pi / 180.0, 'deg/s'),
+    'accelerometer': (1.0, 'm/s²'),
+}
+
+
+def allan_figure(
+    results: Sequence[RecordingResult],
+    terms: Mapping[str, NoiseTerms],
+    twins: Mapping[str, AllanCurve] | None = None,
+) -> Figure:
+    """Return one panel per axis.
+
+    Parameters
+    ----------
+    results : sequence of RecordingResult
+        Curves with one-sigma bands; several recordings take a colour each.
+    terms : mapping
+        By axis: the fit that is drawn, and its terms as thin lines.
+    twins : mapping, optional
+        Curve of the simulated sensor by axis, drawn as dots.
+    """
+    axes = list(terms)
+    columns = min(_COLUMNS, len(axes))
+    rows = math.ceil(len(axes) / columns)
+    figure = new_figure(max(3.5 * columns, 4.8), 3.0 * rows + 0.8)
+    panels = figure.subplots(rows, columns, squeeze=False)
+    colours = model_colours([result.name for result in results])
+    for index, axis in enumerate(axes):
+        panel: Axes = panels.flat[index]
+        factor, unit = _SCALES[quantity_of(axis)]
+        for result in results:
+            for one in result.axes:
+                if one.axis == axis:
+                    _draw_curve(panel, one, factor, colours[result.name])
+        _draw_terms(panel, terms[axis], factor)
+        if twins and axis in twins:
+            twin = twins[axis]
+            style = {'color': _TWIN_COLOUR, 'markersize': 3.5, 'linestyle': 'none'}
+            panel.plot(twin.tau, twin.deviation / factor, marker='o', zorder=4, **style)
+        _decorate(panel, axis, terms[axis], unit)
+    for panel in panels.flat[len(axes) :]:
+        panel.remove()
+    figure.supxlabel('averaging time [s]', fontsize=9)
+    figure.legend(
+        handles=_handles(results, colours, bool(twins)),
+        loc='outside upper center',
+        ncols=4 if columns > 1 else 2,
+        fontsize=8,
+        frameon=False,
+    )
+    return figure
+
+
+def save_allan_plot(
+    path: str | Path,
+    results: Sequence[RecordingResult],
+    terms: Mapping[str, NoiseTerms],
+    twins: Mapping[str, AllanCurve] | None = None,
+) -> Path:
+    """Write the figure as PNG; see `allan_figure`."""
+    return save_png(allan_figure(results, terms, twins), path)
+
+
+def _draw_curve(panel: Axes, one: AxisResult, factor: float, colour: str) -> None:
+    tau = one.curve.tau
+    panel.fill_between(
+        tau, one.lower / factor, one.upper / factor, color=colour, alpha=0.25, linewidth=0
+    )
+    panel.plot(tau, one.curve.deviation / factor, color=colour, linewidth=1.3, zorder=3)
+
+
+def _draw_terms(panel: Axes, terms: NoiseTerms, factor: float) -> None:
+    low, high = panel.get_xlim()[0], panel.dataLim.x1
+    tau = np.geomspace(max(panel.dataLim.x0, low), high, 200)
+    parts = term_variances(terms, tau)
+    if not parts:
+        return
+    bottom, top = panel.dataLim.y0, panel.dataLim.y1
+    total = np.sqrt(np.sum(list(parts.values()), axis=0)) / factor
+    panel.plot(tau, total, color=_FIT_COLOUR, linewidth=1.2, zorder=5)
+    for name, variance in parts.items():
+        line = np.sqrt(variance) / factor
+        panel.plot(tau, line, color=_FIT_COLOUR, linewidth=0.8, linestyle='--', zorder=2)
+        # The letter stands where the term matters most.
+        share = variance / total**2
+        place = int(np.argmax(share)) if share.max() < 1 else len(tau) // 2
+        place = min(max(place, 10), len(tau) - 20)
+        panel.annotate(
+            _LETTERS[name],
+            (tau[place], line[place]),
+            xytext=(0, -11),
+            textcoords='offset points',
+            fontsize=9,
+            color=_FIT_COLOUR,
+            ha='center',
+        )
+    panel.set_ylim(bottom / 2.5, top * 2.0)
+
+
+def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
+    panel.set_xscale('log')
+    panel.set_yscale('log')
+    tidy(panel)
+    panel.grid(visible=True, which='major', color='#e0e0e0', linewidth=0.6)
+    quantity = quantity_of(axis)
+    shown = []
+    for name, one in terms.coefficients().items():
+        if one.observable:
+            unit_of_sheet = sheet_units(quantity, name)[0]
+            shown.append(
+                f'{_LETTERS[name]} = {unit_of_sheet.of(one.value):.3g} {unit_of_sheet.name}'
+            )
+    title = axis.replace('_', ' ')
+    lines = [', '.join(shown[i : i + 2]) for i in range(0, len(shown), 2)]
+    panel.set_title('\n'.join([title, *lines]), fontsize=8.5)
+    panel.set_ylabel(f'Allan deviation [{unit}]', fontsize=8)
+
+
+def _handles(
+    results: Sequence[RecordingResult], colours: Mapping[str, str], twins: bool
+) -> list[Line2D | Patch]:
+    handles: list[Line2D | Patch] = [
+        Line2D([], [], color=colours[result.name], linewidth=1.3, label=result.name)
+        for result in results[:6]
+    ]
+    handles.append(Patch(color='grey', alpha=0.35, label='68 % band'))
+    handles.append(Line2D([], [], color=_FIT_COLOUR, linewidth=1.2, label='fit and its terms'))
+    if twins:
+        handles.append(
+            Line2D(
+                [], [], color=_TWIN_COLOUR, marker='o', linestyle='none', markersize=4,
+                label='simulated from the fit',
+            )
+        )  # fmt: skip
+    return handles

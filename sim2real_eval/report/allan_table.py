@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise terms as a table for the terminal: SI, discrete, and the units of data sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from sim2real_eval.characterization.noise_terms import Coefficient, NoiseTerms
+from sim2real_eval.characterization.reidentification import Comeback
+from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si_unit
+from sim2real_eval.characterization.signals import quantity_of, unit_of
+
+__all__ = ['allan_console_table']
+
+_WORDS = {
+    'quantisation': 'quantisation Q',
+    'white': 'white noise N',
+    'bias_instability': 'bias instab. B',
+    'random_walk': 'random walk K',
+    'rate_ramp': 'rate ramp R',
+}
+
+
+def allan_console_table(
+    terms: Mapping[str, NoiseTerms],
+    rate: float,
+    ruler: Mapping[str, Mapping[str, float | None]] | None = None,
+    comebacks: Sequence[Comeback] = (),
+) -> Table:
+    """Return a table with a row per axis and coefficient.
+
+    Parameters
+    ----------
+    terms : mapping
+        By axis.
+    rate : float
+        Hz, for the discrete values.
+    ruler : mapping, optional
+        Coefficients read off with straight lines, by axis and name.
+    comebacks : sequence of Comeback, optional
+        What became of each coefficient in the simulated sensor.
+    """
+    table = Table(
+        title=f'Noise terms (discrete: at {rate:.6g} Hz; < is an upper bound, 95 %)',
+        title_justify='left',
+        title_style='bold',
+        box=SIMPLE,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    table.add_column('axis', overflow='fold')
+    table.add_column('coefficient', no_wrap=True)
+    table.add_column('data sheet', justify='right', no_wrap=True)
+    table.add_column('', no_wrap=True)
+    table.add_column('SI density', justify='right', no_wrap=True)
+    table.add_column('discrete', justify='right', no_wrap=True)
+    if ruler is not None:
+        table.add_column('read off', justify='right', no_wrap=True)
+    if comebacks:
+        table.add_column('back', no_wrap=True)
+    back = {(one.axis, one.coefficient): one.came_back for one in comebacks}
+    for axis, row in terms.items():
+        quantity = quantity_of(axis)
+        label = axis.replace('_', ' ')
+        for name, one in row.coefficients().items():
+            unit = sheet_units(quantity, name)[0]
+            step = discrete(name, one.value, rate)
+            cells: list[Text | str] = [
+                Text(label),
+                _WORDS[name],
+                _shown(one, unit.size),
+                unit.name,
+                f'{one.value:.3e}' if one.observable else '-',
+                f'{step:.2e}' if one.observable else '-',
+            ]
+            if ruler is not None:
+                read = ruler.get(axis, {}).get(name)
+                cells.append('-' if read is None else f'{unit.of(read):.3g}')
+            if comebacks:
+                cells.append('yes' if back[axis, name] else Text('no', style='bold red'))
+            table.add_row(*cells)
+            label = ''
+        table.add_section()
+    table.caption = _units(terms)
+    table.caption_justify = 'left'
+    return table
+
+
+def _shown(one: Coefficient, size: float) -> str:
+    if not one.observable:
+        return f'< {one.upper / size:.2g}'
+    return f'{one.value / size:.4g} ± {one.std / size:.2g}'
+
+
+def _units(terms: Mapping[str, NoiseTerms]) -> str:
+    quantities = list(dict.fromkeys(quantity_of(axis) for axis in terms))
+    return '\n'.join(
+        f'SI of a {quantity}, discrete in {unit_of(f"{quantity}_x")}: '
+        + ', '.join(
+            f'{word[-1]} {si_unit(quantity, name)}' for name, word in _WORDS.items()
+        )
+        for quantity in quantities
+    )  # fmt: skip
