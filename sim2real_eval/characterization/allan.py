@@ -80,6 +80,12 @@ class AllanCurve:
         """Second differences that each point is the mean of, n - 2m + 1."""
         return np.asarray(self.n - 2 * self.factors + 1)
 
+    def at(self, factors: IntArray) -> AllanCurve:
+        """Return the curve at some of its averaging factors."""
+        return AllanCurve(
+            self.n, self.dt, factors, self.variance[np.searchsorted(self.factors, factors)]
+        )
+
 
 def averaging_factors(
     n: int, spacing: str = 'octave', *, count: int = 50, longest: float = 0.5

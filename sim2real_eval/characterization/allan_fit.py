@@ -21,6 +21,7 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, nnls
 from scipy.stats import chi2
@@ -35,17 +36,22 @@ from sim2real_eval.characterization.allan_covariance import (
 )
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
 from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['AllanFit', 'fit_terms', 'fitted_factors', 'model_variance']
 
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0
+# A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
+# normally and a walk can look like one: it needs 4 sigma, and where either would do, walk it is.
+_SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
-_CONVERGED = 1e-4
+_CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
 _FEWEST_POINTS = 6
+
+Flags = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,7 +77,7 @@ class AllanFit:
     freedom: int
 
 
-def fitted_factors(n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def fitted_factors(n: int) -> IntArray:
     """Return the averaging factors that are fitted: octaves. More would say nothing new."""
     return averaging_factors(n, 'octave')
 
@@ -101,7 +107,7 @@ def fit_terms(curve: AllanCurve) -> AllanFit:
         raise ParameterError(
             'Allan fit',
             '',
-            f'{curve.n} samples give {len(curve.factors)} averaging times; must be '
+            f'{len(curve.factors)} averaging times of {curve.n} samples are too few; must be '
             f'{_FEWEST_POINTS} or more',
         )
     if not curve.variance[0] > 0.0:
@@ -142,65 +148,57 @@ class _Problem:
         # In units of the terms that would explain the largest share alone, all numbers are near 1.
         self.scale = np.asarray((variance[:, None] / covariance.shapes).min(axis=0))
         self.shapes = covariance.shapes * self.scale
+        self._columns = np.concatenate([self.shapes, variance[:, None]], axis=1)
+        self._diagonal = np.diag_indices(len(variance))
         self.misfit = 0.0
 
-    def fit(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> FloatArray:
+    def fit(self, kept: Flags) -> FloatArray:
         """Return coefficients, `(5,)`, zero where not `kept`."""
-        relative = self.shapes / self._variance[:, None]
-        theta = self._least(relative * kept, np.ones(len(self._variance)))
+        theta = self._least(self._columns / self._variance[:, None], kept)
         for _ in range(_ITERATIONS):
-            root = self.root(theta)
             before = theta
-            theta = self._least(self._whiten(root, self.shapes * kept), self._white_data(root))
+            theta = self._least(self._white(theta), kept)
             if np.all(np.abs(theta - before) <= _CONVERGED * np.maximum(theta, before)):
                 break
         return np.asarray(theta * self.scale)
 
-    def chi_square(self, coefficients: FloatArray, at: FloatArray | None = None) -> float:
-        """Weighted sum of squares of a fit, with the covariance at coefficients `at`."""
-        root = self.root((coefficients if at is None else at) / self.scale)
-        rest = self._variance - self.shapes @ (coefficients / self.scale)
-        return float(np.sum(solve_triangular(root, rest, lower=True) ** 2))
+    def chi_square(self, coefficients: FloatArray) -> float:
+        """Weighted sum of squares of a fit, with the covariance that it implies."""
+        theta = coefficients / self.scale
+        white = self._white(theta)
+        return float(np.sum((white[:, -1] - white[:, :-1] @ theta) ** 2))
 
-    def smallest_chi_square(self, at: FloatArray) -> float:
-        """Least weighted sum of squares of all five terms, with the covariance at `at`."""
-        root = self.root(at / self.scale)
-        _, norm = nnls(self._whiten(root, self.shapes), self._white_data(root))
-        return float(norm**2)
+    def smallest_chi_square(self, at: FloatArray, kept: Flags) -> float:
+        """Least weighted sum of squares of the terms kept, with the covariance at `at`."""
+        white = self._white(at / self.scale)
+        return float(nnls(white[:, :-1] * kept, white[:, -1])[1] ** 2)
 
     def uncertainty(self, coefficients: FloatArray) -> FloatArray:
         """Standard uncertainty of each coefficient with all others free, `(5,)`."""
-        white = self._whiten(self.root(coefficients / self.scale), self.shapes)
+        white = self._white(coefficients / self.scale)[:, :-1]
         covariance = np.linalg.pinv(white.T @ white, hermitian=True)
         return np.asarray(np.sqrt(np.diagonal(covariance)) * self.scale)
 
-    def root(self, theta: FloatArray) -> FloatArray:
-        """Cholesky factor of the covariance of the points, for scaled coefficients."""
+    def _white(self, theta: FloatArray) -> FloatArray:
+        """Return shapes and variances in directions in which their errors are independent and 1
+        under the covariance at scaled coefficients, `(k, 6)`.
+        """
         model = self.shapes @ theta
         covariance = self._covariance.at(theta * self.scale)
         # The tiny part keeps a pure ramp, which is not random, from having no covariance at all.
-        ridge = (self.misfit**2 + 1e-12) * model**2
-        covariance[np.diag_indices_from(covariance)] += ridge
-        return np.asarray(np.linalg.cholesky(covariance))
-
-    def _white_data(self, root: FloatArray) -> FloatArray:
-        return self._whiten(root, self._variance[:, None])[:, 0]
+        covariance[self._diagonal] += (self.misfit**2 + 1e-12) * model**2
+        root = np.linalg.cholesky(covariance)
+        return np.asarray(solve_triangular(root, self._columns, lower=True, check_finite=False))
 
     @staticmethod
-    def _whiten(root: FloatArray, columns: FloatArray) -> FloatArray:
-        return np.asarray(solve_triangular(root, columns, lower=True))
-
-    @staticmethod
-    def _least(design: FloatArray, data: FloatArray) -> FloatArray:
-        found: FloatArray = nnls(design, data)[0]
+    def _least(columns: FloatArray, kept: Flags) -> FloatArray:
+        found: FloatArray = nnls(columns[:, :-1] * kept, columns[:, -1])[0]
         if not found[:RANDOM_TERMS].any():
             found[1] = 1e-9
         return found
 
 
-def _needed_misfit(
-    problem: _Problem, kept: np.ndarray[tuple[int], np.dtype[np.bool_]], freedom: int
-) -> float:
+def _needed_misfit(problem: _Problem, kept: Flags, freedom: int) -> float:
     """Return the misfit that makes the weighted sum of squares equal to its expectation."""
 
     def excess(logarithm: float) -> float:
@@ -215,29 +213,46 @@ def _needed_misfit(
     return math.exp(float(brentq(excess, low, high, xtol=0.05)))
 
 
-def _significant(
-    problem: _Problem, theta: FloatArray
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Take terms away, each time the one that is missed least, until all left are missed.
-
-    The covariance is that of the fit without the term, as a test of its absence has it.
+def _significant(problem: _Problem, theta: FloatArray) -> Flags:
+    """Take terms away, the ramp first and then each time the one that is missed least, until all
+    left are missed.
     """
     kept = np.asarray(theta > 0.0)
+    if kept[RANDOM_TERMS] and _missed(problem, kept, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
+        kept[RANDOM_TERMS] = False
+        # What the ramp stood for may be a walk, which was at zero beside it.
+        kept[:RANDOM_TERMS] |= problem.fit(_all_but_ramp())[:RANDOM_TERMS] > 0.0
     while kept.sum() > 1:
-        missed: dict[int, float] = {}
-        for term in np.flatnonzero(kept).tolist():
-            without = kept.copy()
-            without[term] = False
-            if not without[:RANDOM_TERMS].any():
-                continue
-            fewer = problem.fit(without)
-            least = problem.smallest_chi_square(fewer)
-            missed[term] = problem.chi_square(fewer) - least
-        weakest = min(missed, key=missed.__getitem__, default=None)
-        if weakest is None or missed[weakest] >= _SIGNIFICANT:
+        missed = {
+            term: _missed(problem, kept, term)
+            for term in np.flatnonzero(kept[:RANDOM_TERMS]).tolist()
+        }
+        weakest = min(missed, key=missed.__getitem__)
+        if missed[weakest] >= _SIGNIFICANT:
             break
         kept[weakest] = False
     return kept
+
+
+def _all_but_ramp() -> Flags:
+    kept = np.ones(len(TERMS), dtype=np.bool_)
+    kept[RANDOM_TERMS] = False
+    return kept
+
+
+def _missed(problem: _Problem, kept: Flags, term: int) -> float:
+    """Return by how much the weighted sum of squares falls when a term comes back.
+
+    The covariance is that of the fit without the term, as a test of its absence has it. The last
+    random term cannot be missed: there is always noise.
+    """
+    without = kept.copy()
+    without[term] = False
+    if not without[:RANDOM_TERMS].any():
+        return math.inf
+    fewer = problem.fit(without)
+    with_it = problem.smallest_chi_square(fewer, kept)
+    return problem.chi_square(fewer) - with_it
 
 
 def _terms(
@@ -245,7 +260,7 @@ def _terms(
     curve: AllanCurve,
     everything: FloatArray,
     chosen: FloatArray,
-    kept: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    kept: Flags,
 ) -> NoiseTerms:
     # Terms that were left out may be there all the same, a little: what the others would be with
     # them, and how sure they would be, is part of the uncertainty.

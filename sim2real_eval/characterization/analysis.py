@@ -54,6 +54,9 @@ class AllanOptions:
         Of that rule; None: its own.
     reject_motion : bool
         Analyse the longest standstill only.
+    fit_from : float
+        Shortest averaging time that is fitted, s: a sensor with a low pass has less noise than
+        its white noise below the inverse of its bandwidth.
     weights : str
         Of several recordings, `uncertainty` or `length`; see `noise_terms.combined`.
     """
@@ -62,6 +65,7 @@ class AllanOptions:
     outliers: str = 'robust'
     factor: float | None = None
     reject_motion: bool = True
+    fit_from: float = 0.0
     weights: str = 'uncertainty'
 
 
@@ -216,17 +220,17 @@ def _axis(
             f'{axis}: {screened.replaced} of {len(values)} samples are outliers, up to '
             f'{screened.largest:.3g} {unit_of(axis)} off, and replaced ({options.outliers}); '
             f'white noise changes by {screened.noise_ratio - 1:+.2%}, of which '
-            f'{screened.gaussian_ratio - 1:+.2%} would be so without any outlier'
+            f'{screened.gaussian_ratio - 1:+.2%} would be so of clean Gaussian noise'
         )
     n = len(values)
-    fitted = fitted_factors(n)
-    grid = np.union1d(fitted, averaging_factors(n, 'log', count=options.points))
+    octaves = fitted_factors(n)
+    fitted = octaves[octaves >= options.fit_from * rate * (1.0 - 1e-9)]
+    grid = np.union1d(octaves, averaging_factors(n, 'log', count=options.points))
     curve = allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
         notes.append(f'{axis}: is constant and left out')
         return None
-    octaves = np.isin(grid, fitted)
-    fit = fit_terms(AllanCurve(n, curve.dt, fitted, curve.variance[octaves]))
+    fit = fit_terms(curve.at(fitted))
     if fit.misfit:
         notes.append(
             f'{axis}: five terms follow the curve to {fit.misfit / 2:.1%} of the deviation; there '
@@ -243,7 +247,7 @@ def _axis(
         simple_error=simple_relative_error(curve),
         fit=fit,
         model=model_variance(fit, curve.dt, curve.tau),
-        ruler=read_off(AllanCurve(n, curve.dt, fitted, curve.variance[octaves])),
+        ruler=read_off(curve.at(fitted)),
         mean=float(values.mean()),
         resolution=step,
         replaced=screened.replaced,

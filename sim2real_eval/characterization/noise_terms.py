@@ -25,7 +25,7 @@ class Coefficient:
     value : float
         0 where it is not observable.
     std : float
-        Standard uncertainty; of an unobservable one, that of its square's root at the bound.
+        Standard uncertainty; of an unobservable one, the root of that of its square.
     lower, upper : float
         95 % interval; of an unobservable one 0 and the upper bound (95 %, one-sided).
     observable : bool

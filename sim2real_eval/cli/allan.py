@@ -105,6 +105,13 @@ def add_parser(verbs: Any) -> None:
         help='averaging times of the curve (default 50); octaves are always there',
     )
     estimate.add_argument(
+        '--fit-from',
+        type=at_least(0, float),
+        default=0.0,
+        metavar='S',
+        help='shortest averaging time that is fitted, for a sensor with a low pass (default 0)',
+    )
+    estimate.add_argument(
         '--weights',
         choices=('uncertainty', 'length'),
         default='uncertainty',
@@ -189,6 +196,7 @@ def _settings(options: argparse.Namespace) -> AllanOptions:
         outliers=options.outliers,
         factor=options.outlier_factor,
         reject_motion=options.motion == 'reject',
+        fit_from=options.fit_from,
         weights=options.weights,
     )
 

@@ -70,8 +70,8 @@ def allan_figure(
         _draw_terms(panel, terms[axis], factor)
         if twins and axis in twins:
             twin = twins[axis]
-            style = {'color': _TWIN_COLOUR, 'markersize': 3.5, 'linestyle': 'none'}
-            panel.plot(twin.tau, twin.deviation / factor, marker='o', zorder=4, **style)
+            dots = panel.plot(twin.tau, twin.deviation / factor, 'o', color=_TWIN_COLOUR, zorder=4)
+            dots[0].set_markersize(3.5)
         _decorate(panel, axis, terms[axis], unit)
     for panel in panels.flat[len(axes) :]:
         panel.remove()
@@ -136,6 +136,7 @@ def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
     panel.set_xscale('log')
     panel.set_yscale('log')
     tidy(panel)
+    panel.tick_params(which='minor', labelsize=7)
     panel.grid(visible=True, which='major', color='#e0e0e0', linewidth=0.6)
     quantity = quantity_of(axis)
     shown = []

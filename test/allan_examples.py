@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of known noise, for tests and benchmarks of the Allan analysis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real_eval.characterization.noise_terms import COEFFICIENTS, NoiseTerms
+from sim_sensors.flicker import Flicker
+from sim_sensors.measurements import FloatArray
+from sim_sensors.noise import RandomWalk, WhiteDensity
+
+N = 1e-3
+
+
+def truth(n: int, rate: float, *, flicker: bool = True, walk: bool = True) -> dict[str, float]:
+    """Coefficients that all show in `n` samples: white noise reaches the plateau after 30 samples,
+    the walk leaves it at a hundredth of the record.
+    """
+    instability = N / np.sqrt(30.0 / rate) / 0.664 if flicker else 0.0
+    floor = 0.664 * instability if flicker else N / np.sqrt(30.0 / rate)
+    density = floor * np.sqrt(3.0 / (n / rate / 100.0)) if walk else 0.0
+    found = dict.fromkeys(COEFFICIENTS, 0.0)
+    return {
+        **found,
+        'white': N,
+        'bias_instability': float(instability),
+        'random_walk': float(density),
+    }
+
+
+def record(given: dict[str, float], n: int, rate: float, rng: np.random.Generator) -> FloatArray:
+    """One axis with the coefficients given, (n,)."""
+    dt = np.full(n, 1.0 / rate)
+    values = WhiteDensity(rng, given['white'], axes=1).advance(dt)[:, 0]
+    if given['bias_instability']:
+        source = Flicker(rng, given['bias_instability'], 1.0 / rate, n / rate, axes=1)
+        values = values + source.advance(dt)[:, 0]
+    if given['random_walk']:
+        values = values + RandomWalk(rng, given['random_walk'], axes=1).advance(dt)[:, 0]
+    if given['quantisation']:
+        values = values + given['quantisation'] * rate * np.diff(rng.standard_normal(n + 1))
+    return values + given['rate_ramp'] * np.arange(n) / rate
+
+
+def recovered(terms: NoiseTerms, given: dict[str, float]) -> bool:
+    """Whether each coefficient is within three uncertainties, or below its bound at three sigma.
+
+    The bound that is stated is at 1.645 sigma, of the square.
+    """
+    for name, value in given.items():
+        one = getattr(terms, name)
+        if one.observable:
+            good = abs(one.value - value) <= 3.0 * one.std
+        else:
+            good = value**2 <= one.upper**2 + (3.0 - 1.645) * one.std**2
+        if not good:
+            return False
+    return True

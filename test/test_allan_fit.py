@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fitted terms recover what was simulated, are honest about it, and say what cannot be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from allan_examples import N, record, recovered, truth
+
+from sim2real_eval.characterization.allan import AllanCurve, allan_curve, averaging_factors
+from sim2real_eval.characterization.allan_fit import AllanFit, fit_terms, model_variance
+from sim2real_eval.characterization.noise_terms import (
+    COEFFICIENTS,
+    Coefficient,
+    NoiseTerms,
+    combined,
+    term_variances,
+)
+from sim2real_eval.characterization.read_off import PLATEAU, read_off
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FloatArray
+from sim_sensors.seeding import stream
+
+SAMPLES = 1 << 14
+
+
+def fitted(values: FloatArray, rate: float) -> AllanFit:
+    return fit_terms(allan_curve(values, rate))
+
+
+@pytest.mark.parametrize('rate', [10.0, 100.0, 1000.0])
+def test_terms_come_back_within_three_sigma_in_99_of_100_seeds(rate: float) -> None:
+    """White noise, flicker and walk at once, all coefficients of a record together; uncertainties
+    are no larger than they need be. Longer records: benchmarks/allan_recovery.py.
+    """
+    given = truth(SAMPLES, rate)
+    good, relative, errors = 0, [], []
+    for seed in range(100):
+        rng = stream(seed, f'{rate:g}', 'test', 'recovery')
+        terms = fitted(record(given, SAMPLES, rate, rng), rate).terms
+        good += recovered(terms, given)
+        if terms.bias_instability.observable:
+            relative.append(terms.bias_instability.std / given['bias_instability'])
+            errors.append(terms.bias_instability.value / given['bias_instability'] - 1.0)
+    assert good >= 99
+    assert 0.6 < np.std(errors) / np.median(relative) < 1.4
+    assert abs(np.mean(errors)) < 0.3 * np.median(relative)
+
+
+def test_white_noise_alone_is_all_that_is_seen() -> None:
+    """A term that is not there is seen in 1 to 2 % of records; 4 terms, 40 records: below 10."""
+    false = 0
+    for seed in range(40):
+        rng = stream(seed, 'white', 'test', 'recovery')
+        terms = fitted(N * 10.0 * rng.standard_normal(8192), 100.0).terms
+        assert terms.white.observable
+        assert abs(terms.white.value / N - 1.0) < 4.0 * terms.white.std / N
+        for name in COEFFICIENTS:
+            one = getattr(terms, name)
+            if name != 'white':
+                false += one.observable
+                assert one.observable or (one.value, one.lower) == (0.0, 0.0)
+                assert one.upper > 0.0
+    assert false < 10
+
+
+def test_bounds_of_what_cannot_be_seen_hold() -> None:
+    """A walk too weak to be seen is below its 95 % bound in 95 % of 60 records, 4 sigma: >= 50."""
+    held = 0
+    for seed in range(60):
+        given = {**truth(4096, 100.0, flicker=False), 'bias_instability': 0.0}
+        given['random_walk'] *= 0.3
+        rng = stream(seed, 'weak', 'test', 'recovery')
+        walk = fitted(record(given, 4096, 100.0, rng), 100.0).terms.random_walk
+        held += given['random_walk'] <= walk.upper
+    assert held >= 50
+
+
+def test_all_five_terms_of_a_long_record() -> None:
+    n, rate = 1 << 19, 100.0
+    given = truth(n, rate)
+    given['quantisation'] = N * np.sqrt(10.0 / rate)
+    given['rate_ramp'] = given['random_walk'] * np.sqrt(2.0 / 3.0 / (n / rate / 50.0))
+    terms = fitted(record(given, n, rate, stream(1, 'all', 'test', 'recovery')), rate).terms
+    assert recovered(terms, given)
+    assert terms.quantisation.observable
+    assert terms.white.observable
+    assert terms.bias_instability.observable
+    assert terms.rate_ramp.observable
+
+
+def test_a_ramp_alone_is_a_ramp() -> None:
+    rng = stream(2, 'ramp', 'test', 'recovery')
+    values = 1e-4 * np.arange(10_000) / 10.0 + 1e-3 * rng.standard_normal(10_000)
+    terms = fitted(values, 10.0).terms
+    assert terms.rate_ramp.value == pytest.approx(1e-4, rel=0.01)
+    assert not terms.random_walk.observable
+
+
+def test_units_scale_as_they_must() -> None:
+    """The same samples at another rate: Qz as dt, N as sqrt(dt), B as 1, K and R inversely."""
+    n = 1 << 16
+    given = truth(n, 100.0)
+    values = record(given, n, 100.0, stream(3, 'scale', 'test', 'recovery'))
+    slow, fast = fitted(values, 10.0).terms, fitted(5.0 * values, 1000.0).terms
+    powers = {'quantisation': 1, 'white': 0.5, 'bias_instability': 0, 'random_walk': -0.5}
+    for name, power in {**powers, 'rate_ramp': -1}.items():
+        a, b = getattr(slow, name), getattr(fast, name)
+        factor = 5.0 * 0.01**power
+        assert a.observable == b.observable
+        assert b.value == pytest.approx(factor * a.value, rel=1e-6)
+        assert b.upper == pytest.approx(factor * a.upper, rel=1e-4)
+
+
+def test_a_periodic_disturbance_makes_the_fit_less_sure() -> None:
+    rng = stream(4, 'hum', 'test', 'recovery')
+    noise = rng.standard_normal(1 << 16)
+    hum = noise + 0.3 * np.sin(2 * np.pi * 1.7 * np.arange(1 << 16) / 100.0)
+    clean, disturbed = fitted(noise, 100.0), fitted(hum, 100.0)
+    assert clean.misfit == 0.0
+    assert disturbed.misfit > 0.05
+    assert disturbed.terms.white.std > 5.0 * clean.terms.white.std
+    assert abs(disturbed.terms.white.value - 0.1) < 3.0 * disturbed.terms.white.std
+
+
+def test_model_is_the_sum_of_its_terms() -> None:
+    n, rate = 1 << 15, 50.0
+    given = truth(n, rate)
+    curve = allan_curve(record(given, n, rate, stream(5, 'sum', 'test', 'recovery')), rate)
+    fit = fit_terms(curve)
+    tau = curve.tau[4:]
+    parts = term_variances(fit.terms, tau)
+    by_formula = np.sum(list(parts.values()), axis=0)
+    np.testing.assert_allclose(model_variance(fit, curve.dt, tau).sum(axis=1), by_formula, 0.01)
+    np.testing.assert_allclose(by_formula[:5], curve.variance[4:9], rtol=0.3)
+
+
+def test_too_little_to_fit_is_refused() -> None:
+    with pytest.raises(ParameterError, match='5 averaging times of 40 samples are too few'):
+        fit_terms(allan_curve(np.random.default_rng(1).standard_normal(40), 1.0))
+    with pytest.raises(ParameterError, match='constant'):
+        fit_terms(allan_curve(np.ones(1000), 1.0))
+
+
+# --- the ruler -----------------------------------------------------------------------------------
+
+
+def test_ruler_reads_exact_lines() -> None:
+    """Q at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s, B over 0.664: curves of one term."""
+    grid = averaging_factors(100_000)
+    tau = grid / 100.0
+    assert pytest.approx(0.664, abs=5e-4) == PLATEAU
+    for name in COEFFICIENTS:
+        one = Coefficient(2.5, 0.1, 2.3, 2.7, observable=True)
+        none = Coefficient(0.0, 0.1, 0.0, 0.2, observable=False)
+        terms = NoiseTerms(**{**dict.fromkeys(COEFFICIENTS, none), name: one}, seconds=1e3)
+        found = read_off(AllanCurve(100_000, 0.01, grid, term_variances(terms, tau)[name]))
+        assert found.pop(name) == pytest.approx(2.5, rel=1e-9)
+        assert set(found.values()) == {None}
+
+
+# --- several recordings --------------------------------------------------------------------------
+
+
+def terms_of(value: float, std: float, seconds: float, *, observable: bool = True) -> NoiseTerms:
+    one = Coefficient(value, std, 0.0, value + 2 * std, observable)
+    return NoiseTerms(*[one] * 5, seconds=seconds)
+
+
+def test_mean_of_recordings_weighs_as_it_says() -> None:
+    first, second = terms_of(1.0, 0.1, 3600.0), terms_of(2.0, 0.1, 1200.0)
+    by_length = combined([first, second], 'length').white
+    assert by_length.value == pytest.approx(1.25)
+    by_freedom = combined([first, second], 'uncertainty').white
+    assert by_freedom.value == pytest.approx((1.0 * 100 + 2.0 * 400) / 500)
+    # Values that far apart are not one value known to 0.07.
+    assert by_length.std > 0.3
+    assert combined([first], 'length') is first
+    assert combined([first, second]).seconds == 4800.0
+
+
+def test_mean_of_what_is_seen_in_one_recording_only() -> None:
+    seen, unseen = terms_of(1.0, 0.1, 10.0), terms_of(0.0, 0.1, 10.0, observable=False)
+    assert combined([unseen, seen]).white == seen.white
+    neither = combined([unseen, terms_of(0.0, 0.3, 10.0, observable=False)]).white
+    assert not neither.observable
+    assert neither.upper == pytest.approx(0.2)
+    with pytest.raises(ParameterError, match='must be uncertainty or length'):
+        combined([seen, seen], 'mood')
+
+
+def test_mean_of_ten_recordings_is_surer_than_one() -> None:
+    given = truth(8192, 100.0, flicker=False, walk=False)
+    parts = [
+        fitted(record(given, 8192, 100.0, stream(k, 'ten', 'test', 'recovery')), 100.0).terms
+        for k in range(10)
+    ]
+    whole = combined(parts)
+    assert whole.white.std < 0.6 * parts[0].white.std
+    assert abs(whole.white.value - N) < 4.0 * whole.white.std
