@@ -44,16 +44,5 @@ def record(given: dict[str, float], n: int, rate: float, rng: np.random.Generato
 
 
 def recovered(terms: NoiseTerms, given: dict[str, float]) -> bool:
-    """Whether each coefficient is within three uncertainties, or below its bound at three sigma.
-
-    The bound that is stated is at 1.645 sigma, of the square.
-    """
-    for name, value in given.items():
-        one = getattr(terms, name)
-        if one.observable:
-            good = abs(one.value - value) <= 3.0 * one.std
-        else:
-            good = value**2 <= one.upper**2 + (3.0 - 1.645) * one.std**2
-        if not good:
-            return False
-    return True
+    """Whether each coefficient is within three uncertainties, or below its bound."""
+    return all(getattr(terms, name).agrees_with(value) for name, value in given.items())

@@ -195,6 +195,19 @@ def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str)
     assert np.linalg.eigvalsh(correlation).min() > 0.0
 
 
+@pytest.mark.parametrize('n', [1000, 2_160_000, 600_000_000])
+def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
+    """A week at 1 kHz too: correlations within 1, and no combination without variance."""
+    grid = averaging_factors(n)
+    covariance = AllanCovariance(n, grid)
+    for term in range(4):
+        found = covariance.at(np.eye(5)[term])
+        scatter = np.sqrt(np.diagonal(found))
+        correlation = found / np.outer(scatter, scatter)
+        assert np.abs(correlation).max() < 1.0 + 1e-9
+        assert np.linalg.eigvalsh(correlation).min() > 1e-3
+
+
 def test_band_holds_the_truth_as_often_as_it_says() -> None:
     """White noise, true deviation known; 400 records, each point within 4 sigma (0.093)."""
     rng = stream(8, 'band', 'test', 'allan')

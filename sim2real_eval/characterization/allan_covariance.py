@@ -148,7 +148,8 @@ def _lagged(term: int, lag: int, m1: int, m2: int) -> float:
     for a in range(3):
         for b in range(3):
             weight = (-2.0 if a == 1 else 1.0) * (-2.0 if b == 1 else 1.0)
-            total += weight * _process(term, lag + b * m2 - a * m1)
+            # As floats: the cube of a long lag is no 64-bit integer.
+            total += weight * _process(term, float(lag + b * m2 - a * m1))
     return total
 
 

@@ -157,8 +157,7 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
     assert even.rate is not None
     still = longest_standstill(even, even.rate)
     length = still.stop - still.start
-    # Begin and end within a window of the record's: that is resolution, not motion.
-    if length >= len(even) - 2 * even.rate and still.still == still.windows:
+    if still.still == still.windows:
         return even
     start, stop = still.start / even.rate, still.stop / even.rate
     share = length / len(even)

@@ -38,6 +38,16 @@ class Coefficient:
     upper: float
     observable: bool
 
+    def agrees_with(self, value: float) -> bool:
+        """Say whether a true value is within three standard uncertainties.
+
+        Of an unobservable coefficient: below its bound at three sigma of the square, where that
+        stated is at 1.645.
+        """
+        if self.observable:
+            return abs(self.value - value) <= 3.0 * self.std
+        return value**2 <= self.upper**2 + (3.0 - 1.645) * self.std**2
+
 
 COEFFICIENTS = ('quantisation', 'white', 'bias_instability', 'random_walk', 'rate_ramp')
 

@@ -25,7 +25,6 @@ from sim_sensors.scenarios import Standstill
 __all__ = ['Comeback', 'Reidentified', 'blocks', 'reidentify', 'simulated_standstill']
 
 _BLOCK = 1 << 16
-_SIGMAS = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +43,7 @@ class Comeback:
     observable : bool
         In the simulated record.
     came_back : bool
-        Within three standard uncertainties; a coefficient that is not observable in either, or
-        whose upper bound is above what was given, has come back too.
+        As `Coefficient.agrees_with` says: within three standard uncertainties.
     """
 
     axis: str
@@ -141,11 +139,15 @@ def reidentify(
         for name in COEFFICIENTS:
             truth = getattr(given, name).value
             again = getattr(fit.terms, name)
-            if again.observable:
-                came_back = bool(abs(again.value - truth) <= _SIGMAS * again.std)
-            else:
-                came_back = bool(truth <= again.upper)
             found.append(
-                Comeback(axis, name, truth, again.value, again.std, again.observable, came_back)
+                Comeback(
+                    axis=axis,
+                    coefficient=name,
+                    given=truth,
+                    found=again.value,
+                    std=again.std,
+                    observable=again.observable,
+                    came_back=again.agrees_with(truth),
+                )
             )
     return Reidentified(tuple(found), curves)

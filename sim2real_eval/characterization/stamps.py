@@ -47,7 +47,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         raise _too_few(signals, len(stamps))
     steps = np.diff(stamps)
     period = float(np.median(steps))
-    missing = np.rint(steps / period).astype(np.int64) - 1
+    missing = _missing(steps, period)
     cuts = np.flatnonzero(missing > LONGEST_FILLED)
     if len(cuts):
         edges = np.concatenate([[0], cuts + 1, [len(stamps)]])
@@ -88,6 +88,17 @@ def evenly_spaced(signals: Signals) -> Signals:
 
 def _too_few(signals: Signals, count: int) -> SignalError:
     return SignalError(f'{signals.name}: {count} samples are too few; must be {_FEWEST} or more')
+
+
+def _missing(steps: IntArray, period: float) -> IntArray:
+    """Return how many samples are missing in each step.
+
+    One late stamp makes a long step and a short one beside it, so two steps together count too.
+    """
+    pairs = np.full(len(steps) + 1, np.inf)
+    pairs[1:-1] = steps[:-1] + steps[1:]
+    lengths = np.minimum(steps, np.minimum(pairs[:-1], pairs[1:]) - period)
+    return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1
 
 
 def _filled(values: NDArray[np.floating[Any]], place: IntArray) -> NDArray[np.floating[Any]]:

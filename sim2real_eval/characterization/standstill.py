@@ -8,18 +8,24 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.characterization.screening import resolution
 from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of
 from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters, parameter
 
 __all__ = ['Standstill', 'StandstillOptions', 'longest_standstill']
 
+# Fewer scatter so much that still windows look like others.
+_FEWEST_IN_WINDOW = 50
+
 
 @dataclasses.dataclass(frozen=True)
 class StandstillOptions(Parameters):
     """What counts as standing still, window by window."""
 
-    window: float = parameter(1.0, 's', 'Length of a window.', minimum=0.0, minimum_excluded=True)
+    window: float = parameter(
+        1.0, 's', 'Length of a window; at least 50 samples.', minimum=0.0, minimum_excluded=True
+    )
     noise_ratio: float = parameter(
         2.5,
         '1',
@@ -32,6 +38,9 @@ class StandstillOptions(Parameters):
     )
     acceleration_limit: float = parameter(
         0.3, 'm/s^2', 'Largest mean acceleration of a window beside that median.'
+    )
+    rate_bias: float = parameter(
+        0.1, 'rad/s', 'Largest mean rate of a window: no bias, but a turn, is larger.'
     )
     rate_noise: float = parameter(
         0.2, 'rad/s', 'Noise of the rate in a window above which nothing stands still.'
@@ -66,7 +75,7 @@ def longest_standstill(
 
     A window is still when the noise in it is not much above that of the quietest windows, and its
     mean is near the median of such windows; a steady turn or a slope is quiet too, but not there.
-    A slow drift of the bias is no motion.
+    A slow drift of the bias is no motion, and a steady drive straight ahead looks like none.
 
     Parameters
     ----------
@@ -82,7 +91,7 @@ def longest_standstill(
         When no window is still, or there are fewer than 3.
     """
     options = options or StandstillOptions()
-    size = max(round(options.window * rate), 2)
+    size = max(round(options.window * rate), _FEWEST_IN_WINDOW)
     count = len(signals) // size
     if count < 3:
         raise SignalError(
@@ -90,22 +99,25 @@ def longest_standstill(
             f'must be {3 * size} or more'
         )
     still = np.ones(count, dtype=np.bool_)
-    noises, means = _windows(signals, size, count)
+    noises, means, steps = _windows(signals, size, count)
     limits = {
         'gyroscope': (options.rate_noise, options.rate_limit),
         'accelerometer': (options.acceleration_noise, options.acceleration_limit),
     }
     for quantity, noise in noises.items():
-        floor = float(np.quantile(noise, 0.05))
+        # Values that go up and down by one step now and then have windows without any noise.
+        floor = float(np.hypot(np.quantile(noise, 0.05), 0.5 * steps[quantity]))
         still &= noise <= min(options.noise_ratio * floor, limits[quantity][0])
+    if 'gyroscope' in means:
+        still &= np.sqrt((means['gyroscope'] ** 2).sum(axis=1)) <= options.rate_bias
     for quantity, mean in means.items():
         if still.any():
             usual = np.median(mean[still], axis=0)
             still &= np.sqrt(((mean - usual) ** 2).sum(axis=1)) <= limits[quantity][1]
     if not still.any():
         raise SignalError(
-            f'{signals.name}: the sensor never stands still; --motion keep analyses it all the '
-            'same'
+            f'{signals.name}: the sensor never stands still (are the units right?); --motion keep '
+            'analyses it all the same'
         )
     first, last = _longest_run(still)
     # What is left over at the end belongs to the last window.
@@ -115,18 +127,27 @@ def longest_standstill(
 
 def _windows(
     signals: Signals, size: int, count: int
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Return noise, `(count,)`, and means, `(count, axes)`, of the windows by quantity."""
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, float]]:
+    """Return noise, `(count,)`, and medians, `(count, axes)`, of the windows, and the resolution
+    of all axes together, by quantity.
+    """
     noises: dict[str, FloatArray] = {}
     means: dict[str, list[FloatArray]] = {}
+    steps: dict[str, float] = {}
+    last = size - 1 - size // 50
     for axis in signals.axes:
         cut = signals.column(axis)[: size * count].reshape(count, size)
         quantity = quantity_of(axis)
-        means.setdefault(quantity, []).append(cut.mean(axis=1))
-        noises[quantity] = noises.get(quantity, np.zeros(count)) + cut.var(axis=1)
+        steps[quantity] = float(np.hypot(steps.get(quantity, 0.0), resolution(cut.ravel())))
+        centre = np.median(cut, axis=1)
+        means.setdefault(quantity, []).append(centre)
+        # Without the furthest fiftieth: a lone outlier is no motion.
+        squares = np.partition((cut - centre[:, None]) ** 2, last, axis=1)[:, : last + 1]
+        noises[quantity] = noises.get(quantity, np.zeros(count)) + squares.mean(axis=1)
     return (
         {quantity: np.sqrt(noise) for quantity, noise in noises.items()},
         {quantity: np.stack(columns, axis=1) for quantity, columns in means.items()},
+        steps,
     )
 
 

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real allan`: from recordings and tables at rest to terms, plots and a model that works."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_examples import call, contents, write_runs
+
+from sim2real_eval.allan_folder import FILES
+from sim2real_eval.characterization.signal_files import TableOptions, read_signals
+from sim2real_eval.characterization.signals import AXES, SignalError
+from sim_sensors.catalogue import load_imu
+from sim_sensors.measurements import FloatArray
+from sim_sensors.seeding import stream
+
+Capture = pytest.CaptureFixture[str]
+RATE, SECONDS = 50.0, 200
+GYRO, ACCEL = 2e-3, 1e-2
+
+
+def samples(number: int = 1) -> FloatArray:
+    """White noise of known density, rad/s and m/s^2, with gravity on z."""
+    rng = stream(number, 'table', 'test', 'cli_allan')
+    values = rng.standard_normal((int(RATE * SECONDS), 6)) * np.sqrt(RATE)
+    values *= np.array([GYRO] * 3 + [ACCEL] * 3)
+    values[:, 5] += 9.81
+    return values
+
+
+def write_csv(path: Path, header: str, columns: FloatArray) -> Path:
+    np.savetxt(path, columns, delimiter=',', header=header, comments='', fmt='%.9g')
+    return path
+
+
+@pytest.fixture(scope='module')
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plain table with a time column, deg/s and g, as loggers write them."""
+    path = tmp_path_factory.mktemp('allan') / 'night_1.csv'
+    scale = np.array([180 / np.pi] * 3 + [1 / 9.80665] * 3)
+    time = np.arange(int(RATE * SECONDS))[:, None] / RATE
+    return write_csv(
+        path, 'time,gx,gy,gz,ax,ay,az', np.concatenate([time, samples() * scale], axis=1)
+    )
+
+
+WRONG = {
+    'allan': 'required: RECORDING',
+    'allan gone': 'gone: no such file or folder',
+    'allan gone.csv': 'gone.csv: no such file or folder',
+    'allan empty': 'empty: not a recording',
+    'allan file.txt': 'file.txt: no axis is named among text',
+    'allan torn.csv': 'torn.csv: cannot be read as a table of numbers',
+    'allan bare.csv': '3 columns without names; name them with --columns',
+    'allan bare.csv --columns a,b': '3 columns, but 2 names',
+    'allan bare.csv --columns a,b,c': 'no axis is named among a, b, c',
+    'allan bare.csv --columns gx,gx,c': 'gyroscope_x is named twice',
+    'allan named.csv': 'no column time or stamp_ns; give the --rate',
+    'allan named.csv --rate 0': "'0' must be a number > 0",
+    'allan named.csv --rate 10': 'named: 2 samples are too few',
+    'allan circle_1': 'circle_1: the sensor never stands still',
+    'allan line_1 --rate 100': '--rate: goes with tables only',
+    'allan line_1 --topic imu=/gone': 'topic /gone is missing',
+    'allan line_1 --axis pitch': 'no axis pitch; there are gyroscope_x',
+    'allan line_1 --outliers none --outlier-factor 2': '--outlier-factor: goes with',
+    'allan line_1 --gyro-unit rpm': 'invalid choice',
+    'allan line_1 --motion keep --fit-from 9': 'averaging times of',
+    'allan line_1 --out file.txt': 'file.txt: exists and is no folder',
+}
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what is no record at rest."""
+    folder = tmp_path_factory.mktemp('place')
+    write_runs(folder, ('drive_line', 1), ('drive_circle', 1))
+    (folder / 'empty').mkdir()
+    for name, text in {
+        'file.txt': 'text',
+        'bare.csv': '1,2,3\n4,5,6\n',
+        'named.csv': 'gyroscope_x,b\n1,2\n3,4\n',
+        'torn.csv': 'gyroscope_x,time\n1,2\n3\n',
+    }.items():
+        (folder / name).write_text(text, encoding='utf-8')
+    return folder
+
+
+@pytest.mark.parametrize('line', WRONG)
+def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
+    line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    before = contents(place)
+    outcome = call(capsys, *shlex.split(line))
+    assert outcome.status == 2
+    assert outcome.out == ''
+    assert len(outcome.err.splitlines()) == 1
+    assert WRONG[line] in outcome.err
+    assert contents(place) == before
+
+
+UNITS = ('--gyro-unit', 'deg/s', '--accel-unit', 'g')
+
+
+def test_table_to_terms_files_and_a_model_that_simulates(
+    table: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / 'noise'
+    done = call(capsys, 'allan', table, *UNITS, '--out', out)
+    assert done.status == 0
+    assert 'deg/sqrt(h)' in done.out
+    assert 'ug/sqrt(Hz)' in done.out
+    assert str(out) in done.out
+    assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
+
+    record = json.loads((out / 'allan.json').read_text(encoding='utf-8'))
+    assert list(record['axes']) == list(AXES)
+    assert record['reidentified']['all_came_back']
+    for axis, found in record['axes'].items():
+        white = found['terms']['white']
+        truth = GYRO if axis.startswith('gyro') else ACCEL
+        assert abs(white['value'] - truth) < 4.0 * white['std']
+        assert white['discrete'] == pytest.approx(white['value'] * np.sqrt(RATE))
+        assert not found['terms']['rate_ramp']['observable']
+    with (out / 'allan.csv').open(encoding='utf-8') as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert float(row['lower']) < float(row['deviation']) < float(row['upper'])
+    assert {row['axis'] for row in rows} == set(AXES)
+
+    model = load_imu(out / 'imu.yaml')
+    assert model.rate == pytest.approx(RATE)
+    again = tmp_path / 'again'
+    simulated = call(
+        capsys, 'simulate', '--motion', 'standstill', '--duration', 60, '--imu',
+        out / 'imu.yaml', '--out', again,
+    )  # fmt: skip
+    assert simulated.status == 0
+    back = call(capsys, 'allan', again / 'standstill_1', '--json', '--no-check')
+    assert back.status == 0
+    found = json.loads(back.out)
+    assert found['reidentified'] is None
+    white = found['axes']['accelerometer_y']['terms']['white']
+    assert abs(white['value'] - ACCEL) < 4.0 * white['std']
+
+
+def test_same_seed_same_bytes_and_no_overwriting(
+    table: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    one, two = tmp_path / 'one', tmp_path / 'two'
+    for out in (one, two):
+        assert (
+            call(capsys, 'allan', table, *UNITS, '--axis', 'gyroscope_z', '--out', out).status == 0
+        )
+    assert contents(one) == contents(two)
+    refused = call(capsys, 'allan', table, *UNITS, '--out', one)
+    assert refused.status == 2
+    assert 'exists; choose another --out or give --overwrite' in refused.err
+    assert contents(one) == contents(two)
+    other = (*UNITS, '--axis', 'gyroscope_x', '--no-check', '--overwrite', '--out', one)
+    assert call(capsys, 'allan', table, *other).status == 0
+    assert contents(one) != contents(two)
+
+
+def test_several_recordings_are_averaged_and_a_bad_one_left_out(
+    table: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    short = write_csv(tmp_path / 'night_2.csv', 'wx,wy,wz', np.rad2deg(samples(2)[:5000, :3]))
+    options = ('--rate', RATE, '--no-check', '--json', '--axis', 'gyroscope_x', *UNITS)
+    (both,) = (call(capsys, 'allan', table, short, 'gone.csv', *options, '--weights', 'length'),)
+    assert both.status == 1
+    assert both.complaints == ['sim2real: error: left out: gone.csv: no such file or folder']
+    record = json.loads(both.out)
+    values = [
+        one['axes']['gyroscope_x']['terms']['white']['value'] for one in record['recordings']
+    ]
+    mean = record['axes']['gyroscope_x']['terms']['white']['value']
+    assert mean == pytest.approx((2 * values[0] + values[1]) / 3, rel=1e-9)
+
+
+def test_rule_of_the_thesis_is_told_with_its_bias(table: Path, capsys: Capture) -> None:
+    done = call(capsys, 'allan', table, *UNITS, '--outliers', 'iqr', '--no-check')
+    assert done.status == 0
+    assert '-13.48% would be so of clean Gaussian noise' in done.err
+    assert 'gyroscope_y: ' in done.err
+
+
+def test_arrays_of_numpy_are_read(tmp_path: Path) -> None:
+    values = samples()
+    np.savez(tmp_path / 'a.npz', gyro=values[:, :3], acc=values[:, 3:], fs=RATE)
+    from_npz = read_signals(tmp_path / 'a.npz')
+    assert from_npz.axes == AXES
+    assert from_npz.rate == RATE
+    assert np.array_equal(from_npz.values, values)
+    np.save(tmp_path / 'b.npy', values.astype(np.float32))
+    mapped = read_signals(tmp_path / 'b.npy', TableOptions(rate=RATE, columns=AXES))
+    assert isinstance(mapped.values, np.memmap)
+    np.testing.assert_allclose(mapped.column('accelerometer_z'), values[:, 5], rtol=1e-6)
+    with pytest.raises(SignalError, match='6 columns without names'):
+        read_signals(tmp_path / 'b.npy')
+    stamps = np.arange(len(values)) * 20_000_000 + 1_700_000_000_000_000_000
+    np.savez(tmp_path / 'c.npz', gyro=values[:, :3], stamp_ns=stamps)
+    assert np.array_equal(read_signals(tmp_path / 'c.npz').stamp_ns, stamps)
+
+
+def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
+    stamps = [1_700_000_000_123_456_789 + 10_000_000 * k for k in range(9)]
+    lines = ['stamp_ns,junk,Gyro_X', *(f'{stamp},7,{0.5 * k}' for k, stamp in enumerate(stamps))]
+    path = tmp_path / 'log.csv'
+    path.write_text('\n'.join(lines) + '\n', encoding='utf-8')
+    found = read_signals(path)
+    assert found.stamp_ns is not None
+    assert found.stamp_ns.tolist() == stamps
+    assert found.axes == ('gyroscope_x',)
+    assert found.column('gyroscope_x').tolist() == [0.5 * k for k in range(9)]
+    spaced = tmp_path / 'log.txt'
+    spaced.write_text('# t ax\n0.0 1.5\n0.1 2.5\n', encoding='utf-8')
+    again = read_signals(spaced, TableOptions(accelerometer_unit='mg'))
+    assert again.stamp_ns is not None
+    assert again.stamp_ns.tolist() == [0, 100_000_000]
+    assert again.column('accelerometer_x') == pytest.approx([0.0147099750, 0.0245166250])
+
+
+def test_real_sensor_has_the_noise_that_is_published_of_it(
+    real_dir: Path, capsys: Capture
+) -> None:
+    """Ten minutes of the ADIS16405 as a bag: N of the gyroscopes near 1 s is published as 2.45,
+    2.59 and 2.34 deg/sqrt(h) of the whole record.
+    """
+    bag = real_dir / 'adis16405_static' / 'adis16405_imu1_first600s_mcap'
+    done = call(capsys, 'allan', bag, '--no-check', '--json', '--fit-from', 0.1)
+    assert done.status == 0
+    axes: dict[str, Any] = json.loads(done.out)['axes']
+    for axis, published in zip(AXES[:3], (2.45, 2.59, 2.34), strict=True):
+        white = axes[axis]['terms']['white']
+        scale = white['data_sheet']['deg/sqrt(h)'] / white['value']
+        assert abs(white['value'] * scale - published) < 3.0 * white['std'] * scale + 0.05
+    sheet = axes['gyroscope_x']['terms']['bias_instability']
+    # 0.007 deg/s by the data sheet, whose sensor had more time to show it.
+    assert sheet['lower'] < np.deg2rad(0.007 / 0.664) * 2

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coefficients in other units and files, and the model that comes back as it went in."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim2real_eval.characterization.imu_file import (
+    chain_model,
+    chain_yaml,
+    dithered_white,
+    kalibr_yaml,
+    sdf_noise,
+)
+from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
+from sim2real_eval.characterization.reidentification import reidentify, simulated_standstill
+from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si_unit
+from sim2real_eval.characterization.signals import AXES, quantity_of
+from sim_sensors import imu
+from sim_sensors.catalogue import load_imu
+from sim_sensors.environment import STANDARD_GRAVITY
+from sim_sensors.scenarios import Standstill
+
+QUANTITIES = st.sampled_from(['gyroscope', 'accelerometer'])
+
+
+def some_terms(scale: float, seconds: float = 300.0, **others: float) -> NoiseTerms:
+    """White noise, a plateau after 1 s and a walk after 15 s; 0 is not observable."""
+    values = {
+        'quantisation': 0.0,
+        'white': scale,
+        'bias_instability': scale,
+        'random_walk': 0.3 * scale,
+        'rate_ramp': 0.0,
+        **others,
+    }
+    return NoiseTerms(
+        **{
+            name: Coefficient(value, 0.1 * value, 0.0, max(2.0 * value, 1e-3), value > 0.0)
+            for name, value in values.items()
+        },
+        seconds=seconds,
+    )
+
+
+def all_terms() -> dict[str, NoiseTerms]:
+    return {
+        axis: some_terms(1e-3 * (1 + k) * (1.0 if k < 3 else 10.0)) for k, axis in enumerate(AXES)
+    }
+
+
+# --- units ---------------------------------------------------------------------------------------
+
+
+@given(st.floats(1e-12, 1e12), QUANTITIES, st.sampled_from(COEFFICIENTS))
+def test_units_go_there_and_back(value: float, quantity: str, name: str) -> None:
+    for unit in sheet_units(quantity, name):
+        assert unit.to_si(unit.of(value)) == pytest.approx(value, rel=1e-15)
+        assert unit.of(2.0 * value) == pytest.approx(2.0 * unit.of(value), rel=1e-15)
+
+
+def test_units_are_those_of_data_sheets() -> None:
+    """Conversions that can be checked by hand; the last two are of the thesis' table 3.2."""
+
+    def shown(quantity: str, name: str, value: float) -> dict[str, float]:
+        return {unit.name: unit.of(value) for unit in sheet_units(quantity, name)}
+
+    white = shown('gyroscope', 'white', math.radians(0.1))
+    assert white['deg/sqrt(h)'] == pytest.approx(6.0)
+    assert white['deg/s/sqrt(Hz)'] == pytest.approx(0.1)
+    assert shown('gyroscope', 'bias_instability', math.radians(1.0))['deg/h'] == pytest.approx(
+        3600
+    )
+    assert shown('gyroscope', 'random_walk', math.radians(1.0))['deg/h/sqrt(h)'] == pytest.approx(
+        3600.0 * 60.0
+    )
+    g = STANDARD_GRAVITY
+    assert shown('accelerometer', 'white', g)['ug/sqrt(Hz)'] == pytest.approx(1e6)
+    assert shown('accelerometer', 'bias_instability', g)['mg'] == pytest.approx(1e3)
+    assert shown('accelerometer', 'white', 9.0e-5)['m/s/sqrt(h)'] == pytest.approx(0.0054)
+    assert shown('accelerometer', 'random_walk', 2.25e-5)['m/s/h/sqrt(h)'] == pytest.approx(
+        4.86, abs=0.01
+    )
+    assert si_unit('accelerometer', 'random_walk') == 'm/s^3/sqrt(Hz)'
+
+
+@given(st.floats(1.0, 1e4), QUANTITIES)
+def test_discrete_values_are_per_sample(rate: float, quantity: str) -> None:
+    assert discrete('white', 1.0, rate) ** 2 == pytest.approx(rate)
+    assert discrete('random_walk', 1.0, rate) ** 2 == pytest.approx(1.0 / rate)
+    assert discrete('bias_instability', 3.0, rate) == 3.0
+    assert discrete('rate_ramp', 1.0, rate) * rate == pytest.approx(1.0)
+    assert discrete('quantisation', 1.0, rate) == pytest.approx(math.sqrt(2.0) * rate)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_model_file_is_read_back_to_the_same_model(tmp_path: Path) -> None:
+    terms = all_terms()
+    steps = {'gyroscope_x': 1e-4}
+    model = chain_model(terms, rate=100.0, steps=steps, biases={'gyroscope_z': -0.01})
+    path = tmp_path / 'mine.yaml'
+    path.write_text(chain_yaml(model, ['made by a test']), encoding='utf-8')
+    assert load_imu(path) == model
+    assert path.read_text(encoding='utf-8').startswith('# made by a test\nmodel: chain\n')
+    assert model.gyroscope.constant_bias == (0.0, 0.0, -0.01)
+    assert model.gyroscope.quantisation == (1e-4, 0.0, 0.0)
+    assert model.accelerometer.random_walk == tuple(
+        terms[f'accelerometer_{axis}'].random_walk.value for axis in 'xyz'
+    )
+
+
+def test_half_a_sensor_makes_half_a_model() -> None:
+    model = chain_model({'gyroscope_y': some_terms(1e-3)}, rate=50.0)
+    assert model.gyroscope.noise_density == (0.0, 1e-3, 0.0)
+    assert 'accelerometer: {' in chain_yaml(model) or 'bias_instability_to' in chain_yaml(model)
+    assert 'no accelerometer' in kalibr_yaml({'gyroscope_y': some_terms(1)}, rate=5.0, topic='/i')
+
+
+def test_rounding_is_taken_out_of_the_white_noise_it_makes() -> None:
+    density, step = dithered_white(0.1, 100.0, 1.0)
+    assert step == 1.0
+    assert density**2 * 100.0 + 1.0 / 12.0 == pytest.approx(0.1**2 * 100.0)
+    assert dithered_white(0.1, 100.0, 2.0) == (0.1, 0.0)
+    assert dithered_white(0.1, 100.0, 0.0) == (0.1, 0.0)
+
+
+def test_kalibr_gets_one_number_for_three_axes() -> None:
+    terms = all_terms()
+    terms['gyroscope_x'] = some_terms(1e-3, random_walk=0.0)
+    content = yaml.safe_load(kalibr_yaml(terms, rate=200.0, topic='/imu/raw'))
+    assert content['rostopic'] == '/imu/raw'
+    assert content['update_rate'] == 200
+    values = [terms[axis].white.value for axis in AXES[3:]]
+    assert float(content['accelerometer_noise_density']) == pytest.approx(
+        math.sqrt(sum(value**2 for value in values) / 3), rel=1e-5
+    )
+    none = {axis: some_terms(1e-3, random_walk=0.0) for axis in AXES}
+    text = kalibr_yaml(none, rate=200.0, topic='/imu')
+    assert text.count('not observable: upper bound') == 2
+
+
+def test_sdf_noise_is_per_sample_and_well_formed() -> None:
+    terms = all_terms()
+    root = ET.fromstring(sdf_noise(terms, rate=100.0))
+    white = root.findtext('angular_velocity/x/noise/stddev')
+    assert white is not None
+    assert float(white) == pytest.approx(10.0 * terms['gyroscope_x'].white.value)
+    walk = root.findtext('linear_acceleration/z/noise/dynamic_bias_stddev')
+    assert walk is not None
+    assert float(walk) == pytest.approx(terms['accelerometer_z'].random_walk.value, rel=1e-5)
+    assert root.find('angular_velocity/x/noise/dynamic_bias_correlation_time') is not None
+
+
+# --- right by construction -----------------------------------------------------------------------
+
+
+def test_simulated_standstill_is_what_simulate_writes() -> None:
+    model = chain_model(all_terms(), rate=100.0)
+    whole = imu.simulate(model, Standstill(duration=1.0), seed=4, run='allan')
+    found = simulated_standstill(model, 100, seed=4)
+    assert np.array_equal(found[:, :3], whole.angular_velocity[:100])
+    assert np.array_equal(found[:, 3:], whole.linear_acceleration[:100])
+
+
+def test_a_model_comes_back_as_it_went_in() -> None:
+    """30 coefficients at 3 sigma: 8 % of seeds lose one; this one does not."""
+    terms = all_terms()
+    model = chain_model(terms, rate=100.0)
+    found = reidentify(model, terms, 60_000, seed=1)
+    assert found.lost == ()
+    assert [one.axis for one in found.comebacks[::5]] == list(AXES)
+    assert list(found.curves) == list(AXES)
+    seen = {one.coefficient for one in found.comebacks if one.observable}
+    assert seen >= {'white', 'bias_instability', 'random_walk'}
+
+
+def test_another_model_does_not_come_back() -> None:
+    terms = all_terms()
+    wrong = {axis: some_terms(2.0 * row.white.value) for axis, row in terms.items()}
+    found = reidentify(chain_model(wrong, rate=100.0), terms, 30_000, seed=1)
+    lost = {(one.axis, one.coefficient) for one in found.lost}
+    assert {(axis, 'white') for axis in AXES} <= lost
+
+
+def test_a_coarse_sensor_and_one_that_counts_come_back() -> None:
+    """Rounding of rates and of their integral, which the model has as such."""
+    terms = {
+        axis: some_terms(1e-2, bias_instability=0.0, random_walk=0.0, quantisation=5e-4)
+        for axis in AXES
+        if quantity_of(axis) == 'gyroscope'
+    }
+    steps = dict.fromkeys(terms, 0.15)
+    model = chain_model(terms, rate=100.0, steps=steps)
+    assert model.gyroscope.quantisation == (0.15,) * 3
+    assert model.gyroscope.noise_density[0] < 1e-2
+    alone = chain_model(terms, rate=100.0)
+    found = reidentify(alone, terms, 30_000, seed=3)
+    assert found.lost == ()
+    assert all(one.observable for one in found.comebacks if one.coefficient == 'quantisation')

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is taken out of a record before its analysis: gaps, repeats, motion, outliers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim2real_eval.characterization.analysis import AllanOptions, analyse, prepared
+from sim2real_eval.characterization.screening import (
+    gaussian_shrinkage,
+    resolution,
+    screen,
+)
+from sim2real_eval.characterization.signals import AXES, SignalError, Signals
+from sim2real_eval.characterization.stamps import evenly_spaced
+from sim2real_eval.characterization.standstill import longest_standstill
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FloatArray, IntArray
+from sim_sensors.seeding import stream
+
+
+def noise(label: str, n: int, columns: int | None = None) -> FloatArray:
+    rng = stream(11, label, 'test', 'screening')
+    return rng.standard_normal(n if columns is None else (n, columns))
+
+
+def signals(
+    values: FloatArray, *, rate: float | None = 100.0, stamps: IntArray | None = None
+) -> Signals:
+    return Signals('static', AXES[: values.shape[1]], values, stamps, rate)
+
+
+# --- outliers ------------------------------------------------------------------------------------
+
+
+def test_rule_of_the_thesis_shrinks_clean_noise_to_0865() -> None:
+    """+-2.02 sigma: 4.3 % replaced; 1e6 samples know the deviation to 0.0007, hence 4 sigma."""
+    found = screen(noise('iqr', 1_000_000), 100.0, 'iqr')
+    assert found.replaced / 1e6 == pytest.approx(0.0430, abs=0.001)
+    assert found.gaussian_ratio == pytest.approx(0.865, abs=5e-4)
+    assert found.noise_ratio == pytest.approx(found.gaussian_ratio, abs=0.003)
+    wide = screen(noise('iqr', 1_000_000), 100.0, 'iqr', factor=1.5)
+    assert wide.replaced / 1e6 == pytest.approx(0.00698, abs=0.0005)
+
+
+def test_robust_rule_leaves_clean_noise_alone() -> None:
+    values = noise('clean', 1_000_000)
+    found = screen(values, 100.0)
+    assert found.replaced == 0
+    assert found.values is values
+    assert found.gaussian_ratio == pytest.approx(1.0, abs=1e-6)
+
+
+def test_robust_rule_finds_spikes_on_a_drifting_bias() -> None:
+    """The drift is 50 times the noise, so no rule over the whole record would see them."""
+    n = 100_000
+    values = noise('drift', n) + np.linspace(0.0, 50.0, n)
+    spikes = np.arange(500, n, 7919)
+    values[spikes] += 20.0
+    found = screen(values, 100.0)
+    assert found.replaced == len(spikes)
+    assert found.largest == pytest.approx(20.0, abs=5.0)
+    assert np.abs(found.values - np.linspace(0.0, 50.0, n))[spikes].max() < 1.0
+    assert found.noise_ratio < 0.99
+    assert screen(values, 100.0, 'iqr').replaced < len(spikes) / 2
+
+
+def test_values_that_hardly_leave_one_step_are_no_outliers() -> None:
+    """Most are the same, so the median absolute deviation is 0."""
+    coarse = np.rint(0.3 * noise('coarse', 20_000)) * 0.05
+    assert np.median(np.abs(coarse)) == 0.0
+    assert resolution(coarse) == pytest.approx(0.05)
+    assert screen(coarse, 100.0).replaced == 0
+    coarse[777] = 5.0
+    assert screen(coarse, 100.0).replaced == 1
+
+
+@given(st.floats(1e-6, 1e3), st.floats(-10.0, 10.0), st.booleans())
+def test_resolution_is_found_whatever_the_unit(step: float, offset: float, single: bool) -> None:
+    levels = np.rint(2.0 * noise('levels', 3000) + offset)
+    values = levels * step
+    if single:
+        values = values.astype(np.float32).astype(np.float64)
+    assert resolution(values) == pytest.approx(step, rel=0.01)
+
+
+def test_continuous_values_have_no_resolution() -> None:
+    assert resolution(noise('fine', 10_000)) == 0.0
+    assert resolution(np.zeros(100)) == 0.0
+
+
+def test_wrong_rules_are_refused() -> None:
+    with pytest.raises(ParameterError, match='robust, iqr or none'):
+        screen(np.zeros(10), 1.0, 'guess')
+    with pytest.raises(ParameterError, match='must be > 0'):
+        screen(np.zeros(10), 1.0, 'iqr', factor=0.0)
+    assert screen(np.full(10, 1e9), 1.0, 'none').replaced == 0
+    assert gaussian_shrinkage(40.0) == 1.0
+
+
+# --- stamps --------------------------------------------------------------------------------------
+
+
+def even_stamps(n: int, rate: float = 100.0) -> IntArray:
+    return np.rint(np.arange(n) * 1e9 / rate).astype(np.int64) + 1_700_000_000_000_000_000
+
+
+def test_repeats_are_dropped_and_short_holes_filled() -> None:
+    n = 1000
+    values = np.arange(n, dtype=np.float64)[:, None] * np.ones(3)
+    keep = np.ones(n, dtype=bool)
+    keep[[100, 101, 500]] = False
+    stamps, rows = even_stamps(n)[keep], values[keep]
+    twice = np.insert(np.arange(len(stamps)), 50, 49)
+    found = evenly_spaced(signals(rows[twice], rate=None, stamps=stamps[twice]))
+    np.testing.assert_allclose(found.values, values)
+    assert found.stamp_ns is None
+    assert found.rate == pytest.approx(100.0, rel=1e-9)
+    assert '1 samples with a repeated' in found.notes[0]
+    assert '3 missing samples' in found.notes[1]
+
+
+def test_a_long_gap_leaves_the_longer_piece() -> None:
+    values = noise('gap', 1000, 3)
+    keep = np.r_[0:300, 320:1000]
+    found = evenly_spaced(signals(values[keep], rate=None, stamps=even_stamps(1000)[keep]))
+    assert np.array_equal(found.values, values[320:])
+    assert '1 gaps of up to 0.21 s' in found.notes[0]
+    assert '680 of 980' in found.notes[0]
+
+
+def test_jitter_is_told_and_the_mean_rate_kept() -> None:
+    shake = np.rint(1e6 * noise('jitter', 5000)).astype(np.int64)
+    found = evenly_spaced(
+        signals(noise('jitter', 5000, 3), rate=None, stamps=even_stamps(5000) + shake)
+    )
+    assert len(found) == 5000
+    assert found.rate == pytest.approx(100.0, rel=1e-4)
+    assert 'jitter by 1' in found.notes[0]
+    with pytest.raises(SignalError, match='too few'):
+        evenly_spaced(signals(noise('few', 5, 3), rate=None, stamps=even_stamps(5)))
+
+
+# --- motion --------------------------------------------------------------------------------------
+
+
+def at_rest(seconds: int, label: str = 'rest') -> FloatArray:
+    values = noise(label, 100 * seconds, 6) * np.array([0.01] * 3 + [0.05] * 3)
+    values[:, 5] += 9.8
+    return values
+
+
+def test_a_record_at_rest_is_kept_whole() -> None:
+    given = signals(at_rest(600))
+    assert prepared(given, AllanOptions()) is given
+
+
+def test_the_longest_standstill_of_a_drive_is_found() -> None:
+    """20 s at rest, a drive with turns, 60 s at rest in another place, a steady turn."""
+    values = np.concatenate([at_rest(20), at_rest(30), at_rest(60), at_rest(20)])
+    drive = slice(2000, 5000)
+    time = np.arange(3000) / 100.0
+    values[drive, 2] += 0.4 * np.sin(time)
+    values[drive, 3:] += noise('road', 3000, 3)
+    values[11000:, 2] += 0.3
+    found = longest_standstill(signals(values), 100.0)
+    assert (found.start, found.stop) == (5000, 11000)
+    assert found.still == 80
+    kept = prepared(signals(values), AllanOptions())
+    assert len(kept) == 6000
+    assert '50 to 110 s (46%)' in kept.notes[0]
+    whole = prepared(signals(values), AllanOptions(reject_motion=False))
+    assert len(whole) == len(values)
+
+
+def test_a_slow_bias_is_no_motion() -> None:
+    values = at_rest(300)
+    values[:, 0] += np.linspace(0.0, 0.01, len(values))
+    found = longest_standstill(signals(values), 100.0)
+    assert (found.start, found.stop) == (0, len(values))
+
+
+@pytest.mark.parametrize('rate', [5.0, 20.0, 1000.0])
+def test_rest_is_rest_at_any_rate_and_resolution(rate: float) -> None:
+    """Short windows scatter, and coarse values have windows without any noise."""
+    fine = noise(f'rest {rate:g}', 20_000, 6) * 0.01
+    assert longest_standstill(signals(fine), rate).stop == 20_000
+    coarse = np.rint(fine / 0.03) * 0.03
+    found = longest_standstill(signals(coarse), rate)
+    assert (found.start, found.stop) == (0, 20_000)
+
+
+def test_a_record_that_never_rests_is_refused() -> None:
+    values = at_rest(30) + 3.0 * noise('shaking', 3000, 6)
+    with pytest.raises(SignalError, match='never stands still'):
+        longest_standstill(signals(values), 100.0)
+    with pytest.raises(SignalError, match='too short'):
+        longest_standstill(signals(at_rest(2)), 100.0)
+
+
+# --- all of it -----------------------------------------------------------------------------------
+
+
+def test_notes_say_what_was_done_and_a_dead_axis_is_left_out() -> None:
+    values = at_rest(100)
+    values[5000, 0] = 3.0
+    values[:, 4] = 0.0
+    result = analyse(signals(values), AllanOptions(points=20))
+    assert [one.axis for one in result.axes] == [
+        axis for axis in AXES if axis != 'accelerometer_y'
+    ]
+    (outlier,) = (note for note in result.notes if 'outliers' in note)
+    assert 'gyroscope_x: 1 of 10000 samples' in outlier
+    assert 'accelerometer_y: is constant and left out' in result.notes
+    assert result.axes[-1].mean == pytest.approx(9.8, abs=0.01)
+    values[17, 1] = np.nan
+    with pytest.raises(SignalError, match=r'gyroscope_y: sample 17 is nan'):
+        analyse(signals(values), AllanOptions(reject_motion=False))
+    flat = dataclasses.replace(signals(values), values=np.zeros((1000, 6)))
+    with pytest.raises(SignalError, match='all axes are constant'):
+        analyse(flat, AllanOptions(reject_motion=False))
