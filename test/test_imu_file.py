@@ -195,7 +195,7 @@ def test_another_model_does_not_come_back() -> None:
 def test_a_coarse_sensor_and_one_that_counts_come_back() -> None:
     """Rounding of rates and of their integral, which the model has as such."""
     terms = {
-        axis: some_terms(1e-2, bias_instability=0.0, random_walk=0.0, quantisation=5e-4)
+        axis: some_terms(1e-2, bias_instability=0.0, random_walk=0.0, quantisation=1e-3)
         for axis in AXES
         if quantity_of(axis) == 'gyroscope'
     }

@@ -25,7 +25,7 @@ SENSOR = ImuChain(
         bias_instability_from=1.0 / RATE,
         bias_instability_to=HOURS * 3600.0,
         random_walk=(2e-6, 0.0, 6e-6),
-        increment_quantisation=(0.0, 4e-5, 0.0),
+        quantisation_noise=(0.0, 1.2e-5, 0.0),
     ),
 )
 

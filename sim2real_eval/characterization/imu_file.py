@@ -15,7 +15,6 @@ from sim_sensors.variants import to_variant
 
 __all__ = ['chain_model', 'chain_yaml', 'dithered_white', 'kalibr_yaml', 'sdf_noise']
 
-_SQRT_12 = math.sqrt(12.0)
 # gz-sensors has no walk but a Gauss-Markov bias, which is one for runs far shorter than this.
 _SDF_CORRELATION_TIME = 3600.0
 
@@ -81,9 +80,7 @@ def chain_model(
             'random_walk': [row.random_walk.value if row else 0.0 for row in rows],
             'rate_ramp': [row.rate_ramp.value if row else 0.0 for row in rows],
             'quantisation': [step for _, step in white],
-            'increment_quantisation': [
-                _SQRT_12 * row.quantisation.value if row else 0.0 for row in rows
-            ],
+            'quantisation_noise': [row.quantisation.value if row else 0.0 for row in rows],
             'constant_bias': [biases.get(axis, 0.0) for axis in axes],
         }
     return ImuChain.from_mapping(mapping, 'Allan fit')
