@@ -181,7 +181,11 @@ def test_mean_of_recordings_weighs_as_it_says() -> None:
 
 def test_mean_of_what_is_seen_in_one_recording_only() -> None:
     seen, unseen = terms_of(1.0, 0.1, 10.0), terms_of(0.0, 0.1, 10.0, observable=False)
-    assert combined([unseen, seen]).white == seen.white
+    # Powers are averaged: as long as the other, it halves the power.
+    half = combined([unseen, seen], 'length').white
+    assert half.observable
+    assert half.value == pytest.approx(np.sqrt(0.5))
+    assert half.lower < 0.5 < 1.0 < half.upper
     neither = combined([unseen, terms_of(0.0, 0.3, 10.0, observable=False)]).white
     assert not neither.observable
     assert neither.upper == pytest.approx(0.2)

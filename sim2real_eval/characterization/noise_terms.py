@@ -119,9 +119,9 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
     Returns
     -------
     NoiseTerms
-        A coefficient is observable where it is in one recording at least, and is the mean over
-        those where it is. The std is that of the weighted mean, or where it is larger, that which
-        the scatter of the values implies.
+        A coefficient is observable where it is in one recording at least. Where it is in all, the
+        values are averaged; else the squares, with 0 for those that do not show it. The std is
+        that of the weighted mean, or where it is larger, that which the scatter implies.
 
     Raises
     ------
@@ -139,23 +139,36 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
 
 
 def _mean(terms: Sequence[NoiseTerms], name: str, weights: str) -> Coefficient:
-    pairs = [(getattr(one, name), one.seconds) for one in terms]
-    seen = [(one, seconds) for one, seconds in pairs if one.observable]
-    if not seen:
-        upper = min(one.upper for one, _ in pairs)
-        return Coefficient(0.0, min(one.std for one, _ in pairs), 0.0, upper, observable=False)
-    if len(seen) == 1:
-        only: Coefficient = seen[0][0]
-        return only
-    raw = [
-        seconds if weights == 'length' else (one.value / max(one.std, 1e-12 * one.value)) ** 2
-        for one, seconds in seen
-    ]
-    share = [weight / sum(raw) for weight in raw]
-    value = sum(w * one.value for w, (one, _) in zip(share, seen, strict=True))
-    inner = sum((w * one.std) ** 2 for w, (one, _) in zip(share, seen, strict=True))
-    scatter = sum(w * (one.value - value) ** 2 for w, (one, _) in zip(share, seen, strict=True))
-    effective = 1.0 / sum(w * w for w in share)
-    outer = scatter / max(effective - 1.0, 0.5)
-    std = math.sqrt(max(inner, outer))
+    found: list[Coefficient] = [getattr(one, name) for one in terms]
+    if not any(one.observable for one in found):
+        surest = min(found, key=lambda one: one.upper)
+        return Coefficient(0.0, surest.std, 0.0, surest.upper, observable=False)
+    if weights == 'length':
+        raw = [one.seconds for one in terms]
+    else:
+        raw = [_freedom(one) for one in found]
+    share = np.array(raw) / sum(raw)
+    # Where some do not show it, powers are averaged, with 0 for those: a mean over the others
+    # alone would be the mean of those who happen to have much of it.
+    power = 1 if all(one.observable for one in found) else 2
+    values = np.array([one.value for one in found]) ** power
+    mean = float(share @ values)
+    own = np.array(
+        [power * one.value ** (power - 1) * one.std if one.observable else one.std**2
+         for one in found]
+    )  # fmt: skip
+    inner = float(np.sum((share * own) ** 2))
+    effective = 1.0 / float(np.sum(share**2))
+    outer = float(share @ (values - mean) ** 2) / max(effective - 1.0, 0.5)
+    value = mean ** (1.0 / power)
+    std = math.sqrt(max(inner, outer)) / (power * value ** (power - 1))
     return Coefficient(value, std, max(value - 1.96 * std, 0.0), value + 1.96 * std, True)
+
+
+def _freedom(one: Coefficient) -> float:
+    """Return the degrees of freedom that a relative uncertainty stands for, but for a factor; of
+    what is not observable, at its bound.
+    """
+    if one.observable:
+        return (one.value / max(one.std, 1e-12 * one.value)) ** 2
+    return 4.0 * (one.upper / max(one.std, 1e-12 * one.upper)) ** 4

@@ -172,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(record)
     else:
-        from sim2real_eval.report.allan_table import allan_console_table
+        from sim2real_eval.report.allan_table import allan_console_table, units_legend
 
         ruler = {one.axis: one.ruler for one in results[0].axes} if len(results) == 1 else None
         print_table(
@@ -180,6 +180,7 @@ def run(options: argparse.Namespace) -> int:
                 terms, longest.rate, ruler, again.comebacks if again is not None else ()
             )
         )
+        print(units_legend(terms))
         print_notes(_notes(results, record))
         if options.out:
             print(f'Curves, terms, plot and models: {options.out}')

@@ -23,8 +23,8 @@ from sim2real_eval.report.figures import model_colours, new_figure, save_png, ti
 __all__ = ['allan_figure', 'save_allan_plot']
 
 _COLUMNS = 3
-_FIT_COLOUR = '#D55E00'
-_TWIN_COLOUR = '#009E73'
+# Colours are for recordings.
+_FIT_COLOUR = '#222222'
 _LETTERS = {
     'quantisation': 'Q',
     'white': 'N',
@@ -70,8 +70,8 @@ def allan_figure(
         _draw_terms(panel, terms[axis], factor)
         if twins and axis in twins:
             twin = twins[axis]
-            dots = panel.plot(twin.tau, twin.deviation / factor, 'o', color=_TWIN_COLOUR, zorder=4)
-            dots[0].set_markersize(3.5)
+            dots = panel.plot(twin.tau, twin.deviation / factor, 'o', color=_FIT_COLOUR, zorder=6)
+            dots[0].set(markersize=4.0, markerfacecolor='white', markeredgewidth=0.8)
         _decorate(panel, axis, terms[axis], unit)
     for panel in panels.flat[len(axes) :]:
         panel.remove()
@@ -164,8 +164,8 @@ def _handles(
     if twins:
         handles.append(
             Line2D(
-                [], [], color=_TWIN_COLOUR, marker='o', linestyle='none', markersize=4,
-                label='simulated from the fit',
+                [], [], color=_FIT_COLOUR, marker='o', linestyle='none', markersize=4,
+                markerfacecolor='white', label='simulated from the fit',
             )
         )  # fmt: skip
     return handles

@@ -14,7 +14,7 @@ from sim2real_eval.characterization.reidentification import Comeback
 from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 
-__all__ = ['allan_console_table']
+__all__ = ['allan_console_table', 'units_legend']
 
 _WORDS = {
     'quantisation': 'quantisation Q',
@@ -85,8 +85,6 @@ def allan_console_table(
             table.add_row(*cells)
             label = ''
         table.add_section()
-    table.caption = _units(terms)
-    table.caption_justify = 'left'
     return table
 
 
@@ -96,12 +94,11 @@ def _shown(one: Coefficient, size: float) -> str:
     return f'{one.value / size:.4g} ± {one.std / size:.2g}'
 
 
-def _units(terms: Mapping[str, NoiseTerms]) -> str:
+def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
+    """Return lines that name the SI units of the table; on their own, since a table wraps them."""
     quantities = list(dict.fromkeys(quantity_of(axis) for axis in terms))
     return '\n'.join(
-        f'SI of a {quantity}, discrete in {unit_of(f"{quantity}_x")}: '
-        + ', '.join(
-            f'{word[-1]} {si_unit(quantity, name)}' for name, word in _WORDS.items()
-        )
+        f'{quantity}: discrete in {unit_of(f"{quantity}_x")}, SI in '
+        + ', '.join(f'{word[-1]} {si_unit(quantity, name)}' for name, word in _WORDS.items())
         for quantity in quantities
-    )  # fmt: skip
+    )
