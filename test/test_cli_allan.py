@@ -65,6 +65,7 @@ WRONG = {
     'allan named.csv --rate 0': "'0' must be a number > 0",
     'allan named.csv --rate 10': 'named: 2 samples are too few',
     'allan circle_1': 'circle_1: the sensor never stands still',
+    'allan line_1': 'line_1: the sensor never stands still',
     'allan line_1 --rate 100': '--rate: goes with tables only',
     'allan line_1 --topic imu=/gone': 'topic /gone is missing',
     'allan line_1 --axis pitch': 'no axis pitch; there are gyroscope_x',

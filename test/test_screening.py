@@ -178,6 +178,20 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
     assert len(whole) == len(values)
 
 
+def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:
+    """Nothing in rates and accelerations differs; speeds go where their samples go."""
+    speed = np.where(np.arange(9000) < 5000, 8.0, 0.05)
+    given = dataclasses.replace(
+        signals(at_rest(90), rate=None, stamps=even_stamps(9000)), speed=speed
+    )
+    kept = prepared(given, AllanOptions())
+    assert len(kept) == 4000
+    assert kept.speed is not None
+    assert (kept.speed == 0.05).all()
+    blind = dataclasses.replace(given, speed=None)
+    assert len(prepared(blind, AllanOptions())) == 9000
+
+
 def test_a_slow_bias_is_no_motion() -> None:
     values = at_rest(300)
     values[:, 0] += np.linspace(0.0, 0.01, len(values))

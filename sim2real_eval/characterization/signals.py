@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.recording import Recording
 from sim_sensors.errors import Sim2RealError
-from sim_sensors.measurements import FloatArray, ImuArray, IntArray
+from sim_sensors.measurements import FloatArray, ImuArray, IntArray, OdometryArray
 
 __all__ = ['AXES', 'SignalError', 'Signals', 'quantity_of', 'signals_of', 'unit_of']
 
@@ -43,6 +43,9 @@ class Signals:
         Hz; None where there are stamps and no rate has been found yet.
     notes : tuple of str
         What was done to them.
+    speed : (n,) float or None
+        True speed, m/s, where the recording tells it: rates and accelerations alone do not tell a
+        smooth steady drive from rest.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Signals:
     stamp_ns: IntArray | None
     rate: float | None
     notes: tuple[str, ...] = ()
+    speed: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -63,7 +67,10 @@ class Signals:
     def take(self, start: int, stop: int) -> Signals:
         """Return the samples from `start` to before `stop`."""
         stamps = None if self.stamp_ns is None else self.stamp_ns[start:stop]
-        return dataclasses.replace(self, values=self.values[start:stop], stamp_ns=stamps)
+        speed = None if self.speed is None else self.speed[start:stop]
+        return dataclasses.replace(
+            self, values=self.values[start:stop], stamp_ns=stamps, speed=speed
+        )
 
     def with_notes(self, *notes: str) -> Signals:
         """Return the same with further notes."""
@@ -126,4 +133,16 @@ def signals_of(recording: Recording) -> Signals:
         stamp_ns=imu.stamp_ns,
         rate=None,
         notes=tuple(str(note) for note in recording.notes if note.topic == recording.roles['imu']),
+        speed=_speed(recording, imu.stamp_ns),
     )
+
+
+def _speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
+    """Return the true speed at stamps, m/s, (n,); None where the recording has no truth."""
+    if 'truth' not in recording.roles:
+        return None
+    truth = recording.messages[recording.roles['truth']]
+    assert isinstance(truth, OdometryArray)
+    origin = truth.stamp_ns[0]
+    speed = np.linalg.norm(truth.linear_velocity, axis=1)
+    return np.asarray(np.interp(stamp_ns - origin, truth.stamp_ns - origin, speed), np.float64)

@@ -37,6 +37,9 @@ def evenly_spaced(signals: Signals) -> Signals:
             raise _too_few(signals, len(signals))
         return signals
     stamps, values, notes = signals.stamp_ns, signals.values, []
+    if signals.speed is not None:
+        # What happens to the samples happens to their speeds.
+        values = np.concatenate([values, signals.speed[:, None]], axis=1)
     newest = np.maximum.accumulate(stamps)
     fresh = np.concatenate([[True], stamps[1:] > newest[:-1]])
     if not fresh.all():
@@ -81,8 +84,14 @@ def evenly_spaced(signals: Signals) -> Signals:
             f'stamps jitter by {jitter.std() * 1e-6:.3g} ms (at most {most:.3g} ms) about '
             f'{rate:.6g} Hz; samples are taken as evenly spaced'
         )
+    width = len(signals.axes)
     return dataclasses.replace(
-        signals, values=values, stamp_ns=None, rate=rate, notes=(*signals.notes, *notes)
+        signals,
+        values=values[:, :width],
+        stamp_ns=None,
+        rate=rate,
+        notes=(*signals.notes, *notes),
+        speed=None if signals.speed is None else np.asarray(values[:, width], np.float64),
     )
 
 

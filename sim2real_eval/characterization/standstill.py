@@ -39,6 +39,9 @@ class StandstillOptions(Parameters):
     acceleration_limit: float = parameter(
         0.3, 'm/s^2', 'Largest mean acceleration of a window beside that median.'
     )
+    speed_limit: float = parameter(
+        0.2, 'm/s', 'Largest true speed in a window, where the recording tells it.', minimum=0.0
+    )
     rate_bias: float = parameter(
         0.1, 'rad/s', 'Largest mean rate of a window: no bias, but a turn, is larger.'
     )
@@ -75,7 +78,8 @@ def longest_standstill(
 
     A window is still when the noise in it is not much above that of the quietest windows, and its
     mean is near the median of such windows; a steady turn or a slope is quiet too, but not there.
-    A slow drift of the bias is no motion, and a steady drive straight ahead looks like none.
+    A slow drift of the bias is no motion, and a steady drive straight ahead looks like none
+    unless the recording tells the speed.
 
     Parameters
     ----------
@@ -104,6 +108,9 @@ def longest_standstill(
         'gyroscope': (options.rate_noise, options.rate_limit),
         'accelerometer': (options.acceleration_noise, options.acceleration_limit),
     }
+    if signals.speed is not None:
+        fastest = signals.speed[: size * count].reshape(count, size).max(axis=1)
+        still &= fastest <= options.speed_limit
     for quantity, noise in noises.items():
         # Values that go up and down by one step now and then have windows without any noise.
         floor = float(np.hypot(np.quantile(noise, 0.05), 0.5 * steps[quantity]))
