@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.delivery import Delivery
+from sim_sensors.delivery import Channel, Delivery
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.fix_states import FixStates
+from sim_sensors.geodesy import GEODESIES, to_geodetic
 from sim_sensors.gps_covariance import (
     COVARIANCE_TYPES,
     POSITION_COVARIANCES,
@@ -25,16 +27,18 @@ from sim_sensors.gps_covariance import (
 )
 from sim_sensors.gps_noise import POSITION_NOISES, NoNoise, PositionNoise
 from sim_sensors.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.outages import Outages, SilentChannel
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sampling import intervals, sample_motion
 from sim_sensors.variants import by_kind, from_variant, to_variant
 
 if TYPE_CHECKING:
+    from sim_sensors.outages import BoolArray
     from sim_sensors.trajectory import Motion, Trajectory
 
 __all__ = ['GPS_MODELS', 'GpsMeasurement', 'GpsModel', 'GpsSensor', 'simulate']
 
-_STATUS_FIX = 0
+_UNKNOWN = COVARIANCE_TYPES['unknown']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,9 +54,11 @@ class GpsMeasurement:
     covariance : (n, 3, 3)
         Stated covariance, m^2, east-north-up.
     covariance_type : int
-        NavSatFix position_covariance_type.
+        NavSatFix position_covariance_type of what is a fix.
     position_error : (n, 3)
         Error that the positions have, m, east-north-up of the local frame.
+    status : (n,)
+        NavSatFix status; negative: no fix, the last one is repeated (NaN before the first).
     """
 
     latitude: FloatArray
@@ -61,10 +67,10 @@ class GpsMeasurement:
     covariance: FloatArray
     covariance_type: int
     position_error: FloatArray
+    status: IntArray
 
     def messages(self, stamp_ns: IntArray, frame: str) -> FixArray:
-        """Return sensor_msgs/NavSatFix stamped `stamp_ns`, arriving at once, status 0 (fix)."""
-        n = len(self.latitude)
+        """Return sensor_msgs/NavSatFix stamped `stamp_ns`, arriving at once."""
         return FixArray(
             stamp_ns=stamp_ns,
             arrival_ns=stamp_ns,
@@ -72,9 +78,9 @@ class GpsMeasurement:
             latitude=self.latitude,
             longitude=self.longitude,
             altitude=self.altitude,
-            status=np.full(n, _STATUS_FIX, dtype=np.int64),
+            status=self.status,
             position_covariance=self.covariance,
-            position_covariance_type=np.full(n, self.covariance_type, dtype=np.int64),
+            position_covariance_type=np.where(self.status < 0, _UNKNOWN, self.covariance_type),
         )
 
 
@@ -94,7 +100,15 @@ class GpsModel(Parameters):
     latency: float = parameter(
         0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
     )
+    geodesy: str = parameter(
+        'wgs84',
+        '',
+        'How metres become degrees: on the ellipsoid, or as a simulator does it.',
+        choices=GEODESIES,
+    )
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
+    states: FixStates = dataclasses.field(default_factory=FixStates)
+    outages: Outages = dataclasses.field(default_factory=Outages)
     noise: PositionNoise = dataclasses.field(default_factory=NoNoise)
     covariance: PositionCovariance = dataclasses.field(default_factory=ZeroCovariance)
 
@@ -143,6 +157,13 @@ class GpsModel(Parameters):
         """
         return GpsSensor(self, seed, run, sensor, frame)
 
+    def channel(self, seed: int, run: str, sensor: str = 'gps') -> Channel:
+        """Return what carries the messages of the receiver that `start` gives."""
+        channel = self.delivery.start(seed, run, sensor, self.latency)
+        if not (self.outages.silent and self.outages.any):
+            return channel
+        return SilentChannel(channel, self.outages.start(seed, run, sensor))
+
 
 class GpsSensor:
     """A GPS that is switched on: a model and its state. Made by `GpsModel.start`.
@@ -160,15 +181,20 @@ class GpsSensor:
     ) -> None:
         self.model = model
         self._frame = frame
-        self.channel = model.delivery.start(seed, run, sensor, model.latency)
+        self.channel = model.channel(seed, run, sensor)
         self._noise = model.noise.start(seed, run, sensor)
         self._covariance = model.covariance.start()
+        self._states = model.states.start(seed, run, sensor)
+        self._outages = model.outages.start(seed, run, sensor)
+        self._first: float | None = None
         self._time: float | None = None
+        self._fix: FloatArray = np.full(3, np.nan)
+        self._error: FloatArray = np.array(self._noise.value)
 
     @property
     def position_error(self) -> FloatArray:
-        """Error of the latest fix, `(3,)` m, east-north-up; zero before the first."""
-        return np.array(self._noise.value)
+        """Error of the latest fix, `(3,)` m, east-north-up; that of the noise before the first."""
+        return self._error
 
     def measure(self, truth: Trajectory) -> GpsMeasurement:
         """Fix the position at the times of `truth`, which must follow those measured before.
@@ -189,19 +215,56 @@ class GpsSensor:
         dt = intervals(times, self._time, 0.0)
         if len(times):
             self._time = float(times[-1])
+            self._first = float(times[0]) if self._first is None else self._first
+        elapsed = times - (self._first or 0.0)
+        state = self._states.at(elapsed)
+        status = np.asarray(self.model.states.status).astype(np.int64)[state]
+        status[self._outages.at(elapsed)] = -1
         antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
-        error = self._noise.advance(dt)
-        latitude, longitude, altitude = self._frame.to_geodetic(antenna + error)
+        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._noise.advance(dt)
+        geodetic, error = self._positions(antenna, error, status >= 0)
+        variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
+        variance = variance * self._covariance.advance(dt)
         covariance = np.zeros((len(times), 3, 3))
-        covariance[:, [0, 1, 2], [0, 1, 2]] = self._covariance.advance(dt)
+        covariance[:, [0, 1, 2], [0, 1, 2]] = np.where(status[:, None] < 0, 0.0, variance)
+        if len(times):
+            self._error = error[-1].copy()
         return GpsMeasurement(
-            latitude=latitude,
-            longitude=longitude,
-            altitude=altitude,
+            latitude=geodetic[:, 0].copy(),
+            longitude=geodetic[:, 1].copy(),
+            altitude=geodetic[:, 2].copy(),
             covariance=covariance,
             covariance_type=COVARIANCE_TYPES[self.model.covariance.type],
             position_error=error,
+            status=status,
         )
+
+    def _positions(
+        self, antenna: FloatArray, error: FloatArray, has_fix: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return latitude, longitude, altitude `(n, 3)`, and the error that they have in m."""
+        is_angular = self.model.noise.is_angular
+        place = antenna if is_angular else antenna + error
+        geodetic = np.stack(to_geodetic(self.model.geodesy, self._frame, place), axis=1)
+        if is_angular:
+            geodetic = geodetic + error[:, [1, 0, 2]]
+        if is_angular or self.model.geodesy != 'wgs84':
+            error = self._frame.to_enu(*geodetic.T) - antenna
+        if not has_fix.all():
+            geodetic = self._repeated(geodetic, has_fix)
+            is_old = ~has_fix & np.isfinite(geodetic).all(axis=1)
+            error[~has_fix] = np.nan
+            error[is_old] = self._frame.to_enu(*geodetic[is_old].T) - antenna[is_old]
+        if len(geodetic):
+            self._fix = geodetic[-1].copy()
+        return geodetic, error
+
+    def _repeated(self, geodetic: FloatArray, has_fix: BoolArray) -> FloatArray:
+        """Return positions with those that are no fix replaced by the fix before them."""
+        known = np.concatenate([self._fix[None], geodetic])
+        rows = np.where(has_fix, np.arange(1, len(known)), 0)
+        repeated: FloatArray = known[np.maximum.accumulate(rows)]
+        return repeated
 
 
 def simulate(

@@ -1,31 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a GPS position errs: not at all, by white noise, or by Chrono's bounded random walk."""
+"""How a GPS position errs: not at all, by white noise, by Chrono's bounded random walk, or as the
+models of other modules say.
+"""
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 from typing import ClassVar
 
 import numpy as np
 
 from sim_sensors.bounded_walk import BoundedWalk
+from sim_sensors.gnss_noise import GnssNoise
+from sim_sensors.gps_upstream import GazeboPositionNoise, GeodeticNoise, HectorNoise
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import Process, White
-from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.parameters import parameter
+from sim_sensors.position_noise import PositionNoise
+from sim_sensors.px4_noise import Px4ClassicNoise, Px4MarkovNoise
 from sim_sensors.seeding import stream
 from sim_sensors.variants import by_kind
 
 __all__ = ['POSITION_NOISES', 'GaussianNoise', 'NoNoise', 'PositionNoise', 'RandomWalkNoise']
-
-
-@dataclasses.dataclass(frozen=True)
-class PositionNoise(Parameters, abc.ABC):
-    """Position error of a GPS: parameters that start a process of metres east, north, up."""
-
-    @abc.abstractmethod
-    def start(self, seed: int, run: str, sensor: str) -> Process:
-        """Return the process with its state, three axes; its first interval is 0 s."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,4 +115,14 @@ class RandomWalkNoise(PositionNoise):
         )
 
 
-POSITION_NOISES = by_kind(NoNoise, GaussianNoise, RandomWalkNoise)
+POSITION_NOISES = by_kind(
+    NoNoise,
+    GaussianNoise,
+    RandomWalkNoise,
+    GnssNoise,
+    GazeboPositionNoise,
+    GeodeticNoise,
+    HectorNoise,
+    Px4ClassicNoise,
+    Px4MarkovNoise,
+)

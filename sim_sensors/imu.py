@@ -123,8 +123,12 @@ class ImuModel(Parameters, abc.ABC):
             (gyroscope, accelerometer),
             (self.statement(), self.statement()),
             self.attitude(seed, run, sensor, gravity),
-            self.delivery.start(seed, run, sensor, self.latency),
+            self.channel(seed, run, sensor),
         )
+
+    def channel(self, seed: int, run: str, sensor: str = 'imu') -> Channel:
+        """Return what carries the messages of the sensor that `start` gives."""
+        return self.delivery.start(seed, run, sensor, self.latency)
 
 
 class ImuSensor:

@@ -26,7 +26,6 @@ _NAMES = {
     int: 'an integer',
     float: 'a number',
     str: 'a text',
-    tuple: 'a number or a list of 3 numbers (x, y, z)',
 }
 
 
@@ -36,8 +35,9 @@ class Parameter:
 
     Attributes
     ----------
-    default : bool, int, float, str or tuple of 3 float
-        Its type is the type of the parameter; a tuple means one number per axis x, y, z.
+    default : bool, int, float, str or tuple of float
+        Its type is the type of the parameter; a tuple of 3 means one number per axis x, y, z,
+        another one a list of as many numbers, an empty one a list of any length.
     unit : str
         SI unit, `'1'` when dimensionless, `''` for flags and texts.
     doc : str
@@ -68,12 +68,20 @@ class Parameter:
         """Say in words what is allowed, with the unit."""
         if self.choices:
             return 'one of ' + ', '.join(self.choices)
-        text = _NAMES[self.kind]
+        text = self._name()
         if self.minimum is not None:
             text += f' {">" if self.minimum_excluded else ">="} {self.minimum:g}'
         if self.maximum is not None:
             text += f'{" and" if self.minimum is not None else ""} <= {self.maximum:g}'
         return f'{text} [{self.unit}]' if self.unit not in ('', '1') else text
+
+    def _name(self) -> str:
+        if self.kind is not tuple:
+            return _NAMES[self.kind]
+        if not self.default:
+            return 'a list of numbers'
+        axes = ' (x, y, z)' if len(self.default) == 3 else ''
+        return f'a number or a list of {len(self.default)} numbers{axes}'
 
     def parse(self, value: object, where: str, key: str) -> Any:
         """Return `value` as the declared type, or refuse it.
@@ -96,9 +104,12 @@ class Parameter:
             return value if isinstance(value, int) and not isinstance(value, bool) else None
         if kind is float:
             return _number(value)
-        entries = list(value) if isinstance(value, (list, tuple)) else [value] * 3
+        length = len(self.default)
+        if not length and not isinstance(value, (list, tuple)):
+            return None
+        entries = list(value) if isinstance(value, (list, tuple)) else [value] * length
         numbers = [_number(entry) for entry in entries]
-        if len(numbers) != 3 or any(number is None for number in numbers):
+        if (length and len(numbers) != length) or any(number is None for number in numbers):
             return None
         return tuple(numbers)
 

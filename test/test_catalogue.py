@@ -16,6 +16,7 @@ from sim_sensors.attitude import Orientation
 from sim_sensors.catalogue import load_gps, load_imu, names
 from sim_sensors.delivery import Delivery
 from sim_sensors.errors import ParameterError, Sim2RealError
+from sim_sensors.fix_states import FixStates
 from sim_sensors.gps import GpsModel
 from sim_sensors.gps_covariance import POSITION_COVARIANCES
 from sim_sensors.gps_noise import POSITION_NOISES
@@ -24,6 +25,7 @@ from sim_sensors.imu_gazebo import GazeboNoise
 from sim_sensors.imu_hector import HectorYaw
 from sim_sensors.imu_models import IMU_MODELS, ChronoImu
 from sim_sensors.imu_upstream import SampledImu
+from sim_sensors.outages import Outages
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_path
 from sim_sensors.temperature import Temperature
@@ -75,14 +77,30 @@ def test_the_named_models_are_there():
     ]
     assert names('gps') == [
         'airsim',
+        'airsim_code',
         'airsim_default',
+        'airsim_docs',
         'baseline',
+        'carla_gnss',
         'ch_gauss',
         'ch_gauss_airsim',
         'ch_gauss_airsim_default',
         'ch_rw',
         'ch_rw_airsim',
         'ch_rw_airsim_default',
+        'chrono_default',
+        'gazebo_classic_gps',
+        'gnss_ins_sim_gps',
+        'gnss_urban',
+        'gz_navsat',
+        'hector_gps',
+        'nmea_navsat_driver',
+        'px4_classic_gps',
+        'px4_gz_bridge_gps',
+        'px4_sensor_gps_sim',
+        'rotors_gps',
+        'zed_f9p_changing',
+        'zed_f9p_rtk',
     ]
 
 
@@ -121,7 +139,9 @@ def test_the_papers_numbers_are_those_read_from_its_demo():
     hdop = load_gps('airsim').covariance
     assert (hdop.hdop_initial, hdop.hdop_limit) == (100.0, 0.85)
     assert (hdop.time_constant, hdop.k) == (12.4, 0.02)
-    assert {load_gps(name).rate for name in names('gps')} == {10.0}
+    paper = [name for name in names('gps') if re.match('ch_|airsim$|airsim_default|base', name)]
+    assert len(paper) == 9
+    assert {load_gps(name).rate for name in paper} == {10.0}
     assert {load_imu(name).rate for name in names('imu')} == {100.0}
 
 
@@ -265,7 +285,19 @@ def parameter_sets():
     yield Orientation, 'imu_orientation'
     yield Delivery, 'delivery'
     yield GpsModel, 'gps'
-    pages = {'none': 'gps', 'gaussian': 'gps_gaussian', 'chrono_random_walk': 'gps_random_walk'}
+    yield FixStates, 'gps_gnss'
+    yield Outages, 'gps_gnss'
+    pages = {
+        'none': 'gps',
+        'gaussian': 'gps_gaussian',
+        'chrono_random_walk': 'gps_random_walk',
+        'gnss': 'gps_gnss',
+        'gazebo': 'gps_gazebo',
+        'geodetic': 'gps_carla',
+        'hector': 'gps_hector',
+        'px4_classic': 'gps_px4',
+        'px4_markov': 'gps_px4',
+    }
     for kind, noise in POSITION_NOISES.items():
         yield noise, pages[kind]
     pages = {'zero': 'gps', 'constant': 'gps', 'airsim': 'gps_airsim'}

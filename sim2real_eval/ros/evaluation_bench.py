@@ -263,7 +263,7 @@ def _arrivals(
     """Return when those messages of a sensor that reach the judge do: by its own channel, anew."""
     model = placed.model
     grid = SampleGrid(placed.start_ns, model.rate)
-    channel = model.delivery.start(sensors.seed, sensors.run, role, model.latency)
+    channel = model.channel(sensors.seed, sensors.run, role)
     return channel.send(grid.stamps(0, grid.count(end_ns)))[1]
 
 

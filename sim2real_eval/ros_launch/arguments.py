@@ -22,7 +22,6 @@ NAVSAT = '_navsat'
 """Profiles are pairs: NAME.yaml for ekf_node and NAME_navsat.yaml for navsat_transform_node."""
 
 _SWITCH = ('true', 'false')
-_RECEIVERS = ', '.join(config_names('gps'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +130,9 @@ ARGUMENTS: dict[str, Argument] = {
     'imu': Argument(
         'IMU model: a preset, which sim2real models lists, or the path of a YAML file.', 'chrono'
     ),
-    'gps': Argument(f'GPS model: {_RECEIVERS}, or the path of a YAML file.', 'ch_gauss'),
+    'gps': Argument(
+        'GPS model: a preset, which sim2real models lists, or the path of a YAML file.', 'ch_gauss'
+    ),
     'seed': Argument(
         'Seed of all random draws; equal seeds give equal measurements.', '0', kind=int, minimum=0
     ),

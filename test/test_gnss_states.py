@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes of real receivers: fixes of several kinds, outages, heavy tails, wander.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.stats
+
+from sim_sensors.catalogue import load_gps
+from sim_sensors.delivery import Delivery
+from sim_sensors.environment import DEFAULT_ORIGIN
+from sim_sensors.errors import ParameterError
+from sim_sensors.fix_states import FIX_STATES, FixStates
+from sim_sensors.gnss_noise import GnssNoise
+from sim_sensors.gps import GpsModel, simulate
+from sim_sensors.gps_covariance import ConstantCovariance
+from sim_sensors.gps_noise import GaussianNoise
+from sim_sensors.outages import Outages
+from sim_sensors.scenarios import Circle, Line, Standstill
+from sim_sensors.trajectory import Trajectory
+
+SIGMAS = 4.5
+CHANGING = FixStates(initial='rtk', dwell=(5.0, 20.0, 20.0, 10.0, 120.0))
+QUICK = dataclasses.replace(CHANGING, dwell=(1.0, 4.0, 4.0, 2.0, 5.0))
+
+
+def run(model, motion=None, **options):
+    return simulate(model, motion or Line(duration=60.0), seed=1, run='a', **options)
+
+
+def moments(errors):
+    return errors.mean(), (errors**2).mean()
+
+
+# Kinds of fix.
+
+
+def generator():
+    """Rates of the chain, written from its definition: 1/dwell out, shared by the weights."""
+    rates = np.zeros((5, 5))
+    for k, name in enumerate(FIX_STATES):
+        weights = np.array(getattr(CHANGING, f'from_{name}'))
+        weights[k] = 0.0
+        rates[k] = weights / weights.sum() / CHANGING.dwell[k]
+        rates[k, k] = -1.0 / CHANGING.dwell[k]
+    return rates
+
+
+def test_by_default_a_fix_stays_what_it_is():
+    model = load_gps('ch_gauss')
+    fixes = run(model)
+    assert not fixes.status.any()
+    assert model.states == FixStates()
+    assert (FixStates().start(1, 'a', 'gps').at(np.arange(100.0)) == 1).all()
+
+
+def test_shares_of_the_states_are_those_of_the_matrix_exponential():
+    """After a long time (scipy expm), and on the way there over 3000 receivers."""
+    limit = scipy.linalg.expm(generator() * 1e5)[4]
+    np.testing.assert_allclose(CHANGING.stationary(), limit, atol=1e-9)
+    times = np.array([3.0, 30.0])
+    states = np.stack([CHANGING.start(k, 'a', 'gps').at(times) for k in range(3000)])
+    for j, t in enumerate(times):
+        share = scipy.linalg.expm(generator() * t)[4]
+        found = np.bincount(states[:, j], minlength=5) / len(states)
+        np.testing.assert_array_less(
+            np.abs(found - share), SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9
+        )
+
+
+def test_stationary_start_is_stationary():
+    law = dataclasses.replace(CHANGING, initial='stationary')
+    share = law.stationary()
+    states = np.stack([law.start(k, 'a', 'gps').at(np.array([0.0, 7.0])) for k in range(3000)])
+    for j in range(2):
+        found = np.bincount(states[:, j], minlength=5) / len(states)
+        np.testing.assert_array_less(
+            np.abs(found - share), SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9
+        )
+
+
+def test_states_change_at_the_same_times_at_every_rate():
+    fine = QUICK.start(1, 'a', 'gps').at(np.arange(20_000) * 0.1)
+    coarse = QUICK.start(1, 'a', 'gps').at(np.arange(2_000) * 1.0)
+    np.testing.assert_array_equal(fine[::10], coarse)
+    assert set(fine) == {0, 1, 2, 3, 4}
+
+
+def test_a_stay_is_exponential():
+    """Kolmogorov-Smirnov at a false-alarm rate of 1e-4; steps of 0.01 s blur 10 s little."""
+    law = FixStates(initial='float', dwell=(0.0, 0.0, 0.0, 10.0, 10.0))
+    law = dataclasses.replace(law, from_float=(0, 0, 0, 0, 1), from_rtk=(0, 0, 0, 1, 0))
+    states = law.start(1, 'a', 'gps').at(np.arange(1_000_000) * 0.01)
+    stays = np.diff(np.flatnonzero(np.diff(states))) * 0.01
+    assert len(stays) > 900
+    assert scipy.stats.kstest(stays, 'expon', (0.0, 10.0)).pvalue > 1e-4
+
+
+def test_each_state_has_its_error_covariance_and_status():
+    """The errors are those without states times the scale, bit for bit; so are the deviations."""
+    scale = (7.0, 40.0, 30.0, 10.0, 1.0)
+    states = dataclasses.replace(QUICK, error_scale=scale, stated_scale=(1.0, 5.0, 4.0, 3.0, 2.0))
+    plain = GpsModel(noise=GaussianNoise(), covariance=ConstantCovariance())
+    truth = Circle(duration=600.0).at(np.arange(6000) * 0.1)
+    with_states = dataclasses.replace(plain, states=states).start(1, 'a').measure(truth)
+    without = plain.start(1, 'a').measure(truth)
+    index = states.start(1, 'a', 'gps').at(np.arange(6000) * 0.1)
+    fixed = index > 0
+    factor = np.asarray(scale)[index][:, None]
+    expected = without.position_error * factor
+    np.testing.assert_array_equal(with_states.position_error[fixed], expected[fixed])
+    np.testing.assert_array_equal(with_states.status, np.array([-1, 0, 1, 2, 2])[index])
+    stated = np.asarray(states.stated_scale)[index] ** 2 * 0.03**2
+    np.testing.assert_allclose(with_states.covariance[fixed, 0, 0], stated[fixed], rtol=1e-12)
+    assert set(index.tolist()) == {0, 1, 2, 3, 4}
+
+
+def test_no_fix_repeats_the_last_position_without_a_covariance():
+    model = GpsModel(
+        noise=GaussianNoise(),
+        covariance=ConstantCovariance(),
+        outages=Outages(given=(2.0, 4.0, 6.0, 6.5)),
+    )
+    sensor_truth = Line(duration=10.0).at(np.arange(100) * 0.1)
+    fixes = model.start(1, 'a').measure(sensor_truth)
+    out = fixes.status < 0
+    assert np.flatnonzero(out).tolist() == [*range(20, 40), *range(60, 65)]
+    assert (fixes.latitude[20:40] == fixes.latitude[19]).all()
+    assert (fixes.longitude[60:65] == fixes.longitude[59]).all()
+    assert not fixes.covariance[out].any()
+    messages = fixes.messages(np.arange(100), 'gps_link')
+    assert (messages.position_covariance_type == np.where(out, 0, 2)).all()
+    enu = DEFAULT_ORIGIN.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
+    np.testing.assert_allclose(
+        fixes.position_error, enu - sensor_truth.position, rtol=0, atol=3e-9
+    )
+
+
+def test_before_the_first_fix_there_is_no_position():
+    model = GpsModel(states=FixStates(initial='none'))
+    fixes = run(model)
+    assert np.isnan(fixes.latitude).all()
+    assert (fixes.status == -1).all()
+    assert not fixes.position_covariance_type.any()
+
+
+# Outages.
+
+
+def test_an_outage_changes_no_other_fix():
+    model = GpsModel(noise=GnssNoise(white_std=(0.1,) * 3, gauss_markov_std=(1.0,) * 3))
+    whole = run(model)
+    holed = run(dataclasses.replace(model, outages=Outages(given=(5.0, 9.0))))
+    fixed = holed.status >= 0
+    assert fixed.sum() == len(whole) - 40
+    np.testing.assert_array_equal(holed.latitude[fixed], whole.latitude[fixed])
+
+
+def test_silent_outages_send_nothing_and_are_the_same_outages():
+    outages = Outages(given=(5.0, 9.0), interval=10.0, length=3.0)
+    model = GpsModel(noise=GaussianNoise(), outages=outages, delivery=Delivery(drop_out=0.1))
+    loud = run(dataclasses.replace(model, delivery=Delivery()))
+    silent = run(
+        dataclasses.replace(
+            model, delivery=Delivery(), outages=dataclasses.replace(outages, silent=True)
+        ),
+        origin_ns=1_700_000_000_000_000_007,
+    )
+    fixed = loud.status >= 0
+    assert 40 < (~fixed).sum() < 400
+    np.testing.assert_array_equal(
+        silent.stamp_ns, loud.stamp_ns[fixed] + 1_700_000_000_000_000_007
+    )
+    np.testing.assert_array_equal(silent.latitude, loud.latitude[fixed])
+    assert not silent.status.any()
+
+
+def test_what_a_silent_receiver_sends_does_not_depend_on_the_cuts():
+    model = load_gps('gnss_urban')
+    outages = dataclasses.replace(model.outages, silent=True)
+    model = dataclasses.replace(model, outages=outages)
+    stamps = 1_700_000_000_000_000_000 + np.arange(2000) * 200_000_000
+    kept, arrival = model.channel(1, 'a').send(stamps)
+    assert len(kept) < 1900
+    channel, parts = model.channel(1, 'a'), []
+    for first, last in itertools.pairwise([0, 0, 1, 17, 17, 700, 701, 2000]):
+        index, times = channel.send(stamps[first:last])
+        parts.append((index + first, times))
+    np.testing.assert_array_equal(np.concatenate([p[0] for p in parts]), kept)
+    np.testing.assert_array_equal(np.concatenate([p[1] for p in parts]), arrival)
+
+
+@pytest.mark.parametrize('rate', [1.0, 5.0])
+def test_drawn_outages_have_their_share_and_are_the_same_at_every_rate(rate):
+    """Share length/(length + interval); an alternating renewal process over T errs by
+    sqrt(2 interval^2 length^2 / (interval + length)^3 / T).
+    """
+    end, up, down = 100_000.0, 60.0, 8.0
+    outages = Outages(interval=up, length=down)
+    times = np.arange(int(end * rate)) / rate
+    out = outages.start(1, 'a', 'gps').at(times)
+    error = math.sqrt(2.0 * up**2 * down**2 / (up + down) ** 3 / end)
+    assert out.mean() == pytest.approx(down / (up + down), abs=SIGMAS * error)
+    coarse = outages.start(1, 'a', 'gps').at(np.arange(1000.0))
+    np.testing.assert_array_equal(out[: int(1000 * rate) : int(rate)], coarse)
+
+
+# Errors.
+
+
+def test_wander_is_the_sum_of_its_parts():
+    """Variance white^2 + m^2 + K^2 t, covariance m^2 exp(-lag/T) + K^2 t of 4500 axes."""
+    noise = GnssNoise(
+        white_std=(0.5,) * 3,
+        gauss_markov_std=(1.0,) * 3,
+        gauss_markov_time=(20.0,) * 3,
+        random_walk=(0.1,) * 3,
+    )
+    dt = np.array([0.0, 10.0, 15.0])
+    errors = np.stack([noise.start(k, 'a', 'gps').advance(dt) for k in range(1500)])
+    bound = SIGMAS * math.sqrt(2.0 / errors[:, 0].size)
+    for k, t in enumerate((0.0, 10.0, 25.0)):
+        assert (errors[:, k] ** 2).mean() == pytest.approx(1.25 + 0.01 * t, rel=bound)
+    expected = math.exp(-15.0 / 20.0) + 0.1
+    assert (errors[:, 1] * errors[:, 2]).mean() == pytest.approx(expected, abs=bound * 1.5)
+
+
+def test_constant_parts_stay():
+    noise = GnssNoise(mean=(1.0, 2.0, 3.0), turn_on_std=(0.5,) * 3)
+    errors = np.stack([noise.start(k, 'a', 'gps').advance(np.zeros(2)) for k in range(500)])
+    assert (errors[:, 0] == errors[:, 1]).all()
+    np.testing.assert_allclose(
+        errors[:, 0].mean(0), (1.0, 2.0, 3.0), atol=SIGMAS * 0.5 / math.sqrt(500)
+    )
+
+
+@pytest.mark.parametrize('freedom', [2.5, 5.0, 30.0])
+def test_student_t_has_its_law_and_the_stated_deviation(freedom):
+    """Each axis by Kolmogorov-Smirnov at 1e-4; the fix as a whole by the F law of its square."""
+    std = 0.4
+    noise = GnssNoise(white_std=(std,) * 3, tails='student_t', degrees_of_freedom=freedom)
+    errors = noise.start(1, 'a', 'gps').advance(np.full(20_000, 0.1))
+    scale = std * math.sqrt((freedom - 2.0) / freedom)
+    for axis in errors.T:
+        assert scipy.stats.kstest(axis, 't', (freedom, 0.0, scale)).pvalue > 1e-4
+    square = (errors**2).sum(axis=1) / (3.0 * scale**2)
+    assert scipy.stats.kstest(square, 'f', (3, freedom)).pvalue > 1e-4
+
+
+def test_contaminated_fixes_are_a_mixture():
+    noise = GnssNoise(
+        white_std=(0.3,) * 3, tails='contaminated', outlier_share=0.1, outlier_scale=20.0
+    )
+    n = 20_000
+    errors = noise.start(1, 'a', 'gps').advance(np.full(n, 0.1))
+
+    def law(x):
+        return 0.9 * scipy.stats.norm.cdf(x, 0, 0.3) + 0.1 * scipy.stats.norm.cdf(x, 0, 6.0)
+
+    for axis in errors.T:
+        assert scipy.stats.kstest(axis, law).pvalue > 1e-4
+    # What throws one axis off throws all off.
+    far = np.abs(errors) > 2.0
+    assert (far.all(axis=1)).mean() == pytest.approx(
+        0.1 * (2.0 * scipy.stats.norm.sf(2.0 / 6.0)) ** 3, abs=SIGMAS * math.sqrt(0.04 / n)
+    )
+
+
+def test_tails_use_the_same_normals():
+    """Where no fix is an outlier the errors are those of the normal law, bit for bit."""
+    normal = GnssNoise(white_std=(0.3,) * 3)
+    none = dataclasses.replace(normal, tails='contaminated', outlier_share=0.0)
+    dt = np.full(100, 0.1)
+    first, second = (noise.start(1, 'a', 'gps').advance(dt) for noise in (normal, none))
+    np.testing.assert_array_equal(first, second)
+    gauss = GaussianNoise(std=(0.3,) * 3).start(1, 'a', 'gps').advance(dt)
+    np.testing.assert_array_equal(first, gauss)
+
+
+def test_everything_at_once_may_be_cut_anywhere():
+    model = dataclasses.replace(
+        load_gps('gnss_urban'),
+        states=dataclasses.replace(QUICK, initial='none'),
+        outages=Outages(given=(1.0, 2.0), interval=3.0, length=1.0),
+        noise=GnssNoise(
+            white_std=(0.3,) * 3,
+            tails='student_t',
+            turn_on_std=(1.0,) * 3,
+            gauss_markov_std=(1.0,) * 3,
+            random_walk=(0.1,) * 3,
+        ),
+    )
+    truth = Circle(duration=20.0).at(2.0 + np.arange(150) * 0.1)
+    whole = model.start(3, 'run').measure(truth)
+    assert {-1, 0, 2} <= set(whole.status.tolist())
+    sensor, parts = model.start(3, 'run'), []
+    for first, last in itertools.pairwise([0, 0, *range(1, 50), 149, 150]):
+        fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
+        parts.append(sensor.measure(Trajectory(**fields)))
+    for field in ('latitude', 'longitude', 'altitude', 'covariance', 'position_error', 'status'):
+        joined = np.concatenate([getattr(part, field) for part in parts])
+        assert joined.tobytes() == getattr(whole, field).tobytes()
+
+
+def test_seeds_and_runs_draw_other_outages_and_states():
+    outages, times = Outages(interval=5.0, length=5.0), np.arange(200.0)
+    patterns = {
+        outages.start(seed, label, 'gps').at(times).tobytes()
+        for seed, label in ((1, 'a'), (2, 'a'), (1, 'b'))
+    }
+    assert len(patterns) == 3
+
+
+def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
+    """Outages count from the first fix, wherever that is in the motion."""
+    model = GpsModel(outages=Outages(given=(0.0, 1.0)))
+    fixes = run(model, Standstill(duration=20.0), start_ns=7_000_000_000)
+    assert np.flatnonzero(fixes.status < 0).tolist() == list(range(10))
+    assert np.isnan(fixes.latitude[:10]).all()
+
+
+@pytest.mark.parametrize(
+    ('mapping', 'message'),
+    [
+        ({'outages': {'given': [1.0]}}, r'f.yaml: outages.given: \[1.0\] is not allowed; must be'),
+        ({'outages': {'given': [3, 2]}}, r'must be increasing times, a start and an end'),
+        ({'outages': {'given': 3}}, r'given: 3 is not allowed; must be a list of numbers >= 0'),
+        ({'outages': {'length': -1}}, r'outages.length: -1 is not allowed; must be a number >= 0'),
+        ({'states': {'dwell': [1, 2]}}, r'must be a number or a list of 5 numbers >= 0 \[s\]'),
+        ({'states': {'status': [0.5, 0, 0, 0, 0]}}, r'must be one of -1, 0, 1, 2'),
+        ({'states': {'initial': 'dgps'}}, r"'dgps' is not allowed; must be one of none, single"),
+        ({'states': {'initial': 'stationary'}}, r'states.initial: stationary needs a dwell > 0'),
+        (
+            {'states': {'dwell': [0, 0, 0, 1, 0], 'from_float': [0, 0, 0, 1, 0]}},
+            r'states.from_float: nothing follows; must have a weight > 0 for another state',
+        ),
+        ({'geodesy': 'flat'}, r"geodesy: 'flat' is not allowed; must be one of wgs84, chrono"),
+        (
+            {'noise': {'model': 'gnss', 'degrees_of_freedom': 2}},
+            r'noise.degrees_of_freedom: 2 is not allowed; must be a number > 2',
+        ),
+    ],
+)
+def test_a_wrong_parameter_is_refused_by_name(mapping, message):
+    with pytest.raises(ParameterError, match=message):
+        GpsModel.from_mapping(mapping, 'f.yaml')

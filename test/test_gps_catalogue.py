@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPS of other simulators and of data sheets: each with the law that models.md states of it.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+from gps_examples import SIGMAS, ensemble, lag_one, still, upstream, variances
+
+from sim_sensors.catalogue import load_gps, names
+from sim_sensors.environment import DEFAULT_ORIGIN
+from sim_sensors.gps import GpsModel, simulate
+from sim_sensors.gps_noise import POSITION_NOISES
+from sim_sensors.gps_upstream import GazeboPositionNoise
+from sim_sensors.scenarios import Circle, Standstill
+from sim_sensors.trajectory import Trajectory
+
+LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
+
+
+def with_upstream(models):
+    """Every model as it is, and as upstream where it has defects."""
+    for name in models:
+        model = load_gps(name)
+        yield pytest.param(model, id=name)
+        if 'variant' in model.noise.declared():
+            model = dataclasses.replace(model, noise=upstream(model.noise))
+            yield pytest.param(model, id=f'{name} as upstream')
+
+
+# All of them.
+
+
+@pytest.mark.parametrize('model', list(with_upstream(names('gps'))))
+def test_array_run_and_any_chunking_give_the_same_bits(model):
+    model = dataclasses.replace(model, lever_arm=(0.3, 0.1, 0.2))
+    truth = Circle(duration=20.0).at(3.0 + np.arange(60) * 0.13)
+    whole = model.start(3, 'run').measure(truth)
+    sensor, parts = model.start(3, 'run'), []
+    for first, last in itertools.pairwise([0, 1, 2, 2, 17, 18, 40, 60]):
+        fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
+        parts.append(sensor.measure(Trajectory(**fields)))
+    for field in ('latitude', 'longitude', 'altitude', 'covariance', 'position_error', 'status'):
+        joined = np.concatenate([getattr(part, field) for part in parts])
+        assert joined.tobytes() == getattr(whole, field).tobytes()
+    assert sensor.position_error.tobytes() == whole.position_error[-1].tobytes()
+
+
+@pytest.mark.parametrize('model', list(with_upstream(names('gps'))))
+def test_the_stated_error_is_that_of_the_positions(model):
+    fixes = still(model, 60)
+    known = np.isfinite(fixes.latitude)
+    enu = DEFAULT_ORIGIN.to_enu(
+        fixes.latitude[known], fixes.longitude[known], fixes.altitude[known]
+    )
+    np.testing.assert_allclose(fixes.position_error[known], enu, rtol=1e-9, atol=2e-9)
+    assert np.isnan(fixes.position_error[~known]).all()
+
+
+# Intervals over which the errors of each kind change, s.
+TIMES = {
+    'gaussian': 1.0,
+    'chrono_random_walk': 4.0,
+    'gnss': 45.0,
+    'gazebo': 300.0,
+    'geodetic': 1.0,
+    'hector': 1000.0,
+    'px4_classic': 60.0,
+    'px4_markov': 0.4,
+}
+NOISES = {
+    name: load_gps(name).noise
+    for name in names('gps')
+    if load_gps(name).noise.kind != 'none' and 'airsim' not in name
+}
+
+
+def law_changes_with_the_rate(noise):
+    """Compare variance and correlation of two times at one and at four steps between them."""
+    time, runs = TIMES[noise.kind], 400
+    slow = ensemble(noise, [time, time], runs)
+    fast = ensemble(noise, [time / 4.0] * 8, runs)[:, [3, 7]]
+    n = 3 * runs
+    found = []
+    for errors in (slow, fast):
+        scaled = errors / np.sqrt((slow**2).mean(axis=(0, 1)))
+        correlation = (scaled[:, 0] * scaled[:, 1]).mean() / math.sqrt(
+            (scaled[:, 0] ** 2).mean() * (scaled[:, 1] ** 2).mean()
+        )
+        found.append(((scaled**2).mean(axis=(0, 2)), correlation))
+    ratio = np.log(found[1][0] / found[0][0])
+    is_same = (np.abs(ratio) < SIGMAS * math.sqrt(4.0 / n)).all()
+    return not (is_same and abs(found[1][1] - found[0][1]) < SIGMAS * math.sqrt(2.0 / n))
+
+
+@pytest.mark.parametrize('name', NOISES)
+def test_law_of_the_error_does_not_depend_on_the_rate_of_the_fixes(name):
+    """At 1200 pairs a variance is known to 8 % and a correlation to 0.04."""
+    assert not law_changes_with_the_rate(NOISES[name])
+
+
+def test_upstream_noises_that_depend_on_the_rate_are_these():
+    """Gazebo's defects are others, and PX4's classic plugin runs at the rate of the physics."""
+    cases = {
+        name: upstream(noise) for name, noise in NOISES.items() if 'variant' in noise.declared()
+    }
+    changing = {name for name, noise in cases.items() if law_changes_with_the_rate(noise)}
+    assert changing == {'hector_gps', 'px4_gz_bridge_gps', 'px4_sensor_gps_sim'}
+
+
+def test_every_kind_of_noise_is_in_the_catalogue():
+    assert {load_gps(name).noise.kind for name in names('gps')} == set(POSITION_NOISES)
+
+
+# Gazebo.
+
+
+def test_gazebo_bias_is_a_symmetric_mixture():
+    """Mean 0, E[bias^2] = bias_mean^2 + bias_std^2, and half of it at each sign."""
+    noise = GazeboPositionNoise(bias_mean=(2.0, 2.0, 2.0), bias_std=(0.5, 0.5, 0.5))
+    bias = ensemble(noise, [1.0], 2000)[:, 0]
+    n = bias.size
+    assert bias.mean() == pytest.approx(0.0, abs=SIGMAS * math.sqrt(4.25 / n))
+    # Var of a square: E[b^4] - E[b^2]^2 of the mixture of N(+-2, 0.5) is 4.125.
+    assert (bias**2).mean() == pytest.approx(4.25, abs=SIGMAS * math.sqrt(4.125 / n))
+    assert (bias > 0.0).mean() == pytest.approx(0.5, abs=SIGMAS * math.sqrt(0.25 / n))
+    np.testing.assert_allclose(
+        np.corrcoef(bias.T), np.eye(3), atol=SIGMAS * math.sqrt(1.0 / len(bias))
+    )
+
+
+def test_gazebo_classic_errs_in_metres_and_states_the_noise_only():
+    model = load_gps('gazebo_classic_gps')
+    fixes = still(model, 5000)
+    error = fixes.position_error
+    np.testing.assert_allclose(error.std(0), (0.3, 0.3, 0.6), rtol=SIGMAS * math.sqrt(0.5 / 5000))
+    assert (np.abs(error.mean(0)) > (0.1, 0.1, 0.2)).all()
+    np.testing.assert_allclose(variances(fixes)[0], (0.09, 0.09, 0.36))
+    assert fixes.covariance_type == 2
+
+
+def test_gz_dynamic_bias_has_the_deviation_and_correlation_of_its_density():
+    """dyn_std sqrt(Tc / 2) at any time and exp(-lag / Tc) between two."""
+    noise = GazeboPositionNoise(dynamic_bias_std=(0.02, 0.02, 0.02), dynamic_bias_time=600.0)
+    errors = ensemble(noise, [1.0, 300.0], 800)
+    n = errors[:, 0].size
+    expected = 0.02 * math.sqrt(300.0)
+    assert errors.std(axis=(0, 2)) == pytest.approx(
+        [expected] * 2, rel=SIGMAS * math.sqrt(0.5 / n)
+    )
+    found = np.corrcoef(errors[:, 0].ravel(), errors[:, 1].ravel())[0, 1]
+    assert found == pytest.approx(math.exp(-0.5), abs=SIGMAS * math.sqrt(1.0 / n))
+
+
+def test_gz_navsat_as_upstream_errs_in_degrees_with_one_bias_that_never_moves():
+    noise = upstream(
+        GazeboPositionNoise(
+            std=(1e-5, 9.0, 0.6),
+            bias_mean=(1e-4, 9.0, 0.0),
+            dynamic_bias_std=(1.0, 1.0, 1.0),
+            dynamic_bias_time=10.0,
+        )
+    )
+    n = 5000
+    fixes = still(GpsModel(noise=noise), n)
+    latitude = fixes.latitude - DEFAULT_ORIGIN.latitude_deg
+    longitude = fixes.longitude - DEFAULT_ORIGIN.longitude_deg
+    assert latitude.std() == pytest.approx(1e-5, rel=SIGMAS * math.sqrt(0.5 / n))
+    assert longitude.std() == pytest.approx(1e-5, rel=SIGMAS * math.sqrt(0.5 / n))
+    bound = SIGMAS * 1e-5 / math.sqrt(n)
+    assert abs(latitude.mean()) == pytest.approx(1e-4, abs=bound)
+    assert longitude.mean() == pytest.approx(latitude.mean(), abs=2.0 * bound)
+    # What is left is white: the dynamic bias never runs.
+    centred = np.stack([latitude - latitude.mean(), longitude - longitude.mean()], axis=1)
+    np.testing.assert_allclose(lag_one(centred), 0.0, atol=SIGMAS / math.sqrt(n))
+    assert np.corrcoef(centred.T)[0, 1] == pytest.approx(0.0, abs=SIGMAS / math.sqrt(n))
+
+
+def test_gz_navsat_preset_as_upstream_is_tens_of_kilometres_off():
+    """What is written as 0.3 m, as SDF asks for, is 0.3 degrees; and no covariance says so."""
+    model = load_gps('gz_navsat')
+    fixes = still(dataclasses.replace(model, noise=upstream(model.noise)), 500)
+    assert fixes.position_error[:, :2].std() > 20e3
+    assert still(model, 500).position_error.std() < 3.0
+    assert not fixes.covariance.any()
+    assert fixes.covariance_type == 0
+
+
+# RotorS, CARLA, Chrono, gnss-ins-sim, data sheets.
+
+
+def test_rotors_states_metres_for_positions_without_error():
+    fixes = still(load_gps('rotors_gps'), 100)
+    assert not fixes.position_error.any()
+    np.testing.assert_array_equal(variances(fixes)[-1], (9.0, 9.0, 36.0))
+    assert fixes.covariance_type == 3
+
+
+def test_carla_errs_in_degrees():
+    """In metres: std 111.2 km north, that times the cosine of the latitude east; at any rate."""
+    n = 5000
+    error = still(load_gps('carla_gnss'), n).position_error
+    degree = math.radians(6371e3)
+    expected = np.array([5e-6 * degree * math.cos(LATITUDE), 5e-6 * degree, 5e-6])
+    # The ellipsoid differs from the sphere of 111.2 km by up to 0.3 %.
+    np.testing.assert_allclose(error.std(0), expected, rtol=SIGMAS * math.sqrt(0.5 / n) + 4e-3)
+    np.testing.assert_allclose(lag_one(error), 0.0, atol=SIGMAS / math.sqrt(n))
+
+
+def test_chrono_demo_is_a_metre_off_on_every_axis():
+    n = 5000
+    error = still(load_gps('chrono_default'), n).position_error
+    np.testing.assert_allclose(error.mean(0), 1.0, atol=SIGMAS * 3.0 / math.sqrt(n))
+    np.testing.assert_allclose(error.std(0), (2.0, 3.0, 1.0), rtol=SIGMAS * math.sqrt(0.5 / n))
+
+
+@pytest.mark.parametrize('name', ['gnss_ins_sim_gps', 'zed_f9p_rtk', 'zed_f9p_changing'])
+def test_honest_presets_state_the_covariance_that_they_have(name):
+    """NEES of 400 receivers has mean 3 with standard error sqrt(6/n)."""
+    model = load_gps(name)
+    truth = Standstill(duration=200.0).at([0.0, 150.0])
+    nees = []
+    for k in range(400):
+        fixes = model.start(k, 'a').measure(truth)
+        if fixes.status[-1] >= 0:
+            nees.append((fixes.position_error[-1] ** 2 / variances(fixes)[-1]).sum())
+    assert len(nees) > 300
+    assert np.mean(nees) == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / len(nees)))
+
+
+def test_zed_f9p_has_the_circular_error_of_its_data_sheet():
+    """Half of the fixes within 1 cm on the map (CEP), half within 1 cm in height (R50)."""
+    error = ensemble(load_gps('zed_f9p_rtk').noise, [1.0], 1500)[:, 0]
+    bound = SIGMAS * math.sqrt(0.25 / len(error)) + 0.005
+    assert (np.hypot(error[:, 0], error[:, 1]) < 0.01).mean() == pytest.approx(0.5, abs=bound)
+    assert (np.abs(error[:, 2]) < 0.01).mean() == pytest.approx(0.5, abs=bound)
+
+
+def test_nmea_navsat_driver_states_by_the_quality_of_the_fix():
+    """(k hdop)^2 horizontally and (4 k hdop)^2 vertically, k = 0.02 m with RTK, 4 m alone."""
+    fixes = still(load_gps('nmea_navsat_driver'), 6000)
+    stated = {int(s): variances(fixes)[fixes.status == s] for s in np.unique(fixes.status)}
+    rtk = np.array([0.02, 0.02, 0.08]) * 0.85
+    assert any(np.allclose(row, rtk**2, rtol=1e-12) for row in stated[2])
+    np.testing.assert_allclose(stated[0][0], (200.0 * rtk) ** 2, rtol=1e-12)
+    assert fixes.covariance_type == 1
+
+
+@pytest.mark.parametrize(('name', 'initial'), [('airsim_code', 100.0), ('airsim_docs', 25.0)])
+def test_airsim_is_silent_for_a_second_and_late(name, initial):
+    model = load_gps(name)
+    fixes = simulate(model, Standstill(duration=10.0), seed=1, run='a')
+    assert fixes.stamp_ns[0] == 1_000_000_000
+    assert len(fixes) == 451
+    assert (fixes.arrival_ns - fixes.stamp_ns == 200_000_000).all()
+    t = fixes.stamp_ns * 1e-9
+    hdop = 0.1 + (initial - 0.1) * np.exp(-t / 0.9)
+    np.testing.assert_allclose(fixes.position_covariance[:, 0, 0], (0.02 * hdop) ** 2, rtol=1e-9)
