@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real follow`: a simulated robot drives a recorded path again."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, sources
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
+from sim_sensors.errors import ParameterError, Sim2RealError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim2real_eval.comparison import Source
+    from sim2real_eval.following import FollowedRun
+    from sim2real_eval.recording import Recording
+    from sim_sensors.following import FollowSettings
+    from sim_sensors.waypoint_table import Waypoints
+
+__all__ = ['add_parser', 'run']
+
+_CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear')
+
+_EPILOG = """\
+controllers: open_loop, yaw_pid, yaw_distance_pid (as in the thesis), nonlinear (with a proof of
+             convergence), or all
+
+examples:
+  sim2real follow my_bag
+  sim2real follow my_bag --controllers all --set robot.slip=0.02 --imu chrono --out driven
+  sim2real follow waypoints.csv --controllers nonlinear --out driven
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'follow',
+        help='a recorded path, driven again by a simulated robot -> tracking errors, recordings',
+        description='Make waypoints of recordings or CSV tables (t,x,y[,theta]), let a simulated '
+        'differential-drive robot follow them, and tell how well each controller does.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        'source', nargs='+', metavar='RECORDING|CSV', help='where the waypoints come from'
+    )
+    parser.add_argument(
+        '--controllers',
+        default='all',
+        metavar='LIST',
+        help='controllers by comma, see below (default all)',
+    )
+    parser.add_argument(
+        '--waypoints',
+        choices=('auto', 'truth', 'gps'),
+        default='auto',
+        help='take them from the truth or the GPS of a recording (default: truth where it is)',
+    )
+    parser.add_argument(
+        '--rate',
+        type=at_least(0, float, above=True),
+        default=5.0,
+        metavar='HZ',
+        help='waypoints per second of a recording, at most (default 5)',
+    )
+    parser.add_argument(
+        '--start',
+        type=at_least(0, float),
+        default=0.0,
+        metavar='S',
+        help='leave out so much of the beginning',
+    )
+    parser.add_argument(
+        '--duration',
+        type=at_least(0, float, above=True),
+        metavar='S',
+        help='follow no more than that',
+    )
+    parser.add_argument(
+        '--config', metavar='FILE', help='YAML file of robot, controllers and pose (docs)'
+    )
+    parser.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        metavar='KEY=VALUE',
+        help='one of its parameters, such as robot.slip=0.02; repeatable',
+    )
+    parser.add_argument(
+        '--imu', metavar='MODEL', help='IMU model or file for the recordings (default: none)'
+    )
+    parser.add_argument(
+        '--gps', metavar='MODEL', help='GPS model or file for the recordings (default: none)'
+    )
+    parser.add_argument(
+        '--storage',
+        choices=('mcap', 'sqlite3', 'csv'),
+        default='mcap',
+        help='form of the recordings (default mcap)',
+    )
+    parser.add_argument(
+        '--out', metavar='DIR', help='folder for tables, plots and recordings (default: none)'
+    )
+    add_topics(parser)
+    add_json(parser)
+    add_seed(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.comparison_folder import check_target
+    from sim2real_eval.following import follow_waypoints, pooled_statistics
+    from sim2real_eval.following_folder import following_record, write_following
+    from sim2real_eval.report.following_table import following_console_table
+    from sim2real_eval.run_notes import merge_notes
+    from sim2real_eval.twin import Twin
+    from sim_sensors.catalogue import load_gps, load_imu
+
+    controllers = _controllers(options.controllers)
+    settings = _settings(options)
+    for flag, value in (('--imu', options.imu), ('--gps', options.gps)):
+        if value and not options.out:
+            raise ParameterError(flag, '', 'goes with --out only')
+    twin = Twin(
+        'driven',
+        gps=load_gps(options.gps) if options.gps else None,
+        imu=load_imu(options.imu) if options.imu else None,
+    )
+    if options.out:
+        check_target(options.out, overwrite=False)
+    given = sources(options.source, options.topic, None)
+    runs: list[FollowedRun] = []
+    scenarios: dict[str, str] = {}
+    failures: list[str] = []
+    notes: list[tuple[str, Sequence[str]]] = []
+    recordings: dict[str, list[Recording]] = {}
+    with progress_bar(len(given) * (2 if options.out else 1), 'runs') as advance:
+        for source in given:
+            try:
+                name, scenario, waypoints, start_ns = _waypoints(source, options)
+                followed = follow_waypoints(
+                    name, waypoints, settings, controllers, seed=options.seed, start_ns=start_ns
+                )
+            except Sim2RealError as error:
+                failures.append(str(error))
+                continue
+            runs.append(followed)
+            scenarios[name] = scenario
+            notes.append(('followed', waypoints.notes))
+            advance()
+        report_failures(failures, of=len(given))
+        told = merge_notes(notes)
+        record = following_record(runs, settings, seed=options.seed, notes=told)
+        if options.out:
+            recordings = write_following(
+                options.out,
+                runs,
+                record,
+                twin,
+                seed=options.seed,
+                scenarios=scenarios,
+                storage=options.storage,
+                advance=advance,
+            )
+    if options.json:
+        print_json(record)
+    else:
+        what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
+        title = f'Tracking errors, {what}'
+        print_table(following_console_table(pooled_statistics(runs), title=title))
+        print_notes(told)
+        if recordings:
+            print(f'Tables, plots and recordings: {options.out}')
+    return 1 if failures else 0
+
+
+def _controllers(text: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in filter(None, (part.strip() for part in text.split(','))):
+        if name not in (*_CONTROLLERS, 'all'):
+            allowed = ', '.join((*_CONTROLLERS, 'all'))
+            raise ParameterError(
+                '--controllers', '', f'{name!r} is not allowed; must be some of {allowed}'
+            )
+        found += _CONTROLLERS if name == 'all' else [name]
+    if not found:
+        raise ParameterError('--controllers', '', 'names none; must name one or more')
+    return tuple(dict.fromkeys(found))
+
+
+def _settings(options: argparse.Namespace) -> FollowSettings:
+    from pathlib import Path
+
+    import yaml
+
+    from sim_sensors.following import FollowSettings
+    from sim_sensors.yaml_file import read_yaml_mapping
+
+    mapping: dict[str, Any] = read_yaml_mapping(Path(options.config)) if options.config else {}
+    settings = FollowSettings.from_mapping(mapping, options.config or 'follow')
+    for text in options.set:
+        key, equals, value = text.partition('=')
+        if not equals:
+            raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
+        whole = settings.to_mapping()
+        place: Any = whole
+        *above, last = key.split('.')
+        for name in above:
+            place = place.setdefault(name, {}) if isinstance(place, dict) else {}
+        try:
+            place[last] = yaml.safe_load(value)
+        except (yaml.YAMLError, TypeError):
+            place[last] = value
+        settings = FollowSettings.from_mapping(whole, '--set')
+    return settings
+
+
+def _waypoints(source: Source, options: argparse.Namespace) -> tuple[str, str, Waypoints, int]:
+    """Name, scenario, waypoints of a source and the stamp of the first."""
+    import math
+    from pathlib import Path
+
+    from sim2real_eval.following import waypoints_of
+    from sim2real_eval.recording.roles import scenario_of
+    from sim_sensors.motions import START_NS
+    from sim_sensors.waypoint_table import read_waypoints
+
+    path = Path(source.path)
+    if path.suffix == '.csv' and path.is_file():
+        name = source.name or path.stem
+        scenario = scenario_of(name)
+        waypoints, start_ns = read_waypoints(path), START_NS
+    else:
+        recording = source.read()
+        name, scenario = recording.name, recording.scenario
+        waypoints, start_ns = waypoints_of(recording, options.waypoints, rate=options.rate)
+    if options.start or options.duration is not None:
+        before = waypoints.origin[2]
+        duration = math.inf if options.duration is None else options.duration
+        waypoints = waypoints.cut(options.start, duration)
+        start_ns += round((waypoints.origin[2] - before) * 1e9)
+    return name, scenario, waypoints, start_ns

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded drives, driven again by a simulated robot: waypoints from a recording, and results."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sim2real_eval.recording import DEFAULT_TOPICS, Recording, RecordingError
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.environment import LocalFrame
+from sim_sensors.following import Drive, FollowSettings, drive_along, heading_of
+from sim_sensors.measurements import FixArray, OdometryArray
+from sim_sensors.motions import START_NS
+from sim_sensors.reference import Reference
+from sim_sensors.tracking_error import ErrorStatistics
+from sim_sensors.waypoint_table import Waypoints, repaired_waypoints, thinned
+
+__all__ = [
+    'SOURCES',
+    'FollowedRun',
+    'driven_recording',
+    'follow_waypoints',
+    'pooled_statistics',
+    'waypoints_of',
+]
+
+SOURCES = ('auto', 'truth', 'gps')
+"""Where waypoints come from: `auto` takes the truth where there is one."""
+
+_NO_FIX = -1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FollowedRun:
+    """One reference and what each controller made of it.
+
+    Attributes
+    ----------
+    name : str
+        Of the run.
+    start_ns : int
+        Stamp of the first waypoint.
+    reference : Reference
+    drives : mapping of str to Drive
+        By controller.
+    """
+
+    name: str
+    start_ns: int
+    reference: Reference
+    drives: Mapping[str, Drive]
+
+    def statistics(self) -> dict[str, dict[str, ErrorStatistics]]:
+        """Return the statistics of each error by controller."""
+        return {name: drive.errors.statistics() for name, drive in self.drives.items()}
+
+
+def waypoints_of(
+    recording: Recording, source: str = 'auto', *, rate: float = 5.0
+) -> tuple[Waypoints, int]:
+    """Return the waypoints of a recording and the stamp of the first.
+
+    From the truth: position and yaw. From the GPS: position of all fixes (status >= 0) east and
+    north of the first, and the course over ground as the heading. Both are thinned to the first
+    sample of each period.
+
+    Parameters
+    ----------
+    recording : Recording
+    source : {'auto', 'truth', 'gps'}
+    rate : float
+        Waypoints per second, at most.
+
+    Raises
+    ------
+    RecordingError
+        When the recording has no such topic.
+    MotionError
+        When fewer than two waypoints are left.
+    """
+    if source == 'auto':
+        source = 'gps' if recording.truth is None and recording.gps is not None else 'truth'
+    array = recording.require(source)
+    if isinstance(array, FixArray):
+        array = array.take(array.status > _NO_FIX)
+    if not len(array):
+        raise RecordingError(f'{recording.path or recording.name}: no {source} to make waypoints')
+    start_ns = int(array.stamp_ns[0])
+    chosen = array.take(thinned(1e-9 * (array.stamp_ns - start_ns), rate))
+    time = 1e-9 * (chosen.stamp_ns - start_ns)
+    where = f'{recording.name}, waypoints from {source}'
+    if isinstance(chosen, OdometryArray):
+        heading = np.array([heading_of(*q) for q in chosen.orientation.tolist()])
+        x, y = chosen.position[:, 0], chosen.position[:, 1]
+        waypoints = repaired_waypoints(time, x, y, np.unwrap(heading), where=where)
+    else:
+        assert isinstance(chosen, FixArray)
+        latitude, longitude, altitude = chosen.latitude, chosen.longitude, chosen.altitude
+        frame = LocalFrame(float(latitude[0]), float(longitude[0]), float(altitude[0]))
+        enu = frame.to_enu(latitude, longitude, altitude)
+        waypoints = repaired_waypoints(time, enu[:, 0], enu[:, 1], where=where)
+        note = 'waypoints from gps: heading is the course over ground; no driving backward is seen'
+        waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, note))
+    return waypoints, start_ns + round(waypoints.origin[2] * 1e9)
+
+
+def follow_waypoints(
+    name: str,
+    waypoints: Waypoints,
+    settings: FollowSettings,
+    controllers: Sequence[str],
+    *,
+    seed: int = 0,
+    start_ns: int = START_NS,
+) -> FollowedRun:
+    """Let a simulated robot follow waypoints, once with each controller."""
+    reference = Reference(waypoints, settings.interpolation)
+    drives = {
+        controller: drive_along(reference, settings, controller, seed=seed, run=name)
+        for controller in controllers
+    }
+    return FollowedRun(name, start_ns, reference, drives)
+
+
+def driven_recording(
+    run: FollowedRun, controller: str, twin: Twin, *, seed: int, scenario: str
+) -> Recording:
+    """Return the drive as a recording: truth at 100 Hz and the sensors of `twin`, if any.
+
+    Its name is that of the run, its stamps are those of the run, so that it can be held against
+    the recording that the waypoints came from.
+    """
+    topic = DEFAULT_TOPICS['truth']
+    bare = Recording(
+        name=run.name,
+        scenario=scenario,
+        path='',
+        messages={topic: run.drives[controller].truth(run.start_ns)},
+        roles={'truth': topic},
+    )
+    return TwinMaker(bare, seed=seed, purpose='recording').make(twin)
+
+
+def pooled_statistics(runs: Sequence[FollowedRun]) -> dict[str, dict[str, ErrorStatistics]]:
+    """Return, by controller, statistics over all runs: each run counts by its duration."""
+    pooled: dict[str, dict[str, ErrorStatistics]] = {}
+    for controller in runs[0].drives:
+        errors = [run.drives[controller].errors for run in runs]
+        pooled[controller] = {
+            name: ErrorStatistics.of(np.concatenate([getattr(each, name) for each in errors]))
+            for name in ('distance', 'along', 'across', 'yaw')
+        }
+    return pooled
