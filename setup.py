@@ -95,6 +95,7 @@ setup(
             'gps_node = sim_sensors.executables:gps_node',
             'imu_node = sim_sensors.executables:imu_node',
             'judge_node = sim2real_eval.executables:judge_node',
+            'path_follower_node = sim_sensors.executables:path_follower_node',
             'sensors_node = sim_sensors.executables:sensors_node',
             'trajectory_node = sim_sensors.executables:trajectory_node',
         ]

@@ -89,8 +89,9 @@ def waypoints_of(
     if not len(array):
         raise RecordingError(f'{recording.path or recording.name}: no {source} to make waypoints')
     start_ns = int(array.stamp_ns[0])
-    chosen = array.take(thinned(1e-9 * (array.stamp_ns - start_ns), rate))
-    time = 1e-9 * (chosen.stamp_ns - start_ns)
+    since = np.asarray((array.stamp_ns - start_ns) * 1e-9, dtype=np.float64)
+    chosen = array.take(thinned(since, rate))
+    time = (chosen.stamp_ns - start_ns) * 1e-9
     where = f'{recording.name}, waypoints from {source}'
     if isinstance(chosen, OdometryArray):
         heading = np.array([heading_of(*q) for q in chosen.orientation.tolist()])

@@ -9,7 +9,14 @@ from __future__ import annotations
 import importlib
 import sys
 
-__all__ = ['gps_node', 'imu_node', 'run_node', 'sensors_node', 'trajectory_node']
+__all__ = [
+    'gps_node',
+    'imu_node',
+    'path_follower_node',
+    'run_node',
+    'sensors_node',
+    'trajectory_node',
+]
 
 
 def run_node(module: str) -> int:
@@ -43,6 +50,11 @@ def gps_node() -> int:
 def imu_node() -> int:
     """Run imu_node."""
     return run_node('sim_sensors.ros.imu_node')
+
+
+def path_follower_node() -> int:
+    """Run path_follower_node."""
+    return run_node('sim_sensors.ros.path_follower_node')
 
 
 def sensors_node() -> int:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.errors import MotionError
 from sim_sensors.measurements import FloatArray
+from sim_sensors.planar import Pose
 
 __all__ = ['Waypoints', 'course', 'read_waypoints', 'repaired_waypoints', 'thinned']
 
@@ -59,6 +60,18 @@ class Waypoints:
         inside = (self.time >= start) & (self.time <= start + duration)
         time, x, y = self.time[inside], self.x[inside], self.y[inside]
         return _moved(time, x, y, self.heading[inside], self.notes, self.origin)
+
+    def starting_at(self, pose: Pose) -> Waypoints:
+        """Return the same path, moved and turned as a whole so that it begins at a pose."""
+        turn = pose.heading - float(self.heading[0])
+        c, s = math.cos(turn), math.sin(turn)
+        x, y = self.x - self.x[0], self.y - self.y[0]
+        return dataclasses.replace(
+            self,
+            x=pose.x + c * x - s * y,
+            y=pose.y + s * x + c * y,
+            heading=self.heading + turn,
+        )
 
 
 def repaired_waypoints(
@@ -111,11 +124,13 @@ def repaired_waypoints(
             notes.append(f'{int((~mask).sum())} waypoints left out: {problem}')
             table = table[mask]
 
-    keep(np.isfinite(table).all(axis=1), 'not finite')
+    keep(np.all(np.isfinite(table), axis=1), 'not finite')
     latest = np.maximum.accumulate(np.concatenate([[-np.inf], table[:-1, 0]]))
-    back: NDArray[np.bool_] = table[:, 0] < latest
-    keep(~back, 'their time goes back')
-    keep(np.diff(table[:, 0], prepend=-np.inf) > 0.0, 'their time is that of the one before')
+    keep(np.logical_not(table[:, 0] < latest), 'their time goes back')
+    keep(
+        np.greater(np.diff(table[:, 0], prepend=-np.inf), 0.0),
+        'at the time of the one before',
+    )
     keep(~_sticking_out(table, max_speed), f'faster than {max_speed:g} m/s from and to there')
     if len(table) < 2:
         raise MotionError(f'{where}: {len(table)} waypoints left; must be >= 2')

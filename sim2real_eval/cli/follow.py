@@ -216,10 +216,12 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
         place: Any = whole
         *above, last = key.split('.')
         for name in above:
-            place = place.setdefault(name, {}) if isinstance(place, dict) else {}
+            place = place.get(name) if isinstance(place, dict) else None
+        if not isinstance(place, dict):
+            raise ParameterError('--set', key, 'unknown parameter; must be one of --config')
         try:
             place[last] = yaml.safe_load(value)
-        except (yaml.YAMLError, TypeError):
+        except yaml.YAMLError:
             place[last] = value
         settings = FollowSettings.from_mapping(whole, '--set')
     return settings

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node that follows a path: odometry in, cmd_vel out, for use with any simulator or robot."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Twist, TwistStamped, Vector3Stamped
+from nav_msgs.msg import Odometry, Path
+from rclpy.clock import Clock, ClockChange, JumpThreshold, TimeJump
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_srvs.srv import Trigger
+
+from sim_sensors.differential_drive import DifferentialDrive
+from sim_sensors.errors import MotionError
+from sim_sensors.following import Command, heading_of
+from sim_sensors.live_following import Heard, LiveFollower, Step
+from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.reference import INTERPOLATIONS
+from sim_sensors.ros.messages import stamp_ns, twist_message, vector_message
+from sim_sensors.ros.odometry_bytes import odometry_of_bytes
+from sim_sensors.ros.parameters import NodeParameters
+from sim_sensors.ros.running import run
+from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC
+from sim_sensors.tracking import TRACKERS, TrackerModel
+from sim_sensors.waypoint_table import Waypoints, read_waypoints, repaired_waypoints
+
+__all__ = ['PathFollowerNode', 'PathFollowerSettings', 'main', 'path_waypoints']
+
+_ODOMETRY_QOS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+_OUT_QOS = QoSProfile(depth=10)
+_THROTTLE_S = 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class PathFollowerSettings(Parameters):
+    """What a path follower is told besides the parameters of robot and controller."""
+
+    controller: str = parameter(
+        'nonlinear', '', 'Who steers.', choices=tuple(TRACKERS), read_only=True
+    )
+    path: str = parameter(
+        '', '', 'CSV file with t,x,y[,theta]; empty: wait for the topic path.', read_only=True
+    )
+    at_robot: bool = parameter(
+        False,
+        '',
+        'Move and turn the path to begin where the robot is; otherwise it is in the frame of the '
+        'odometry.',
+        read_only=True,
+    )
+    control_rate: float = parameter(
+        20.0, 'Hz', 'Commands per second of odometry, at most.', minimum=0.0,
+        minimum_excluded=True, maximum=1e4, read_only=True,
+    )  # fmt: skip
+    interpolation: str = parameter(
+        'spline', '', 'Between waypoints.', choices=INTERPOLATIONS, read_only=True
+    )
+    stamped: bool = parameter(
+        True, '', 'cmd_vel is a TwistStamped; otherwise a Twist.', read_only=True
+    )
+    frame_id: str = parameter('base_link', '', 'Frame of cmd_vel.', read_only=True)
+    diagnostics_period: float = parameter(
+        1.0,
+        's',
+        'Wall time from one diagnostic message to the next.',
+        minimum=0.01,
+        maximum=1e6,
+        read_only=True,
+    )
+
+
+def path_waypoints(message: Path) -> Waypoints:
+    """Return the waypoints of a nav_msgs/Path; the stamps of its poses are the times.
+
+    Its positions stay where they are, in the frame of the odometry.
+
+    Raises
+    ------
+    MotionError
+        When fewer than two poses at increasing stamps are left.
+    """
+    stamps = np.array([stamp_ns(pose.header.stamp) for pose in message.poses], dtype=np.int64)
+    poses = [pose.pose for pose in message.poses]
+    first = int(stamps[0]) if len(stamps) else 0
+    x, y = [p.position.x for p in poses], [p.position.y for p in poses]
+    turns = [p.orientation for p in poses]
+    heading = [heading_of(q.x, q.y, q.z, q.w) for q in turns]
+    made = repaired_waypoints((stamps - first) * 1e-9, x, y, heading, where='path')
+    return dataclasses.replace(made, x=made.x + made.origin[0], y=made.y + made.origin[1])
+
+
+class PathFollowerNode(Node):
+    """Publishes `cmd_vel` and `~/error` at the stamps of `ground_truth/odometry`.
+
+    What it publishes depends on the messages alone; the batch run over them gives the same bits.
+
+    Parameters
+    ----------
+    **node_options
+        For `rclpy.node.Node`.
+
+    Raises
+    ------
+    Sim2RealError
+        When a parameter or the path is wrong.
+    """
+
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('path_follower_node', **node_options)
+        self._declared_sets = NodeParameters(self)
+        self._settings = self._declared_sets.declare(PathFollowerSettings())
+        settings = self._settings
+        self._declared_sets.declare(DifferentialDrive(), 'robot')
+        self._declared_sets.declare(TRACKERS[settings.controller](), settings.controller)
+        self._counts: collections.Counter[Heard] = collections.Counter()
+        self._published = 0
+        self._finished = False
+        self._news: dict[str, bytes] = {}
+        self._last: Step | None = None
+        # What is in a file is relative to its first point; a path on the topic is not.
+        self._waypoints = read_waypoints(settings.path) if settings.path else None
+        if self._waypoints is not None:
+            for note in self._waypoints.notes:
+                self.get_logger().warning(note)
+        self._live = self._start()
+        self._connect()
+        self._declared_sets.follow(self._on_change)
+
+    def _start(self) -> LiveFollower:
+        settings = self._settings
+        robot: DifferentialDrive = self._declared_sets.get('robot')
+        tracker: TrackerModel = self._declared_sets.get(settings.controller)
+        live = LiveFollower(
+            robot,
+            tracker,
+            control_rate=settings.control_rate,
+            interpolation=settings.interpolation,
+            at_robot=settings.at_robot,
+        )
+        if self._waypoints is not None:
+            live.follow(self._waypoints)
+        return live
+
+    def _connect(self) -> None:
+        overridable = QoSOverridingOptions.with_default_policies()
+        self._command_publisher = self.create_publisher(
+            TwistStamped if self._settings.stamped else Twist,
+            'cmd_vel',
+            _OUT_QOS,
+            qos_overriding_options=overridable,
+        )
+        self._error_publisher = self.create_publisher(
+            Vector3Stamped, '~/error', _OUT_QOS, qos_overriding_options=overridable
+        )
+        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        self.create_service(Trigger, '~/reset', self._on_reset)
+        self.create_timer(
+            self._settings.diagnostics_period,
+            self._report,
+            clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
+        self._jump_handle = self.get_clock().create_jump_callback(
+            JumpThreshold(
+                min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False
+            ),
+            post_callback=self._on_jump,
+        )
+        self._path_subscription = self.create_subscription(Path, 'path', self._on_path, 1)
+        self._subscription = self.create_subscription(
+            Odometry,
+            ODOMETRY_TOPIC,
+            self._on_odometry,
+            _ODOMETRY_QOS,
+            qos_overriding_options=overridable,
+            raw=True,
+        )
+
+    def _on_path(self, message: Path) -> None:
+        try:
+            self._waypoints = path_waypoints(message)
+        except MotionError as error:
+            self._note(str(error), DiagnosticStatus.ERROR)
+            self.get_logger().error(str(error))
+            return
+        for note in self._waypoints.notes:
+            self._note(note, DiagnosticStatus.WARN)
+        self._finished = False
+        self._live.follow(self._waypoints)
+
+    def _on_odometry(self, data: bytes) -> None:
+        try:
+            odometry = odometry_of_bytes(data)
+        except MotionError:
+            step = Step(Heard.INVALID)
+        else:
+            step = self._live.push(odometry)
+        self._counts[step.heard] += 1
+        if step.heard in (Heard.LATE, Heard.INVALID):
+            self._note(f'odometry left out: {step.heard.value}', DiagnosticStatus.WARN)
+        if step.command is None or step.error is None:
+            return
+        stamp = int(odometry.stamp_ns[0])
+        self._publish(stamp, step.command)
+        error = np.array([step.error.along, step.error.across, step.error.yaw])
+        self._error_publisher.publish(vector_message(stamp, odometry.frame, error))
+        self._last = step
+        if step.command.finished and not self._finished:
+            self.get_logger().info('the path has ended')
+        self._finished = step.command.finished
+
+    def _publish(self, stamp: int, command: Command) -> None:
+        linear = np.array([command.speed, 0.0, 0.0])
+        angular = np.array([0.0, 0.0, command.yaw_rate])
+        message = twist_message(stamp, self._settings.frame_id, linear, angular)
+        self._command_publisher.publish(message if self._settings.stamped else message.twist)
+        self._published += 1
+
+    def _on_jump(self, jump: TimeJump) -> None:
+        if jump.clock_change == ClockChange.ROS_TIME_NO_CHANGE:
+            self._started_anew('the clock jumped backward')
+
+    def _on_reset(self, request: object, response: Any) -> Any:
+        self._started_anew('asked to')
+        response.success = True
+        response.message = 'the path begins again with the next odometry'
+        return response
+
+    def _on_change(self) -> None:
+        self._live = self._start()
+        self._started_anew('parameters changed')
+
+    def _started_anew(self, why: str) -> None:
+        self._live.reset()
+        self._finished = False
+        self._note(f'reset: {why}', DiagnosticStatus.OK)
+        self.get_logger().info(f'reset: {why}')
+
+    def _note(self, text: str, level: bytes) -> None:
+        if text in self._news or len(self._news) < 5:
+            self._news[text] = level
+
+    def _report(self) -> None:
+        publishers = self._subscription.get_publisher_count()
+        level, messages = max(self._news.values(), default=DiagnosticStatus.OK), list(self._news)
+        if not messages:
+            if not self._live.has_path:
+                level, messages = DiagnosticStatus.WARN, ['no path']
+            elif not publishers:
+                level, messages = DiagnosticStatus.WARN, ['no odometry: nobody publishes it']
+            else:
+                messages = ['the path has ended' if self._finished else 'following']
+        self._news = {}
+        error = None if self._last is None else self._last.error
+        values = [
+            *((f'odometry: {heard.value}', self._counts[heard]) for heard in Heard),
+            ('published', self._published),
+            ('distance [m]', '' if error is None else f'{error.distance:.6g}'),
+            ('yaw error [rad]', '' if error is None else f'{error.yaw:.6g}'),
+            ('odometry publishers', publishers),
+            ('subscriptions', self._command_publisher.get_subscription_count()),
+            ('truth subscriptions', self._error_publisher.get_subscription_count()),
+        ]
+        status = DiagnosticStatus(
+            level=level,
+            name=f'{self.get_fully_qualified_name()}: follower',
+            message='; '.join(messages),
+            hardware_id=self._settings.controller,
+            values=[KeyValue(key=key, value=str(value)) for key, value in values],
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics_publisher.publish(message)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a path follower until it is stopped; return the exit status."""
+    return run('path_follower_node', lambda: [PathFollowerNode()], args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

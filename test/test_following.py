@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differential drive, waypoints, controllers and their errors: what must be true of them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.differential_drive import DifferentialDrive, WheelRates
+from sim_sensors.errors import MotionError, ParameterError
+from sim_sensors.following import Drive, FollowSettings, PoseSensor, drive_along, heading_of
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.planar import Pose, advance, relative, twist_between, wrap
+from sim_sensors.reference import Reference
+from sim_sensors.tracking import (
+    TRACKERS,
+    DistancePid,
+    OpenLoop,
+    Pid,
+    YawDistancePid,
+    YawPid,
+)
+from sim_sensors.tracking_error import ErrorStatistics, tracking_error
+from sim_sensors.waypoint_table import Waypoints, course, read_waypoints, repaired_waypoints
+
+PERFECT = DifferentialDrive(wheel_lag=0.0)
+SIZES = st.floats(0.01, 2.0)
+SPEEDS = st.floats(-20.0, 20.0)
+
+
+def circle(radius: float, speed: float, duration: float, rate: float = 5.0) -> Waypoints:
+    t = np.arange(0.0, duration + 1e-9, 1.0 / rate)
+    angle = speed * t / radius
+    x, y = radius * np.sin(angle), radius * (1.0 - np.cos(angle))
+    return repaired_waypoints(t, x, y, angle)
+
+
+def line(speed: float, duration: float, heading: float = 0.0) -> Waypoints:
+    t = np.arange(0.0, duration + 1e-9, 0.2)
+    way = speed * t
+    return repaired_waypoints(
+        t, way * math.cos(heading), way * math.sin(heading), np.full(len(t), heading)
+    )
+
+
+# --- kinematics ----------------------------------------------------------------------------------
+
+
+@given(SIZES, SIZES, SPEEDS, SPEEDS)
+def test_inverse_kinematics_undo_forward_kinematics(
+    radius: float, half_track: float, speed: float, yaw_rate: float
+) -> None:
+    """The thesis's own (3.18)-(3.19) fail this: they turn the other way."""
+    robot = DifferentialDrive(wheel_radius=radius, half_track=half_track)
+    back = robot.forward(robot.inverse(speed, yaw_rate))
+    assert back == pytest.approx((speed, yaw_rate), rel=1e-9, abs=1e-9 / half_track + 1e-9)
+
+
+def test_the_right_wheel_turns_the_robot_left() -> None:
+    robot = DifferentialDrive(wheel_radius=0.1, half_track=0.25)
+    assert robot.forward(WheelRates(1.0, 2.0)) == pytest.approx((0.15, 0.2))
+    assert robot.inverse(0.15, 0.2) == pytest.approx((1.0, 2.0))
+
+
+@given(st.floats(-5, 5), st.floats(-5, 5), st.floats(-3.1, 3.1), st.floats(-7, 7))
+def test_poses_advance_by_the_exponential_of_se2(
+    forward: float, left: float, turn: float, heading: float
+) -> None:
+    """scipy's matrix exponential is the oracle; the logarithm leads back."""
+    start = Pose(1.0, -2.0, heading)
+    twist = np.array([[0.0, -turn, forward], [turn, 0.0, left], [0.0, 0.0, 0.0]])
+    frame = np.eye(3)
+    frame[:2] = [
+        [math.cos(heading), -math.sin(heading), 1.0],
+        [math.sin(heading), math.cos(heading), -2.0],
+    ]
+    wanted = frame @ expm(twist)
+    got = advance(start, forward, left, turn)
+    assert got[:2] == pytest.approx(wanted[:2, 2], abs=1e-9)
+    assert wrap(got.heading - math.atan2(wanted[1, 0], wanted[0, 0])) == pytest.approx(0, abs=1e-9)
+    assert twist_between(start, got) == pytest.approx((forward, left, turn), abs=1e-8)
+
+
+def test_a_long_step_is_as_good_as_many_short_ones() -> None:
+    wheels = WheelRates(3.0, 5.0)
+    long = PERFECT.step(PERFECT.at(Pose(0, 0, 0), wheels), wheels, 10.0, (0.0, 0.0))
+    short = PERFECT.at(Pose(0, 0, 0), wheels)
+    for _ in range(1000):
+        short = PERFECT.step(short, wheels, 0.01, (0.0, 0.0))
+    assert long.pose == pytest.approx(short.pose, abs=1e-10)
+
+
+def test_a_wheel_follows_its_command_with_its_lag_and_within_its_limits() -> None:
+    robot = DifferentialDrive(wheel_lag=0.2, max_wheel_rate=4.0, max_wheel_acceleration=15.0)
+    state = robot.at(Pose(0, 0, 0), WheelRates(0, 0))
+    rates = []
+    for _ in range(300):
+        state = robot.step(state, WheelRates(9.0, 9.0), 0.01, (0.0, 0.0))
+        rates.append(state.wheels.right)
+    # It ramps until what is left to the limit of 4 falls under 15 * 0.2 = 3, then it is a lag.
+    t = 0.01 * np.arange(1, 301)
+    assert np.diff(rates[:6]) == pytest.approx(0.15)
+    assert rates[-1] == pytest.approx(4.0, abs=1e-5)
+    lag = np.array(rates[20:])
+    assert np.diff(np.log(4.0 - lag[:100])) == pytest.approx(-0.01 / 0.2)
+    assert max(rates) <= 4.0
+    assert t[-1] == pytest.approx(3.0)
+
+
+def test_slip_and_unequal_wheels_act_on_the_ground_alone() -> None:
+    robot = DifferentialDrive(wheel_lag=0.0, slip=0.1, radius_difference=0.02)
+    state = robot.at(Pose(0, 0, 0), WheelRates(10.0, 10.0))
+    assert state.speed == pytest.approx(0.9)
+    assert state.yaw_rate == pytest.approx(0.9 * 10 * 0.1 * 0.02 / 0.4)
+    assert state.wheels == (10.0, 10.0)
+
+
+def test_grip_noise_has_its_density() -> None:
+    """Distance after 1 s of 100 steps: std = v density / sqrt(2); 5 sigma of 400 runs."""
+    robot = DifferentialDrive(wheel_lag=0.0, slip_noise=0.01)
+    ends = []
+    for seed in range(400):
+        state = robot.at(Pose(0, 0, 0), WheelRates(10.0, 10.0))
+        for pair in robot.noise(np.random.default_rng(seed), 100):
+            state = robot.step(state, WheelRates(10.0, 10.0), 0.01, pair)
+        ends.append(state.pose.x)
+    assert np.std(ends) == pytest.approx(0.01 / math.sqrt(2.0), rel=5.0 / math.sqrt(800))
+
+
+# --- waypoints -----------------------------------------------------------------------------------
+
+
+def test_waypoints_are_repaired_noted_and_moved_to_the_origin() -> None:
+    t = np.array([10.0, 10.2, 10.2, 10.4, 10.3, 10.6, 10.8, 12.0, 12.2, 12.4])
+    x = np.array([5.0, 5.2, 5.2, 5.4, 5.3, 500.0, 5.8, 7.0, np.nan, 7.4])
+    made = repaired_waypoints(t, x, np.full(10, 3.0))
+    assert made.time == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
+    assert made.x == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
+    assert made.y == pytest.approx(0.0)
+    assert made.origin == pytest.approx((5.0, 3.0, 10.0))
+    assert len(made.notes) == 5
+    for words in (
+        'not finite',
+        'goes back',
+        'at the time of the one before',
+        'faster than',
+        '1 gaps',
+    ):
+        assert any(words in note for note in made.notes), words
+
+
+def test_a_jump_that_stays_is_kept_and_noted() -> None:
+    made = repaired_waypoints([0, 1, 2, 3], [0, 1, 500, 501], [0, 0, 0, 0])
+    assert len(made) == 4
+    (note,) = made.notes
+    assert 'a jump of the waypoints at 1.00 s asks for 499 m/s' in note
+
+
+def test_the_course_is_held_at_rest_and_never_jumps_by_a_turn() -> None:
+    t = np.arange(0.0, 40.0, 0.5)
+    angle = np.maximum(t - 5.0, 0.0) * 0.4
+    got = course(t, np.sin(angle), 1.0 - np.cos(angle))
+    assert got[t < 4.5] == pytest.approx(got[np.argmax(t >= 5.5)], abs=0.2)
+    assert got[20:-1] == pytest.approx(angle[20:-1], abs=1e-6)
+    assert course(t, 0 * t, 0 * t) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('', 'no column t, x, y'),
+        ('t,x\n0,1\n', 'no column y'),
+        ('t,x,y\n0,1,east\n', "line 2: y 'east' is not allowed; must be a number"),
+        ('t,x,y\n0,1\n', "line 2: y '' is not allowed"),
+        ('t,x,y\n0,1,2\n', '1 waypoints left; must be >= 2'),
+    ],
+)
+def test_a_table_that_is_none_is_refused_in_one_line(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    path = tmp_path / 'points.csv'
+    path.write_text(text, encoding='utf-8')
+    with pytest.raises(MotionError) as caught:
+        read_waypoints(path)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_table_is_read_with_its_columns_in_any_order(tmp_path: Path) -> None:
+    path = tmp_path / 'points.csv'
+    path.write_text('y, note,x,t,theta\n1,a,2,0,0.5\n2,b,3,1,0.6\n', encoding='utf-8')
+    made = read_waypoints(path)
+    assert made.x == pytest.approx([0, 1])
+    assert made.heading == pytest.approx([0.5, 0.6])
+
+
+# --- controllers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('waypoints', [line(1.5, 10.0, 0.7), circle(2.0, 1.0, 20.0)])
+def test_open_loop_drives_a_line_and_a_circle_exactly_with_a_perfect_robot(
+    waypoints: Waypoints,
+) -> None:
+    setting = FollowSettings(interpolation='twist', robot=PERFECT)
+    drive = drive_along(Reference(waypoints, 'twist'), setting, 'open_loop')
+    assert drive.errors.distance.max() < 1e-9
+    assert np.abs(drive.errors.yaw).max() < 1e-9
+
+
+def test_differences_as_the_thesis_has_them_fall_short_of_an_arc_by_its_chord() -> None:
+    """Per step of turn a the projected chord is R sin(a), the arc R a."""
+    radius, period, rate = 2.0, 0.2, 5.0
+    reference = Reference(circle(radius, 1.0, 20.0), 'twist')
+    setting = FollowSettings(
+        control_rate=rate, robot=PERFECT, open_loop=OpenLoop(differences='as_given')
+    )
+    drive = drive_along(reference, setting, 'open_loop')
+    angle = period / radius
+    assert np.mean(drive.speed[1:]) == pytest.approx(math.sin(angle) / angle, rel=1e-9)
+
+
+def test_the_yaw_pid_follows_its_formula_by_hand() -> None:
+    """Robot at rest, reference at rest with heading 0: only the correction is left."""
+    reference = Reference(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
+    model = YawPid(yaw=Pid(kp=2.0, ki=0.5, kd=3.0))
+    tracker = model.start(reference, PERFECT, 0.1)
+    # e = -0.2: E = -0.2, d = -0.2, |2 e + 0.5 E + 3 d| = 1.1, to the right.
+    assert tracker.command(0.0, Pose(0, 0, 0.2)) == pytest.approx((1.1, -1.1))
+    # e = -0.1: E = -0.3, d = 0.1: |-0.2 - 0.15 + 0.3| = 0.05, to the right although it pulls left.
+    assert tracker.command(0.1, Pose(0, 0, 0.1)) == pytest.approx((0.05, -0.05))
+    # e = +0.1: E = -0.2, d = 0.2: |0.2 - 0.1 + 0.6| = 0.7, to the left.
+    assert tracker.command(0.2, Pose(0, 0, -0.1)) == pytest.approx((-0.7, 0.7))
+    # e = 0 counts as left: E = -0.2, d = -0.1: |-0.1 - 0.3| = 0.4.
+    assert tracker.command(0.3, Pose(0, 0, 0.0)) == pytest.approx((-0.4, 0.4))
+    # 350 degrees to the left are 10 to the right.
+    error = math.radians(-10.0)
+    wanted = abs(2.0 * error + 0.5 * (-0.2 + error) + 3.0 * error)
+    got = tracker.command(0.4, Pose(0, 0, -math.radians(350.0)))
+    assert got == pytest.approx((wanted, -wanted))
+
+
+def test_the_distance_pid_comes_after_it_and_turns_to_the_bearing() -> None:
+    reference = Reference(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
+    model = YawDistancePid(yaw=Pid(kp=0.0), distance=DistancePid(kp=1.0, ki=0.5, kd=2.0))
+    tracker = model.start(reference, PERFECT, 0.1)
+    # The reference is 5 m away, to the left of a robot at (3, -4): E = 5, d = 5, u = 17.5.
+    assert tracker.command(0.0, Pose(3, -4, 0)) == pytest.approx((-17.5, 17.5))
+    # Now 5 m away to the right: E = 10, d = 0, u = 10.
+    assert tracker.command(0.1, Pose(-3, 4, 0)) == pytest.approx((10.0, -10.0))
+
+
+@settings(deadline=None, max_examples=6)
+@given(st.floats(-2.0, 2.0), st.floats(-2.0, 2.0), st.floats(-2.5, 2.5), st.sampled_from([-1, 1]))
+def test_the_nonlinear_tracker_converges_from_an_offset_forward_and_backward(
+    dx: float, dy: float, turn: float, way: int
+) -> None:
+    """Its Lyapunov function never grows by more than the hold of the command, and ends at 0."""
+    t = np.arange(0.0, 40.0, 0.2)
+    angle = 0.25 * t
+    waypoints = repaired_waypoints(
+        t, way * 4.0 * np.sin(angle), way * 4.0 * (1.0 - np.cos(angle)), angle
+    )
+    reference = Reference(waypoints, 'twist')
+    setting = FollowSettings(control_rate=100.0, interpolation='twist', robot=PERFECT)
+    drive = drive_along(reference, setting, 'nonlinear', offset=(dx, dy, turn))
+    k2 = (2.0 / reference.top_speed) ** 2
+    value = 0.5 * (k2 * drive.errors.distance**2 + drive.errors.yaw**2)
+    assert np.diff(value).max() < 1e-3 * max(value[0], 1e-6)
+    assert drive.errors.distance[-1] < 5e-3
+    assert abs(drive.errors.yaw[-1]) < 5e-3
+
+
+def test_feedback_makes_up_for_what_the_open_loop_cannot_know() -> None:
+    """A wheel 1 % larger turns the open loop away; each feedback holds what it looks at."""
+    reference = Reference(circle(5.0, 1.0, 60.0))
+    setting = FollowSettings(robot=DifferentialDrive(radius_difference=0.01, slip=0.02))
+    found = {name: drive_along(reference, setting, name).errors for name in TRACKERS}
+    yaw = {name: np.sqrt(np.mean(errors.yaw**2)) for name, errors in found.items()}
+    distance = {name: errors.distance.mean() for name, errors in found.items()}
+    assert distance['open_loop'] > 1.0
+    assert yaw['yaw_pid'] < 0.1 * yaw['open_loop']
+    assert distance['yaw_distance_pid'] < 0.8 * distance['yaw_pid']
+    assert distance['nonlinear'] < 0.1 * distance['open_loop']
+
+
+def test_the_pose_of_the_controller_has_noise_and_age_and_equal_seeds_equal_bits() -> None:
+    reference = Reference(circle(5.0, 1.0, 20.0))
+    rough = FollowSettings(pose=PoseSensor(position_std=0.05, yaw_std=0.02, latency=0.1))
+    a, b = (drive_along(reference, rough, 'nonlinear', seed=3) for _ in range(2))
+    other = drive_along(reference, rough, 'nonlinear', seed=4)
+    plain = drive_along(reference, FollowSettings(), 'nonlinear', seed=3)
+    assert a.poses.tobytes() == b.poses.tobytes() != other.poses.tobytes()
+    assert a.errors.distance.mean() > plain.errors.distance.mean()
+    assert a.errors.distance.mean() < 0.5
+
+
+# --- errors and truth ----------------------------------------------------------------------------
+
+
+def test_errors_by_hand() -> None:
+    """The reference looks north; the robot is 3 m behind and 4 m to its right, turned right."""
+    error = tracking_error(Pose(0, 0, math.pi / 2), Pose(4, -3, math.pi / 2 - 0.1))
+    assert (error.along, error.across, error.yaw) == pytest.approx((-3.0, -4.0, 0.1))
+    assert error.distance == pytest.approx(5.0)
+    assert ErrorStatistics.of(np.array([-3.0, 4.0])) == ErrorStatistics(3.5, math.sqrt(12.5), 4.0)
+
+
+@given(st.floats(-3, 3), st.floats(-100, 100))
+def test_yaw_errors_are_wrapped(error: float, turns: float) -> None:
+    whole = 2.0 * math.pi * round(turns)
+    seen = tracking_error(Pose(0, 0, whole + error), Pose(0, 0, 0))
+    assert seen.yaw == pytest.approx(error, abs=1e-9)
+
+
+def test_the_truth_of_a_drive_is_a_motion_whose_parts_agree() -> None:
+    drive: Drive = drive_along(Reference(circle(5.0, 1.0, 20.0)), FollowSettings(), 'nonlinear')
+    truth = drive.truth(1_000)
+    motion = OdometryMotion(truth, origin_ns=1_000)
+    assert motion.velocity_disagreement < 2e-3
+    assert motion.rate_disagreement < 2e-3
+    assert truth.stamp_ns[0] == 1_000
+    assert truth.stamp_ns[-1] == 1_000 + 20_000_000_000
+
+
+@given(st.floats(-3.1, 3.1), st.floats(-1.2, 1.2), st.floats(-3.1, 3.1), st.floats(0.5, 2.0))
+def test_heading_is_the_yaw_of_any_quaternion(
+    yaw: float, pitch: float, roll: float, scale: float
+) -> None:
+    q = scale * Rotation.from_euler('ZYX', [yaw, pitch, roll]).as_quat()
+    assert heading_of(*q.tolist()) == pytest.approx(yaw, abs=1e-9)
+
+
+def test_relative_undoes_itself() -> None:
+    seen = relative(Pose(1, 2, 0.3), Pose(1, 2, 0.3 + 8 * math.pi))
+    assert seen == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+
+
+def test_settings_refuse_what_is_wrong_by_name() -> None:
+    with pytest.raises(ParameterError, match=r'yaw_pid\.yaw\.kp: -1 is not allowed'):
+        FollowSettings.from_mapping({'yaw_pid': {'yaw': {'kp': -1}}}, 'follow')
+    with pytest.raises(MotionError, match="interpolation 'step' is not allowed"):
+        Reference(line(1.0, 2.0), 'step')
+    assert FollowSettings.from_mapping(FollowSettings().to_mapping(), 'x') == FollowSettings()
