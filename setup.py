@@ -86,6 +86,8 @@ setup(
             # An independent answer to what sim_sensors.transformations says.
             'transforms3d>=0.4.2',
             'types-PyYAML>=6.0.12',
+            # Expands the URDF of the robot.
+            'xacro>=2.0',
         ],
     },
     entry_points={

@@ -58,7 +58,7 @@ def test_it_leaves_tables_plots_and_recordings_and_equal_seeds_equal_bytes(
     assert abs(int(driven.truth.stamp_ns[-1] - real.truth.stamp_ns[-1])) <= 10_000_000
     way = real.truth.position[-1] - real.truth.position[0]
     assert driven.truth.position[-1] == pytest.approx(way, abs=0.2)
-    assert np.mean(driven.imu.linear_acceleration[:, 2]) == pytest.approx(9.8, abs=0.2)
+    assert np.mean(driven.imu.linear_acceleration[:, 2]) == pytest.approx(9.8, abs=0.5)
 
 
 def test_waypoints_that_were_written_can_be_followed(
