@@ -25,9 +25,11 @@ from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.delivery import Delivery
 from sim_sensors.environment import LocalFrame
+from sim_sensors.fix_states import FixStates
 from sim_sensors.measurements import FixArray, ImuArray, OdometryArray
 from sim_sensors.motions import motion_of, truth_of
 from sim_sensors.odometry import OdometryMotion
+from sim_sensors.outages import Outages
 from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages
 
 MOTION = motion_of('drive_half_sine', seed=3, run='run_1', duration=4.0, parameters={})
@@ -159,7 +161,7 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
     graph: Graph, late_ns: int
 ) -> None:
     """The sensors of a recording start in the middle of its truth, each with its latency, jitter
-    and drop-outs.
+    and drop-outs, and the receiver with changing fixes and outages.
 
     Where a grid starts before the odometry, the batch run is that of its first stamp inside.
     """
@@ -168,7 +170,13 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
     unsteady = Delivery(jitter=0.02, drop_out=0.1, drop_out_length=0.15)
     models = {
         'imu': dataclasses.replace(load_imu('chrono'), latency=0.25, delivery=unsteady),
-        'gps': dataclasses.replace(load_gps('ch_rw_airsim'), latency=0.5, delivery=unsteady),
+        'gps': dataclasses.replace(
+            load_gps('ch_rw_airsim'),
+            latency=0.5,
+            delivery=unsteady,
+            states=FixStates(initial='rtk', dwell=(0.2, 0.4, 0.4, 0.3, 0.5)),
+            outages=Outages(given=(0.5, 1.0), interval=0.8, length=0.2, silent=True),
+        ),
     }
     graph.listen('imu/data', Imu)
     graph.listen('gps/fix', NavSatFix)
@@ -178,7 +186,12 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
             f'model:={"chrono" if kind == "imu" else "ch_rw_airsim"}',
             f'start_ns:={origin + late_ns}',
             f'{kind}.latency:={model.latency}',
-            *(f'{kind}.delivery.{k}:={v}' for k, v in unsteady.to_mapping().items()),
+            *(
+                f'{kind}.{name}.{key}:={value}'
+                for name, part in model.parts().items()
+                if name in ('delivery', 'states', 'outages')
+                for key, value in part.to_mapping().items()
+            ),
             *DEEP,
         )
     graph.connect('imu/data', 'gps/fix', sensors=2)
@@ -207,6 +220,7 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
             'last_stamp_ns': int(want.stamp_ns[-1]),
         }
         graph.wait(lambda t=topic, w=want: len(graph.received[t]) == len(w), 'the rest')
+    assert len(set(batch['gps'].status.tolist())) > 1
     assert stamps(graph.received['imu/data']) == batch['imu'].stamp_ns.tolist()
     assert stamps(graph.received['gps/fix']) == batch['gps'].stamp_ns.tolist()
     assert imu_bits(graph.received['imu/data']) == imu_bits(list(imu_messages(batch['imu'])))
