@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +17,9 @@ from sim2real_eval.provenance import file_digest, versions
 from sim2real_eval.recording import recording_digest
 from sim2real_eval.report.histograms import save_histograms
 from sim2real_eval.report.overlays import Overlay, save_overlays
+from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.series_folder import REAL, write_series_folder
 from sim2real_eval.tables import write_bytes, write_csv
-from sim_sensors.errors import Sim2RealError
 
 __all__ = ['RUN_COLUMNS', 'check_target', 'comparison_record', 'write_comparison']
 
@@ -49,24 +46,12 @@ _MARK = 'vepd.json'
 def check_target(folder: str | Path, *, overwrite: bool) -> None:
     """Refuse a folder that would be overwritten; with `overwrite`, one that is not ours.
 
-    And one that cannot be made, as far as that shows before the work is done.
-
     Raises
     ------
     Sim2RealError
+        See `result_folder.check_result_folder`.
     """
-    target = Path(folder)
-    above = next(each for each in target.absolute().parents if each.exists())
-    if not above.is_dir():
-        raise Sim2RealError(f'{target}: cannot be made; {above} is a file')
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    if not overwrite:
-        raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
-    if not (target / _MARK).is_file():
-        raise Sim2RealError(f'{target}: holds no {_MARK}, so it is not a result to overwrite')
+    check_result_folder(folder, _MARK, overwrite=overwrite)
 
 
 def comparison_record(
@@ -167,20 +152,9 @@ def write_comparison(
     Sim2RealError
         When the folder exists and may not be replaced.
     """
-    check_target(folder, overwrite=overwrite)
-    target = Path(folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
-    try:
-        fresh = scratch / 'new'
-        fresh.mkdir()
+    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
         _fill(fresh, comparison, record, speed_label, real_label)
-        if target.exists():
-            target.rename(scratch / 'old')
-        fresh.rename(target)
-    finally:
-        shutil.rmtree(scratch)
-    return target
+    return Path(folder)
 
 
 def _fill(

@@ -137,6 +137,10 @@ class TwinMaker:
         The recording, cut to its truth, which is that of the base frame.
     truth : OdometryArray
         That truth.
+    motion : OdometryMotion
+        That truth, interpolated; time 0 is its first stamp.
+    start_ns, end_ns : int
+        First and last stamp of the truth.
     remarks : tuple of str
         What the truth's user should know.
 
@@ -168,12 +172,12 @@ class TwinMaker:
         recording = recording.with_messages('truth', truth)
         self.start_ns, self.end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
         self.truth = truth
-        self._motion = OdometryMotion(truth, origin_ns=self.start_ns)
+        self.motion = OdometryMotion(truth, origin_ns=self.start_ns)
         self.real = within(recording, self.start_ns, self.end_ns)
         self._frame = truth_origin(truth, self.real.gps)
         self.remarks = (
             *self._body_remarks(given),
-            *self._motion.remarks,
+            *self.motion.remarks,
             *frame_remarks(truth, self.real.gps, self._frame),
         )
 
@@ -194,7 +198,7 @@ class TwinMaker:
         if sensors.imu is not None:
             measured: ImuArray = imu.simulate(
                 sensors.imu.model,
-                self._motion,
+                self.motion,
                 seed=sensors.seed,
                 run=sensors.run,
                 start_ns=sensors.imu.start_ns,
@@ -204,7 +208,7 @@ class TwinMaker:
         if sensors.gps is not None:
             fixes: FixArray = gps.simulate(
                 sensors.gps.model,
-                self._motion,
+                self.motion,
                 seed=sensors.seed,
                 run=sensors.run,
                 start_ns=sensors.gps.start_ns,
@@ -220,18 +224,18 @@ class TwinMaker:
         placed_imu = placed_gps = None
         if twin.imu is not None:
             frame = own_imu.frame if own_imu is not None else twin.imu.frame_id
-            mounted = twin.imu.mounted(*self._mounting(frame))
+            mounted = twin.imu.mounted(*self.mounting(frame))
             placed_imu = Placed(dataclasses.replace(mounted, frame_id=frame), self._first(own_imu))
         if twin.gps is not None:
             frame = own_gps.frame if own_gps is not None else twin.gps.frame_id
-            antenna = twin.gps.mounted(self._mounting(frame)[0])
+            antenna = twin.gps.mounted(self.mounting(frame)[0])
             placed_gps = Placed(dataclasses.replace(antenna, frame_id=frame), self._first(own_gps))
         return TwinSensors(
             imu=placed_imu,
             gps=placed_gps,
             seed=self._seed,
             run=run_label(self._purpose, repetition, self.real.name),
-            velocity=self._motion.velocity_source,
+            velocity=self.motion.velocity_source,
             origin=self._frame,
         )
 
@@ -268,6 +272,17 @@ class TwinMaker:
                 )
         return tuple(notes)
 
+    def mounting(self, frame: str) -> tuple[FloatArray, FloatArray]:
+        """Return where a sensor is: position `(3,)` m and quaternion `(4,)`, sensor to body.
+
+        Raises
+        ------
+        JudgeError
+            When static transforms are given but do not connect the frame to the base.
+        """
+        rotation, translation = self._frames.lookup(self._base, frame, 'simulated sensor')
+        return translation, Rotation.from_matrix(rotation).as_quat()
+
     def _first(self, array: MessageArray | None) -> int:
         return self.start_ns if array is None else int(array.stamp_ns[0])
 
@@ -298,11 +313,6 @@ class TwinMaker:
         if not self.real.transforms:
             return (f'truth is given for {child}: without static transforms = {self._base}',)
         return (f'truth is given for {child} and moved to {self._base} by static transforms',)
-
-    def _mounting(self, frame: str) -> tuple[FloatArray, FloatArray]:
-        """Return position and quaternion of a sensor frame in the robot's body frame."""
-        rotation, translation = self._frames.lookup(self._base, frame, 'simulated sensor')
-        return translation, Rotation.from_matrix(rotation).as_quat()
 
 
 def _rate(array: MessageArray | None) -> float | None:

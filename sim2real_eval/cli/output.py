@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sim_sensors.errors import Sim2RealError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
 __all__ = [
     'complain',
@@ -51,8 +51,8 @@ def print_json(value: Any) -> None:
     sys.stdout.write('\n')
 
 
-def print_table(table: Table) -> None:
-    """Print a table on standard output."""
+def print_table(table: RenderableType) -> None:
+    """Print a table, or several, on standard output."""
     from rich.console import Console
 
     # In a pipe nothing need be wrapped to fit a screen.

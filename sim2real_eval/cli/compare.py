@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real compare`: signals of real sensors against those of simulated ones."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import (
+    add_jobs,
+    add_json,
+    add_seed,
+    add_topics,
+    at_least,
+    sources,
+    twins,
+)
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.signals import SignalOptions
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real compare --real bags/* --models ch_rw --imu chrono,airsim --out signals
+  sim2real compare --real bags/* --models real --imu my_imu.yaml --match-rates --out signals
+  sim2real compare --real field/* --sim gazebo/* --align apply --out signals
+"""
+
+_WITH_MODELS = {
+    'imu': '--imu',
+    'match_rates': '--match-rates',
+    'repetitions': '--repetitions',
+}
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'compare',
+        help='signals of real sensors against simulated ones, each against its own truth',
+        description='Hold angular rate, specific force, yaw and position of real and of simulated '
+        'recordings against their own truth: RMSE, correlation, trend and spectrum of the errors, '
+        'how unlike they are, and whether that is more than chance.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs = parser.add_argument_group('input')
+    inputs.add_argument(
+        '--real', nargs='+', required=True, metavar='PATH', help='recordings with ground truth'
+    )
+    where = inputs.add_mutually_exclusive_group()
+    where.add_argument(
+        '--sim', nargs='+', metavar='PATH', help='simulated recordings, with their own truth'
+    )
+    where.add_argument(
+        '--models',
+        '--gps',
+        dest='gps',
+        metavar='LIST',
+        help='without --sim: GPS models to simulate on the real truth, by comma, or real (default '
+        'ch_rw)',
+    )
+    inputs.add_argument(
+        '--imu', default='chrono', metavar='LIST', help='IMU models likewise (default chrono)'
+    )
+    inputs.add_argument(
+        '--match-rates', action='store_true', help='simulate at the rates of the real sensors'
+    )
+    inputs.add_argument(
+        '--repetitions',
+        type=at_least(1, int),
+        default=1,
+        metavar='N',
+        help='simulated runs per recording and model (default 1)',
+    )
+    add_topics(inputs)
+    inputs.add_argument(
+        '--base-frame',
+        default='base_link',
+        metavar='FRAME',
+        help='body frame of the robot (default base_link)',
+    )
+    inputs.add_argument(
+        '--gravity',
+        type=at_least(0, float, above=True),
+        metavar='M/S2',
+        help='gravity in the true specific force (default 9.80665)',
+    )
+    method = parser.add_argument_group('method')
+    method.add_argument(
+        '--align',
+        choices=('none', 'report', 'apply'),
+        default='report',
+        help='lag of each sensor behind its truth, at the peak of their cross-correlation: state '
+        'it (default), take it out, or do not look',
+    )
+    method.add_argument(
+        '--max-lag',
+        type=at_least(0, float, above=True),
+        default=1.0,
+        metavar='S',
+        help='largest lag looked for (default 1)',
+    )
+    method.add_argument(
+        '--yaw',
+        choices=('auto', 'gyro'),
+        default='auto',
+        help='auto (default): of the published orientation, else the integral of the z rate; '
+        'gyro: always that integral',
+    )
+    method.add_argument(
+        '--rate',
+        type=at_least(0, float, above=True),
+        metavar='HZ',
+        help='common rate of trends and spectra (default: that of the slowest run)',
+    )
+    method.add_argument(
+        '--trend-window',
+        type=at_least(1, int),
+        default=519,
+        metavar='N',
+        help='full length of the median filter, odd, samples (default 519)',
+    )
+    method.add_argument(
+        '--nperseg',
+        type=_segment,
+        default=0,
+        metavar='N|max',
+        help='samples per segment of the spectra; max: one segment, as in the thesis (default: a '
+        'power of two that leaves 7 segments or more)',
+    )
+    output = parser.add_argument_group('output')
+    output.add_argument(
+        '--out', required=True, metavar='DIR', help='folder for tables, series and plots'
+    )
+    output.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    output.add_argument(
+        '--published', action='store_true', help='show RMSE and R of seed 002 beside ours'
+    )
+    add_json(output)
+    add_seed(parser)
+    add_jobs(parser)
+    of_models = {dest: parser.get_default(dest) for dest in _WITH_MODELS}
+    parser.set_defaults(run=run, of_models=of_models)
+
+
+def _segment(text: str) -> int:
+    """Argparse type: samples, at least 8, or -1 for `max`."""
+    if text == 'max':
+        return -1
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 8:
+        raise argparse.ArgumentTypeError(f'{text!r} must be max or an integer >= 8')
+    return value
+
+
+def _options(options: argparse.Namespace) -> SignalOptions:
+    from sim2real_eval.signals import SignalOptions
+    from sim_sensors.environment import STANDARD_GRAVITY
+
+    return SignalOptions(
+        rate=options.rate or 0.0,
+        trend_window=options.trend_window,
+        nperseg=options.nperseg,
+        align=options.align,
+        yaw=options.yaw,
+        max_lag=options.max_lag,
+        gravity=options.gravity or STANDARD_GRAVITY,
+        base_frame=options.base_frame,
+        seed=options.seed,
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    if options.sim:
+        for dest, default in options.of_models.items():
+            if getattr(options, dest) != default:
+                raise ParameterError(_WITH_MODELS[dest], '', 'goes with --models, not with --sim')
+    from sim2real_eval.result_folder import check_result_folder
+    from sim2real_eval.signals.folder import MARK
+    from sim2real_eval.signals.study import SignalStudy, study_record, study_signals
+
+    check_result_folder(options.out, MARK, overwrite=options.overwrite)
+    method = _options(options)
+    real = sources(options.real, options.topic, None)
+    if options.sim:
+        study = SignalStudy(simulated=tuple(sources(options.sim, options.topic, None)))
+    else:
+        study = SignalStudy(
+            twins=twins(options.gps or 'ch_rw', options.imu),
+            repetitions=options.repetitions,
+            match_rates=options.match_rates,
+        )
+    total = len(real) + len(study.simulated)
+    with progress_bar(total, 'recordings') as progress:
+        comparison, failures = study_signals(
+            real, study, method, jobs=options.jobs, progress=progress
+        )
+    record = study_record(comparison, failures, real, study)
+    folder = comparison.write(options.out, overwrite=options.overwrite, record=record)
+    report_failures([str(failure) for failure in failures], of=total)
+    if options.json:
+        print_json(record)
+    else:
+        print_table(comparison.table(published=options.published))
+        print_notes(comparison.notes)
+        print(f'Tables, series and plots: {folder}')
+    return 1 if failures else 0

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plots of a comparison of signals: yaw error and its trend, spectra, measured over true."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from sim2real_eval.report.figures import (
+    REAL_COLOUR,
+    TRUTH_COLOUR,
+    model_colours,
+    new_figure,
+    save_png,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from sim2real_eval.signals.comparison import SignalComparison
+    from sim2real_eval.signals.prepared import Prepared, PreparedRun
+
+__all__ = ['psd_figure', 'save_signal_plots', 'scatter_figure', 'yaw_figure']
+
+_COLUMNS = 4
+_POINTS = 3000
+_LINE_POINTS = 4000
+_OWN_SCALE = 8.0
+_KINDS = {'error': 'errors', 'signal': 'signals'}
+
+
+def save_signal_plots(folder: str | Path, comparison: SignalComparison) -> list[Path]:
+    """Write those plots for which there are signals; return their paths."""
+    target = Path(folder)
+    found = [name for ready in comparison.prepared.values() for name in ready]
+    written = []
+    if 'yaw' in found:
+        written.append(save_png(yaw_figure(comparison), target / 'yaw_error.png'))
+    for kind, name in _KINDS.items():
+        written.append(save_png(psd_figure(comparison, kind), target / f'psd_{name}.png'))
+    if 'angular_rate' in found:
+        written.append(save_png(scatter_figure(comparison), target / 'scatter.png'))
+    return written
+
+
+def _panels(comparison: SignalComparison, quantity: str) -> list[tuple[str, Prepared, str]]:
+    """Return label, quantity and side of the panels: the real runs, then each model."""
+    return [
+        (label, ready, side)
+        for label, side, ready in comparison.sides()
+        if ready.quantity.name == quantity
+    ]
+
+
+def _runs(ready: Prepared, side: str) -> tuple[PreparedRun, ...]:
+    return ready.real if side == 'real' else ready.simulated
+
+
+def _colours(comparison: SignalComparison) -> dict[str, str]:
+    return {'real': REAL_COLOUR, **model_colours(comparison.models)}
+
+
+def yaw_figure(comparison: SignalComparison) -> Figure:
+    """Return the size of the yaw error over time, real and simulated side by side.
+
+    Thin lines: the error of each run; thick: its running median. All panels have one scale,
+    unless the largest errors of two panels differ more than eightfold.
+    """
+    panels = _panels(comparison, 'yaw')
+    columns = min(len(panels), _COLUMNS)
+    rows = math.ceil(len(panels) / columns)
+    largest = [
+        max(float(np.abs(run.grid_error()).max()) for run in _runs(ready, side))
+        for _, ready, side in panels
+    ]
+    # A panel without any error fits every scale.
+    errors = [one for one in largest if one > 1e-9] or [0.0]
+    shared = max(errors) <= _OWN_SCALE * min(errors)
+    figure = new_figure(max(3.2 * columns, 6.4), 2.7 * rows + 0.7)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=shared, squeeze=False)
+    colours = _colours(comparison)
+    windows = set()
+    for panel, (label, ready, side) in zip(axes.flat, panels, strict=False):
+        window = ready.trend_window(comparison.options)
+        windows.add(f'{window} samples ({window / ready.rate:.2g} s)')
+        runs = _runs(ready, side)
+        dark = TRUTH_COLOUR if side == 'real' else colours[label]
+        for run in runs:
+            step = max(1, len(run.time) // _LINE_POINTS)
+            error = np.degrees(np.abs(run.grid_error()[::step, 0]))
+            trend = np.degrees(run.trend(window)[::step, 0])
+            time = run.time[::step]
+            panel.plot(time, error, color=colours[label], linewidth=0.5, alpha=0.45)
+            panel.plot(time, trend, color=dark, linewidth=1.1, alpha=1.0 if len(runs) < 4 else 0.7)
+        title = f'{label} ({len(runs)} run{"s" if len(runs) > 1 else ""})'
+        panel.set_title(title, fontsize=9, color=dark)
+        panel.tick_params(labelbottom=True, labelleft=True)
+        panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+        tidy(panel)
+    for panel, highest in zip(axes.flat, largest, strict=False):
+        panel.set_ylim(0.0, 1.05 * math.degrees(max(largest) if shared else highest) or 1.0)
+    for unused in axes.flat[len(panels) :]:
+        unused.remove()
+    scales = '' if shared else '; each panel has its own scale'
+    figure.suptitle(
+        f'Yaw error: thin, and its median over {" or ".join(sorted(windows))}: thick{scales}',
+        fontsize=10,
+    )
+    figure.supxlabel('time since the start of the truth [s]', fontsize=9)
+    figure.supylabel('|measured - true yaw| [deg]', fontsize=9)
+    return figure
+
+
+def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
+    """Return the spectra of all signals, a panel each, real and simulated on one pair of axes.
+
+    Parameters
+    ----------
+    comparison : SignalComparison
+    kind : {'error', 'signal'}
+        With `signal` the truth of the real runs is drawn too, dashed.
+    """
+    signals = list(dict.fromkeys(row.signal for row in comparison.rows))
+    columns = min(3, len(signals))
+    rows = math.ceil(len(signals) / columns)
+    figure = new_figure(3.3 * columns, 2.3 * rows + 0.8)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    places: dict[str, Axes] = {}
+    # Quantities of three axes fill a row each, the single one the end.
+    order = sorted(signals, key=lambda signal: (signal == 'yaw', signals.index(signal)))
+    for panel, signal in zip(axes.flat, order, strict=False):
+        places[signal] = panel
+    for unused in axes.flat[len(order) :]:
+        unused.remove()
+    colours = _colours(comparison)
+    for label, side, ready in comparison.sides():
+        density, true = ready.density(kind, side), ready.density('true', side)
+        for column, signal in enumerate(ready.quantity.labels()):
+            panel = places[signal]
+            style = {'linewidth': 2.2, 'zorder': 2} if side == 'real' else {'linewidth': 0.9}
+            panel.loglog(
+                ready.frequency, density[:, column], color=colours[label], label=label, **style
+            )
+            if side == 'real':
+                if kind == 'signal':
+                    panel.loglog(
+                        ready.frequency, true[:, column], color=TRUTH_COLOUR, linestyle='--',
+                        linewidth=0.8, label='truth (real runs)', zorder=1,
+                    )  # fmt: skip
+                unit = _unit(ready.quantity.unit)
+                unit = f'({unit})' if '/' in unit else unit
+                panel.set_title(f'{signal} [{unit}²/Hz]', fontsize=9)
+    for panel in places.values():
+        _limit_decades(panel)
+        # Between labelled powers of ten there is no room for the labels of others.
+        panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.yaxis.set_minor_formatter(NullFormatter())
+        panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+        tidy(panel)
+    handles, labels = next(iter(places.values())).get_legend_handles_labels()
+    figure.legend(
+        handles=handles,
+        labels=labels,
+        title=f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs)',
+        title_fontsize=10,
+        loc='outside upper center',
+        ncols=min(len(handles), 5),
+        fontsize=8,
+        frameon=False,
+    )
+    figure.supxlabel('frequency [Hz]', fontsize=9)
+    return figure
+
+
+def _unit(unit: str) -> str:
+    return unit.replace('^2', '²')
+
+
+def _limit_decades(panel: Axes, most: int = 12) -> None:
+    """Leave out what lies more than 12 decades below the top: rounding, or no error at all."""
+    low, high = panel.get_ylim()
+    panel.set_ylim(max(low, high * 10.0**-most), high)
+
+
+def scatter_figure(comparison: SignalComparison) -> Figure:
+    """Return measured over true rates and forces: a row for the real runs and for each model."""
+    rates = _panels(comparison, 'angular_rate')
+    forces = _panels(comparison, 'specific_force')
+    figure = new_figure(12.0, 2.0 * len(rates) + 0.8)
+    axes = figure.subplots(len(rates), 6, squeeze=False, sharex='col', sharey='col')
+    colours = _colours(comparison)
+    for row, pair in enumerate(zip(rates, forces, strict=True)):
+        for block, (label, ready, side) in enumerate(pair):
+            for column, signal in enumerate(ready.quantity.labels()):
+                panel = axes[row][3 * block + column]
+                runs = _runs(ready, side)
+                each = max(1, _POINTS // len(runs))
+                for run in runs:
+                    sampled = run.sampled
+                    step = max(1, len(sampled.time) // each)
+                    panel.plot(
+                        sampled.true[::step, column], sampled.measured[::step, column], '.',
+                        color=colours[label], markersize=1.5, alpha=0.5, zorder=2,
+                    )  # fmt: skip
+                # Through a point of the data, so that the origin need not be in sight.
+                centre = float(runs[0].sampled.true[0, column])
+                panel.axline(
+                    (centre, centre), slope=1.0, color=TRUTH_COLOUR, linewidth=0.7, zorder=3
+                )
+                found = _correlation(comparison, label, signal)
+                text = 'R -' if found is None else f'R {found:.3f}'
+                panel.text(0.04, 0.95, text, transform=panel.transAxes, fontsize=8, va='top')
+                if row == 0:
+                    panel.set_title(f'{signal} [{_unit(ready.quantity.unit)}]', fontsize=8)
+                if block == column == 0:
+                    panel.set_ylabel(label, fontsize=9)
+                tidy(panel)
+    figure.suptitle('Measured over true; the line is measured = true', fontsize=10)
+    figure.supxlabel('true', fontsize=9)
+    figure.supylabel('measured', fontsize=9)
+    return figure
+
+
+def _correlation(comparison: SignalComparison, label: str, signal: str) -> float | None:
+    for row in comparison.rows:
+        if row.signal == signal and label in ('real', row.model):
+            return row.real.correlation if label == 'real' else row.simulated.correlation
+    return None

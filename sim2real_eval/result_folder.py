@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of results: written whole or not at all, and never over what is not one of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['check_result_folder', 'fresh_folder']
+
+
+def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
+    """Refuse a folder that would be overwritten; with `overwrite`, one that is not ours.
+
+    And one that cannot be made, as far as that shows before the work is done.
+
+    Parameters
+    ----------
+    folder : str or Path
+    mark : str
+        File that every result of this kind holds.
+    overwrite : bool
+
+    Raises
+    ------
+    Sim2RealError
+    """
+    target = Path(folder)
+    above = next(each for each in target.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise Sim2RealError(f'{target}: cannot be made; {above} is a file')
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not overwrite:
+        raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
+    if not (target / mark).is_file():
+        raise Sim2RealError(f'{target}: holds no {mark}, so it is not a result to overwrite')
+
+
+@contextlib.contextmanager
+def fresh_folder(folder: str | Path, mark: str, *, overwrite: bool) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` when the block ends well.
+
+    Parameters
+    ----------
+    folder, mark, overwrite
+        As in `check_result_folder`.
+
+    Raises
+    ------
+    Sim2RealError
+        When the folder exists and may not be replaced.
+    """
+    check_result_folder(folder, mark, overwrite=overwrite)
+    target = Path(folder)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
+    try:
+        fresh = scratch / 'new'
+        fresh.mkdir()
+        yield fresh
+        if target.exists():
+            target.rename(scratch / 'old')
+        fresh.rename(target)
+    finally:
+        shutil.rmtree(scratch)

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real against simulated signals: agreement with truth, distances, and whether they are chance."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sim2real_eval.recording import Recording
+from sim2real_eval.run_notes import merge_notes
+from sim2real_eval.signals.agreement import Agreement, agreement, mean_agreement
+from sim2real_eval.signals.distances import (
+    ErrorDistance,
+    SpectrumDistance,
+    log_spectral_distance,
+    wasserstein,
+)
+from sim2real_eval.signals.measured import QUANTITIES, RunSignals, run_signals
+from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.pairs import Pair, pairs_of
+from sim2real_eval.signals.permutation import Divisible, chances, floor, relabel
+from sim2real_eval.signals.prepared import Prepared, PreparedRun, prepare
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ['SignalComparison', 'SignalRow', 'compare_runs', 'compare_signals']
+
+
+@dataclasses.dataclass(frozen=True)
+class SignalRow:
+    """One signal of one set of simulated runs, held against that of the real runs.
+
+    Attributes
+    ----------
+    model : str
+        Label of the simulated set.
+    signal, unit : str
+        Such as `angular_rate_x`, `rad/s`.
+    n_real, n_simulated : int
+        Runs.
+    real, simulated : Agreement
+        With their own truth.
+    between : Agreement or None
+        Of paired runs with each other, simulated less real; None without pairs.
+    lag_real, lag_simulated, lag_between : float or None
+        Mean over the runs where one could be told, s; one lag for all axes of a quantity.
+    error_distance : float
+        Wasserstein distance of the errors, unit of the signal.
+    spectrum_distance : float
+        Log spectral distance of the errors, dB.
+    error_floor, spectrum_floor : float or None
+        Median of the same distances between halves of the real runs; None with one real run.
+    error_p, spectrum_p : float or None
+        Chance of so large a distance if all runs were alike; None when there are too few runs to
+        tell.
+    p_adjusted : float or None
+        Smaller of the two, adjusted for looking at all distances of this model.
+    verdict : str
+        `unlike`, `not told apart` or `too few runs`.
+    """
+
+    model: str
+    signal: str
+    unit: str
+    n_real: int
+    n_simulated: int
+    real: Agreement
+    simulated: Agreement
+    between: Agreement | None
+    lag_real: float | None
+    lag_simulated: float | None
+    lag_between: float | None
+    error_distance: float
+    spectrum_distance: float
+    error_floor: float | None
+    spectrum_floor: float | None
+    error_p: float | None
+    spectrum_p: float | None
+    p_adjusted: float | None
+    verdict: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SignalComparison:
+    """Result of a comparison of signals.
+
+    Attributes
+    ----------
+    rows : tuple of SignalRow
+        Model by model.
+    prepared : dict of str to dict of str to Prepared
+        By model, then by name of the quantity: trends and spectra for plots and files.
+    names : dict of str to tuple of str
+        Names of the runs by model, and those of the real ones as `real`.
+    options : SignalOptions
+    notes : tuple of str
+    """
+
+    rows: tuple[SignalRow, ...]
+    prepared: Mapping[str, Mapping[str, Prepared]]
+    names: Mapping[str, tuple[str, ...]]
+    options: SignalOptions
+    notes: tuple[str, ...]
+
+    @property
+    def models(self) -> list[str]:
+        """Labels of the simulated sets."""
+        return list(self.prepared)
+
+    def sides(self) -> Iterator[tuple[str, str, Prepared]]:
+        """Yield label, side (`real` or `simulated`) and quantity: real runs first, and once.
+
+        Real runs are brought to the rate of the simulated ones where those are slower, so their
+        spectra are those beside the first model.
+        """
+        for model, side in [
+            (self.models[0], 'real'),
+            *((one, 'simulated') for one in self.models),
+        ]:
+            for ready in self.prepared[model].values():
+                yield ('real' if side == 'real' else model), side, ready
+
+    def runs(self) -> Iterator[tuple[str, Prepared, str, PreparedRun]]:
+        """Yield label, quantity, name of the run, and the quantity of that run."""
+        for label, side, ready in self.sides():
+            runs = ready.real if side == 'real' else ready.simulated
+            names = self.names['real' if side == 'real' else label]
+            for name, run in zip(names, runs, strict=True):
+                yield label, ready, name, run
+
+    def table(self, *, published: bool = False) -> RenderableType:
+        """Return the tables for a terminal; `published` shows those of seed 002 beside ours."""
+        from sim2real_eval.report.signal_table import signal_tables
+
+        return signal_tables(self, published=published)
+
+    def record(self) -> dict[str, Any]:
+        """Return rows, notes and options as plain values."""
+        return {
+            'options': self.options.to_mapping(),
+            'notes': list(self.notes),
+            'rows': [dataclasses.asdict(row) for row in self.rows],
+        }
+
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        overwrite: bool = False,
+        record: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write tables, series and plots, all or nothing; see `signals.folder`."""
+        from sim2real_eval.signals.folder import write_signals
+
+        return write_signals(folder, self, record or self.record(), overwrite=overwrite)
+
+
+def compare_signals(
+    real: Sequence[Recording],
+    simulated: Sequence[Recording] | Mapping[str, Sequence[Recording]],
+    options: SignalOptions | None = None,
+) -> SignalComparison:
+    """Compare the sensors of real and simulated recordings, each with its own truth.
+
+    Parameters
+    ----------
+    real : sequence of Recording
+    simulated : sequence of Recording, or mapping of label to such
+        Runs of the name of a real run are paired with it.
+    options : SignalOptions, optional
+
+    Raises
+    ------
+    Sim2RealError
+        When a recording has no truth, or the sets have no quantity in common.
+    """
+    options = options or SignalOptions()
+    sets = simulated if isinstance(simulated, Mapping) else {'simulated': simulated}
+    return compare_runs(
+        [run_signals(one, options) for one in real],
+        {label: [run_signals(one, options) for one in runs] for label, runs in sets.items()},
+        options,
+    )
+
+
+def compare_runs(
+    real: Sequence[RunSignals],
+    simulated: Mapping[str, Sequence[RunSignals]],
+    options: SignalOptions,
+) -> SignalComparison:
+    """Compare signals that were held against their truth already; see `compare_signals`."""
+    rows: list[SignalRow] = []
+    prepared: dict[str, dict[str, Prepared]] = {}
+    notes: list[str] = []
+    for model, runs in simulated.items():
+        if not real or not runs:
+            raise SignalError(f'{model}: no run; must be one real and one simulated or more')
+        mine, ready, said = _compare_model(model, real, runs, options)
+        rows += mine
+        prepared[model] = ready
+        notes += said
+    about = [('real', run.notes) for run in real]
+    about += [('simulated', run.notes) for runs in simulated.values() for run in runs]
+    names = {label: tuple(run.name for run in runs) for label, runs in simulated.items()}
+    return SignalComparison(
+        tuple(rows),
+        prepared,
+        {'real': tuple(run.name for run in real), **names},
+        options,
+        (*merge_notes(about), *dict.fromkeys(notes)),
+    )
+
+
+def _compare_model(
+    model: str, real: Sequence[RunSignals], runs: Sequence[RunSignals], options: SignalOptions
+) -> tuple[list[SignalRow], dict[str, Prepared], list[str]]:
+    everywhere = [
+        quantity
+        for quantity in QUANTITIES
+        if all(quantity.name in run.measured for run in (*real, *runs))
+    ]
+    if not everywhere:
+        raise SignalError(
+            f'{model}: real and simulated runs have no sensor in common; each must have an IMU, '
+            'or each a GPS receiver'
+        )
+    relabelling = relabel(
+        [run.name for run in real],
+        [run.name for run in runs],
+        options.relabellings,
+        options.seed,
+    )
+    enough = relabelling.least <= options.level
+    n = len(real)
+    notes = []
+    if not enough:
+        notes.append(
+            f'{model}: {len(real)} real and {len(runs)} simulated runs '
+            f'{"in pairs " if relabelling.paired else ""}are too few to tell a difference from '
+            f'chance: the smallest chance that can come out is {relabelling.least:.2g}; 6 pairs, '
+            'or 4 unpaired runs of each, are the fewest'
+        )
+    rows: list[SignalRow] = []
+    ready: dict[str, Prepared] = {}
+    distances: list[Divisible] = []
+    said: dict[str, list[str]] = {}
+    for quantity in everywhere:
+        one = prepare(
+            [run.measured[quantity.name] for run in real],
+            [run.measured[quantity.name] for run in runs],
+            options,
+        )
+        for note in one.notes:
+            said.setdefault(note, []).append(quantity.name)
+        ready[quantity.name] = one
+        pairs = pairs_of(real, runs, quantity, options)
+        for column, signal in enumerate(quantity.labels()):
+            errors = [each.error[:, column] for each in (*one.real, *one.simulated)]
+            density = np.stack([each.density[:, column] for each in one.error_spectra])
+            split = ErrorDistance.of(errors), SpectrumDistance(density)
+            distances += split
+            floors = [
+                floor(each, n, options.seed)
+                for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
+            ]
+            spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
+            row = SignalRow(
+                model=model,
+                signal=signal,
+                unit=quantity.unit,
+                n_real=n,
+                n_simulated=len(runs),
+                real=mean_agreement([each.agreement(column) for each in one.real]),
+                simulated=mean_agreement([each.agreement(column) for each in one.simulated]),
+                between=_between(pairs, column),
+                lag_real=_mean_lag(one.real),
+                lag_simulated=_mean_lag(one.simulated),
+                lag_between=_mean_lag(pairs),
+                error_distance=wasserstein(errors[:n], errors[n:]),
+                spectrum_distance=float(log_spectral_distance(*spectra)),
+                error_floor=floors[0],
+                spectrum_floor=floors[1],
+                error_p=None,
+                spectrum_p=None,
+                p_adjusted=None,
+                verdict='too few runs',
+            )
+            rows.append(row)
+    if enough:
+        found = chances(distances, relabelling)
+        rows = [
+            _judged(row, found.single[2 * i :][:2], found.adjusted[2 * i :][:2], options.level)
+            for i, row in enumerate(rows)
+        ]
+    return rows, ready, notes + [f'{", ".join(who)}: {note}' for note, who in said.items()]
+
+
+def _judged(
+    row: SignalRow, single: Sequence[float], adjusted: Sequence[float], level: float
+) -> SignalRow:
+    least = min(adjusted)
+    return dataclasses.replace(
+        row,
+        error_p=single[0],
+        spectrum_p=single[1],
+        p_adjusted=least,
+        verdict='unlike' if least <= level else 'not told apart',
+    )
+
+
+def _between(pairs: Sequence[Pair], column: int) -> Agreement | None:
+    if not pairs:
+        return None
+    return mean_agreement(
+        [
+            agreement(pair.simulated[:, column], pair.real[:, column], pair.error[:, column])
+            for pair in pairs
+        ]
+    )
+
+
+def _mean_lag(runs: Sequence[PreparedRun] | Sequence[Pair]) -> float | None:
+    known = [run.lag.seconds for run in runs if run.lag is not None]
+    return float(np.mean(known)) if known else None

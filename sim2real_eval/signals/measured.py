@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the sensors of one recording measured, beside what they should have measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.recording import Recording
+from sim2real_eval.signals.alignment import Lag, find_lag
+from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.resampling import grid, median_rate, resample, seconds, wrap
+from sim2real_eval.truth_frame import truth_origin
+from sim2real_eval.twin import TwinMaker
+from sim_sensors import rotations
+from sim_sensors.imu_kinematics import ExactKinematics
+from sim_sensors.measurements import FixArray, FloatArray, ImuArray
+from sim_sensors.trajectory import Trajectory
+
+__all__ = ['QUANTITIES', 'Measured', 'Quantity', 'RunSignals', 'run_signals']
+
+_LEAST_SAMPLES = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """A physical quantity that a sensor measures.
+
+    Attributes
+    ----------
+    name : str
+        As in files.
+    unit : str
+    axes : tuple of str
+        Names of its columns; one empty name where there is one column.
+    sensor : str
+        Role whose messages hold it.
+    circular : bool
+        Whether it is an angle, whose errors are wrapped.
+    """
+
+    name: str
+    unit: str
+    axes: tuple[str, ...]
+    sensor: str
+    circular: bool = False
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the names of the columns, such as `angular_rate_x`."""
+        return tuple(f'{self.name}_{axis}' if axis else self.name for axis in self.axes)
+
+
+QUANTITIES: tuple[Quantity, ...] = (
+    Quantity('angular_rate', 'rad/s', ('x', 'y', 'z'), 'imu'),
+    Quantity('specific_force', 'm/s^2', ('x', 'y', 'z'), 'imu'),
+    Quantity('yaw', 'rad', ('',), 'imu', circular=True),
+    Quantity('position', 'm', ('x', 'y', 'z'), 'gps'),
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measured:
+    """One quantity of one run.
+
+    Attributes
+    ----------
+    quantity : Quantity
+    time : (n,) float
+        s since the first stamp of the truth; when a lag was applied, the time of what was
+        measured.
+    measured, true : (n, k) float
+        Angles are continuous, not wrapped.
+    lag : Lag or None
+        Delay of the measurements behind the truth, None when it cannot be told or was not asked.
+    """
+
+    quantity: Quantity
+    time: FloatArray
+    measured: FloatArray
+    true: FloatArray
+    lag: Lag | None
+
+    @property
+    def error(self) -> FloatArray:
+        """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
+        error = self.measured - self.true
+        return wrap(error) if self.quantity.circular else error
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunSignals:
+    """All quantities of one run.
+
+    Attributes
+    ----------
+    name : str
+        Of the recording; a simulated run is paired with the real run of its name.
+    start_ns : int
+        Stamp of time 0.
+    measured : dict of str to Measured
+        By name of the quantity.
+    notes : tuple of str
+    """
+
+    name: str
+    start_ns: int
+    measured: dict[str, Measured]
+    notes: tuple[str, ...]
+
+
+def run_signals(
+    recording: Recording,
+    options: SignalOptions,
+    *,
+    sensors: Collection[str] = ('imu', 'gps'),
+    maker: TwinMaker | None = None,
+) -> RunSignals:
+    """Hold the sensors of a recording against its own truth.
+
+    The truth of an IMU is that at its mounting, given by the static transforms: angular rate and
+    specific force R^T (a - g) at the lever arm, from the interpolated truth (docs/motion.md).
+
+    Parameters
+    ----------
+    recording : Recording
+        With truth, and an IMU or a GPS receiver.
+    options : SignalOptions
+    sensors : collection of str
+        Roles to look at.
+    maker : TwinMaker, optional
+        Of the recording, where there is one already.
+
+    Raises
+    ------
+    Sim2RealError
+        When there is no truth, no sensor, or fewer than 32 measurements.
+    """
+    if maker is None:
+        maker = TwinMaker(recording, seed=options.seed, base_frame=options.base_frame)
+        recording = maker.real
+    found: dict[str, Measured] = {}
+    notes = [str(note) for note in recording.notes] + list(maker.remarks)
+    if recording.imu is not None and 'imu' in sensors:
+        _check(recording, 'imu', len(recording.imu))
+        notes += _truth_notes(maker, recording.imu)
+        for one in _imu(recording.imu, maker, options, notes):
+            found[one.quantity.name] = one
+    if recording.gps is not None and 'gps' in sensors:
+        one = _position(recording, recording.gps, maker, options)
+        found[one.quantity.name] = one
+    if not found:
+        raise SignalError(
+            f'{recording.path or recording.name}: has no messages of {" or ".join(sensors)}'
+        )
+    return RunSignals(recording.name, maker.start_ns, found, tuple(notes))
+
+
+def _check(recording: Recording, role: str, count: int) -> None:
+    if count < _LEAST_SAMPLES:
+        raise SignalError(
+            f'{recording.path or recording.name}: {recording.roles[role]} has {count} '
+            f'measurements while there is truth; must have {_LEAST_SAMPLES} or more'
+        )
+
+
+def _truth_notes(maker: TwinMaker, imu: ImuArray) -> list[str]:
+    notes = []
+    rate = median_rate(seconds(maker.truth.stamp_ns, maker.start_ns))
+    own = median_rate(seconds(imu.stamp_ns, maker.start_ns))
+    if rate < 0.5 * own:
+        notes.append(
+            f'truth comes at {rate:.3g} Hz, the IMU at {own:.3g} Hz: what the body does above '
+            f'{0.5 * rate:.3g} Hz counts as an error of a real sensor, and a simulated one never '
+            'felt it'
+        )
+    if not np.any(maker.truth.orientation[:, :2]):
+        notes.append(
+            'roll and pitch of the truth are 0 throughout: the slope of the ground counts as an '
+            'error of a real specific force'
+        )
+    return notes
+
+
+def _imu(
+    imu: ImuArray, maker: TwinMaker, options: SignalOptions, notes: list[str]
+) -> list[Measured]:
+    stamps = seconds(imu.stamp_ns, maker.start_ns)
+    arm, turn = maker.mounting(imu.frame)
+    rpy = Rotation.from_quat(turn).as_euler('xyz')
+    kinematics = ExactKinematics(arm, rpy, options.gravity)
+
+    def felt(field: str) -> Callable[[Trajectory], FloatArray]:
+        def of(truth: Trajectory) -> FloatArray:
+            signal: FloatArray = getattr(kinematics.feel(truth, np.empty(0)), field)
+            return signal
+
+        return of
+
+    heading = _heading(maker.motion.at(stamps).orientation)
+    published = imu.orientation_covariance[:, 0, 0] != -1.0
+    if published.all() and options.yaw == 'auto':
+        body = rotations.multiply(imu.orientation, rotations.conjugate(turn[None, :]))
+        yaw = _heading(body)
+        # The nearest of all that differ by whole turns.
+        yaw += 2.0 * np.pi * np.round((heading[0] - yaw[0]) / (2.0 * np.pi))
+        notes.append('yaw is that of the published orientation')
+    else:
+        rate = rotations.rotate(
+            np.broadcast_to(turn, (len(imu), 4)), np.asarray(imu.angular_velocity)
+        )[:, 2]
+        steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(stamps)
+        yaw = heading[0] + np.concatenate([[0.0], np.cumsum(steps)])
+        notes.append(
+            'yaw is the integral of the body z rate from the true heading at the first sample: '
+            'no bias is taken out, and tilt is not compensated'
+        )
+    quantities = QUANTITIES[:3]
+    values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
+    truths = (felt('rate'), felt('force'), lambda truth: _heading(truth.orientation)[:, None])
+    return [
+        _against_truth(quantity, stamps, value, true, maker, options)
+        for quantity, value, true in zip(quantities, values, truths, strict=True)
+    ]
+
+
+def _heading(orientation: FloatArray) -> FloatArray:
+    """Return the yaw of quaternions `(n, 4)`, rad, without jumps."""
+    x, y, z, w = orientation.T
+    return np.unwrap(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+
+
+def _position(
+    recording: Recording, given: FixArray, maker: TwinMaker, options: SignalOptions
+) -> Measured:
+    numbers = np.stack([given.latitude, given.longitude, given.altitude], axis=1)
+    fixes = given.take((given.status >= 0) & np.isfinite(numbers).all(axis=1))
+    _check(recording, 'gps', len(fixes))
+    frame = truth_origin(maker.truth, fixes)
+    arm, _ = maker.mounting(fixes.frame)
+    measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
+    stamps = seconds(fixes.stamp_ns, maker.start_ns)
+
+    def antenna(truth: Trajectory) -> FloatArray:
+        return truth.at_lever_arm(arm).position
+
+    one = _against_truth(QUANTITIES[3], stamps, measured, antenna, maker, options)
+    # Where the frame of the truth lies on the Earth is known from the fixes alone.
+    return dataclasses.replace(one, measured=one.measured - one.error.mean(axis=0))
+
+
+def _against_truth(
+    quantity: Quantity,
+    stamps: FloatArray,
+    measured: FloatArray,
+    true_of: Callable[[Trajectory], FloatArray],
+    maker: TwinMaker,
+    options: SignalOptions,
+) -> Measured:
+    """Return a quantity beside its truth, with the lag stated or taken out."""
+    true = true_of(maker.motion.at(stamps))
+    if options.align == 'none':
+        return Measured(quantity, stamps, measured, true, None)
+    rate = median_rate(stamps)
+    at = grid(stamps, rate)
+    lag = find_lag(
+        resample(stamps, measured, at), resample(stamps, true, at), rate, options.max_lag
+    )
+    if lag is None or options.align == 'report':
+        return Measured(quantity, stamps, measured, true, lag)
+    moved = stamps - lag.seconds
+    inside = (moved >= maker.motion.start) & (moved <= maker.motion.end)
+    moved, measured = moved[inside], measured[inside]
+    return Measured(quantity, moved, measured, true_of(maker.motion.at(moved)), lag)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison of signals may be told, with the defaults and what is allowed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sim_sensors.environment import STANDARD_GRAVITY
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.parameters import Parameters, parameter
+
+__all__ = ['SignalError', 'SignalOptions']
+
+
+class SignalError(Sim2RealError):
+    """Signals cannot be compared: too few samples, no common quantity, a window too long."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SignalOptions(Parameters):
+    """How signals are prepared and compared."""
+
+    rate: float = parameter(
+        0.0,
+        'Hz',
+        'Rate of the common time grid of trends and spectra; 0: the lowest median rate among the '
+        'runs, for each sensor.',
+        minimum=0.0,
+        maximum=1e5,
+    )
+    trend_window: int = parameter(
+        519,
+        '',
+        'Full length 2k + 1 of the median filter of the trend, samples of the grid; odd.',
+        minimum=1,
+    )
+    nperseg: int = parameter(
+        0,
+        '',
+        "Samples per segment of Welch's method; 0: the largest power of two that leaves 7 or more "
+        'half-overlapping segments in the shortest run; -1: one segment of the shortest run, a '
+        'periodogram, as the thesis has it.',
+        minimum=-1,
+    )
+    window: str = parameter(
+        'hann', '', 'Taper of each segment.', choices=('hann', 'hamming', 'boxcar')
+    )
+    align: str = parameter(
+        'report',
+        '',
+        'Lag of a sensor behind its truth at the peak of their cross-correlation: report: state '
+        'it; apply: take it out of the stamps; none: do not look.',
+        choices=('none', 'report', 'apply'),
+    )
+    max_lag: float = parameter(
+        1.0, 's', 'Largest lag looked for, to both sides.', minimum=0.0, minimum_excluded=True
+    )
+    yaw: str = parameter(
+        'auto',
+        '',
+        'auto: yaw of the orientation that the IMU publishes, else the integral of its z rate; '
+        'gyro: always that integral.',
+        choices=('auto', 'gyro'),
+    )
+    gravity: float = parameter(
+        STANDARD_GRAVITY,
+        'm/s^2',
+        'Gravity in the true specific force.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    base_frame: str = parameter('base_link', '', 'Body frame of the robot.')
+    level: float = parameter(
+        0.05,
+        '',
+        'Chance of calling a row of a table unlike when all are alike.',
+        minimum=0.0,
+        minimum_excluded=True,
+        maximum=0.5,
+    )
+    relabellings: int = parameter(
+        2000, '', 'Relabellings of the runs, at most; all of them when they are fewer.', minimum=20
+    )
+    seed: int = parameter(0, '', 'Seed of the relabellings where they are drawn.', minimum=0)
+
+    def _check(self) -> None:
+        if self.trend_window % 2 == 0:
+            raise SignalError(
+                f'trend window: {self.trend_window} is not allowed; must be odd, 2k + 1'
+            )

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RMSE and R between real and simulated signals as printed in seed 002, to be shown beside ours.
+
+Origin: [seed 002], Table 2, as recorded in models.md section 15.4: about 140 s of a hand-held
+sensor unit. They are facts about that unit and that motion; ours need not agree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+__all__ = ['SEED_002', 'PublishedAgreement']
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedAgreement:
+    """RMSE, unit of the signal, and correlation of a simulated with a real signal."""
+
+    rmse: float
+    correlation: float
+
+
+SEED_002: Mapping[str, PublishedAgreement] = {
+    'angular_rate_x': PublishedAgreement(0.03, 0.97),
+    'angular_rate_y': PublishedAgreement(0.02, 0.90),
+    'angular_rate_z': PublishedAgreement(0.02, 0.97),
+    'specific_force_x': PublishedAgreement(0.15, 0.98),
+    'specific_force_y': PublishedAgreement(0.15, 0.99),
+    'specific_force_z': PublishedAgreement(0.15, 0.99),
+}
