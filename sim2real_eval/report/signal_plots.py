@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.lines import Line2D
 
 from sim2real_eval.report.figures import (
     REAL_COLOUR,
@@ -31,6 +31,8 @@ _COLUMNS = 4
 _POINTS = 3000
 _LINE_POINTS = 4000
 _OWN_SCALE = 8.0
+_DECADES = 12
+_TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
 
 
@@ -119,6 +121,8 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
 def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     """Return the spectra of all signals, a panel each, real and simulated on one pair of axes.
 
+    What lies more than 12 decades below the top of a panel is left out: rounding, or no error.
+
     Parameters
     ----------
     comparison : SignalComparison
@@ -129,47 +133,49 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     columns = min(3, len(signals))
     rows = math.ceil(len(signals) / columns)
     figure = new_figure(3.3 * columns, 2.3 * rows + 0.8)
-    axes = figure.subplots(rows, columns, squeeze=False)
-    places: dict[str, Axes] = {}
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
     # Quantities of three axes fill a row each, the single one the end.
     order = sorted(signals, key=lambda signal: (signal == 'yaw', signals.index(signal)))
-    for panel, signal in zip(axes.flat, order, strict=False):
-        places[signal] = panel
+    panels: dict[str, Axes] = dict(zip(order, axes.flat, strict=False))
     for unused in axes.flat[len(order) :]:
         unused.remove()
     colours = _colours(comparison)
+    styles: dict[str, dict[str, Any]] = {
+        label: {'color': colour, 'linewidth': 0.9} for label, colour in colours.items()
+    }
+    styles['real'] |= {'linewidth': 2.2, 'zorder': 1.9}
+    if kind == 'signal':
+        styles[_TRUTH] = {'color': TRUTH_COLOUR, 'linewidth': 0.8, 'linestyle': '--', 'zorder': 1}
+    units = {row.signal: _unit(row.unit) for row in comparison.rows}
     for label, side, ready in comparison.sides():
-        density, true = ready.density(kind, side), ready.density('true', side)
+        drawn = {label: ready.density(kind, side)}
+        if side == 'real' and kind == 'signal':
+            drawn[_TRUTH] = ready.density('true', side)
         for column, signal in enumerate(ready.quantity.labels()):
-            panel = places[signal]
-            style = {'linewidth': 2.2, 'zorder': 2} if side == 'real' else {'linewidth': 0.9}
-            panel.loglog(
-                ready.frequency, density[:, column], color=colours[label], label=label, **style
-            )
-            if side == 'real':
-                if kind == 'signal':
-                    panel.loglog(
-                        ready.frequency, true[:, column], color=TRUTH_COLOUR, linestyle='--',
-                        linewidth=0.8, label='truth (real runs)', zorder=1,
-                    )  # fmt: skip
-                unit = _unit(ready.quantity.unit)
-                unit = f'({unit})' if '/' in unit else unit
-                panel.set_title(f'{signal} [{unit}²/Hz]', fontsize=9)
-    for panel in places.values():
-        _limit_decades(panel)
-        # Between labelled powers of ten there is no room for the labels of others.
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        panel.yaxis.set_minor_formatter(NullFormatter())
+            for name, density in drawn.items():
+                if not np.any(density[:, column] > 0.0):
+                    continue  # no error at all has no place on a logarithmic axis
+                panels[signal].loglog(ready.frequency, density[:, column], **styles[name])
+    for signal, panel in panels.items():
+        unit = f'({units[signal]})' if '/' in units[signal] else units[signal]
+        panel.set_title(f'{signal} [{unit}²/Hz]', fontsize=9)
+        if panel.lines:
+            low, high = panel.get_ylim()
+            panel.set_ylim(max(low, high * 10.0**-_DECADES), high)
+        else:
+            panel.set_yticks([])
+            panel.text(0.5, 0.5, 'nil', transform=panel.transAxes, ha='center', fontsize=8)
+        # Between labelled powers of ten there is no room for others, and they are slow to place.
+        panel.minorticks_off()
+        panel.tick_params(labelbottom=True)
         panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
         tidy(panel)
-    handles, labels = next(iter(places.values())).get_legend_handles_labels()
     figure.legend(
-        handles=handles,
-        labels=labels,
+        handles=[Line2D([], [], label=name, **style) for name, style in styles.items()],
         title=f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs)',
         title_fontsize=10,
         loc='outside upper center',
-        ncols=min(len(handles), 5),
+        ncols=min(len(styles), 5),
         fontsize=8,
         frameon=False,
     )
@@ -183,6 +189,11 @@ def _unit(unit: str) -> str:
 
 def _limit_decades(panel: Axes, most: int = 12) -> None:
     """Leave out what lies more than 12 decades below the top: rounding, or no error at all."""
+    top = max(float(np.max(line.get_ydata())) for line in panel.lines)
+    if top <= 0.0:
+        panel.set_ylim(1.0, 10.0)
+        panel.text(0.5, 0.5, 'nil', transform=panel.transAxes, ha='center', fontsize=8)
+        return
     low, high = panel.get_ylim()
     panel.set_ylim(max(low, high * 10.0**-most), high)
 

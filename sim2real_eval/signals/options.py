@@ -26,7 +26,7 @@ class SignalOptions(Parameters):
         'Rate of the common time grid of trends and spectra; 0: the lowest median rate among the '
         'runs, for each sensor.',
         minimum=0.0,
-        maximum=1e5,
+        maximum=1e4,
     )
     trend_window: int = parameter(
         519,
@@ -53,7 +53,12 @@ class SignalOptions(Parameters):
         choices=('none', 'report', 'apply'),
     )
     max_lag: float = parameter(
-        1.0, 's', 'Largest lag looked for, to both sides.', minimum=0.0, minimum_excluded=True
+        1.0,
+        's',
+        'Largest lag looked for, to both sides.',
+        minimum=0.0,
+        minimum_excluded=True,
+        maximum=30.0,
     )
     yaw: str = parameter(
         'auto',

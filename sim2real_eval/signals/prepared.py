@@ -11,7 +11,7 @@ import numpy as np
 from sim2real_eval.signals.agreement import Agreement, agreement
 from sim2real_eval.signals.alignment import Lag
 from sim2real_eval.signals.measured import Measured, Quantity
-from sim2real_eval.signals.options import SignalOptions
+from sim2real_eval.signals.options import SignalError, SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
 from sim2real_eval.signals.spectrum import Spectrum, default_segment, spectrum
 from sim2real_eval.signals.trend import median_trend
@@ -21,6 +21,7 @@ __all__ = ['Prepared', 'PreparedRun', 'prepare']
 
 _OFF_GRID = 0.05
 _SAME_RATE = 1e-3
+_LEAST_SAMPLES = 16
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,6 +122,11 @@ def prepare(
     """Bring runs to a common rate and take their spectra.
 
     Every spectrum has segments of the same length, so that all are on the same frequencies.
+
+    Raises
+    ------
+    SignalError
+        When the grid has fewer than 16 samples in a run.
     """
     quantity = real[0].quantity
     runs = [*real, *simulated]
@@ -142,6 +148,13 @@ def prepare(
     rates = [_rate(run, rate) for run in runs]
     ready = [_on_grid(run, own) for run, own in zip(runs, rates, strict=True)]
     shortest = min(len(run.time) for run in ready)
+    if shortest < _LEAST_SAMPLES:
+        raise SignalError(
+            f'rate: {rate:.4g} Hz gives {shortest} samples of {quantity.name} in the shortest run; '
+            f'must give {_LEAST_SAMPLES} or more'
+        )
+    if quantity.name == 'yaw' and options.trend_window > shortest:
+        notes.append(f'the trend is the median over all {shortest} samples of the shortest run')
     nperseg = options.nperseg or default_segment(shortest)
     if nperseg == -1:
         nperseg = shortest

@@ -10,8 +10,6 @@ from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['grid', 'median_rate', 'off_grid', 'resample', 'seconds', 'wrap']
 
-_LONGEST = 50_000_000
-
 
 def wrap(angle: ArrayLike) -> FloatArray:
     """Return angles, rad, in [-pi, pi)."""
@@ -32,7 +30,7 @@ def median_rate(time: FloatArray) -> float:
 def grid(time: FloatArray, rate: float) -> FloatArray:
     """Return the times from the first to the last of `time` at `rate` Hz, `(m,)` s."""
     count = int(np.floor((time[-1] - time[0]) * rate * (1.0 + 1e-12) + 1e-6)) + 1
-    times: FloatArray = time[0] + np.arange(min(count, _LONGEST)) / rate
+    times: FloatArray = time[0] + np.arange(count) / rate
     return times
 
 

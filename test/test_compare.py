@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings compared by their signals: what is put in comes out, and the folder is repeatable."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, contents, run_of, segments, write_runs
+from rich.console import Console
+from scipy.spatial.transform import Rotation
+from scipy.stats import chi2
+
+from sim2real_eval.cli.arguments import sources, twins
+from sim2real_eval.recording import Recording, StaticTransform, write_recording
+from sim2real_eval.signals import (
+    SignalComparison,
+    SignalError,
+    SignalOptions,
+    SignalRow,
+    compare_signals,
+)
+from sim2real_eval.signals.study import SignalStudy, study_signals
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.attitude import Orientation
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain
+
+Capture = pytest.CaptureFixture[str]
+IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
+PLAIN = SignalOptions(trend_window=101)
+
+
+def truth_of(motion: str, number: int) -> Recording:
+    """A run with its truth alone."""
+    recording = run_of(motion, number)
+    return recording.with_messages('imu', None).with_messages('gps', None)
+
+
+def made(recording: Recording, twin: Twin, **options: int) -> Recording:
+    return TwinMaker(recording, seed=options.get('seed', 1)).make(twin)
+
+
+def rows_of(comparison: SignalComparison) -> dict[str, SignalRow]:
+    return {row.signal: row for row in comparison.rows}
+
+
+def test_identical_recordings_give_zero() -> None:
+    run = run_of('drive_circle', 1)
+    comparison = compare_signals([run], [run], PLAIN)
+    assert len(comparison.rows) == 10
+    for row in comparison.rows:
+        assert row.error_distance == 0.0
+        assert row.spectrum_distance == 0.0
+        assert row.between is not None
+        assert row.between.rmse == 0.0
+        assert row.between.mean == 0.0
+        assert row.real == row.simulated
+        assert row.verdict == 'too few runs'
+        assert row.error_p is row.error_floor is None
+    assert any('too few' in note for note in comparison.notes)
+
+
+def test_ideal_sensors_read_the_truth_at_their_mounting() -> None:
+    """Far from the middle, turned, on a circle; yaw passes +-pi, position starts anywhere."""
+    turn = tuple(Rotation.from_euler('xyz', [0.2, -0.1, 2.5]).as_quat().tolist())
+    recording = dataclasses.replace(
+        truth_of('drive_circle', 2),
+        transforms=(
+            StaticTransform('base_link', 'imu_link', (0.8, -0.3, 0.5), turn),
+            StaticTransform('base_link', 'gps_link', (-0.4, 0.2, 1.5)),
+        ),
+    )
+    run = made(recording, IDEAL)
+    rows = rows_of(compare_signals([run], [run], PLAIN))
+    for signal, most in (('angular_rate', 1e-12), ('specific_force', 1e-12), ('position', 1e-6)):
+        for axis in 'xyz':
+            row = rows[f'{signal}_{axis}']
+            assert row.real.rmse < most
+    yaw = rows['yaw']
+    # Rates of a turned triad have no error, and their sum misses by the trapezoids alone.
+    assert yaw.real.rmse < 2e-4
+    assert yaw.real.correlation > 0.9999999
+
+
+def test_noise_and_bias_come_out_as_they_were_put_in() -> None:
+    """RMSE about the mean in its chi-square band (1e-3 each), bias to 4 sigma, floor of spectra.
+
+    Correlation as the signal-to-noise ratio says, to 4 sigma of Fisher's transformation.
+    """
+    density, bias = 0.004, (0.02, -0.01, 0.005)
+    imu = ImuChain(
+        rate=100.0,
+        gyroscope=GyroscopeChain(noise_density=(density,) * 3, constant_bias=bias),
+        accelerometer=AccelerometerChain(noise_density=(0.03,) * 3),
+    )
+    run = made(truth_of('drive_half_sine', 3), Twin('chain', None, imu))
+    comparison = compare_signals([run], [run], PLAIN)
+    rows = rows_of(comparison)
+    assert len(rows) == 7
+    ready = comparison.prepared['simulated']['angular_rate']
+    for i, axis in enumerate('xyz'):
+        found = rows[f'angular_rate_{axis}'].real
+        sigma, n = density * 10.0, found.samples
+        low, high = sigma * np.sqrt(chi2.ppf([5e-4, 1 - 5e-4], n - 1) / n)
+        assert low < np.sqrt(found.rmse**2 - found.mean**2) < high
+        assert found.mean == pytest.approx(bias[i], abs=4 * sigma / np.sqrt(n))
+        # One-sided, so twice the density squared.
+        level = ready.density('error', 'real')[1:-1, i].mean()
+        assert level == pytest.approx(2 * density**2, rel=0.25)
+        power = float(np.var(ready.real[0].true[:, i]))
+        if power > 1e-6:
+            expected = np.arctanh(1 / np.sqrt(1 + sigma**2 / power))
+            assert abs(np.arctanh(found.correlation) - expected) < 4 / np.sqrt(n - 3)
+
+
+def test_late_sensor_is_found_and_put_right() -> None:
+    run = made(truth_of('drive_half_sine', 1), IDEAL)
+    assert run.imu is not None
+    late = dataclasses.replace(run.imu, stamp_ns=run.imu.stamp_ns + 35_000_000)
+    given = run.with_messages('imu', late)
+    rmse = {}
+    for align in ('none', 'report', 'apply'):
+        options = dataclasses.replace(PLAIN, align=align)
+        row = rows_of(compare_signals([given], [run], options))['angular_rate_z']
+        rmse[align] = row.real.rmse
+        if align == 'none':
+            assert row.lag_real is row.lag_between is None
+        else:
+            assert row.lag_real == pytest.approx(0.035, abs=0.002)
+            assert row.lag_simulated == pytest.approx(0.0, abs=1e-3)
+    assert rmse['none'] == rmse['report'] > 5 * rmse['apply']
+
+
+def test_yaw_is_of_the_orientation_where_there_is_one() -> None:
+    """A compass that is 0.3 rad off, more than half a turn away from the true yaw at times."""
+    truth = truth_of('drive_circle', 3)
+    ideal = dataclasses.replace(load_imu('ideal'), orientation=Orientation(mode='truth'))
+    run = made(truth, Twin('compass', None, ideal))
+    assert run.imu is not None
+    off = Rotation.from_euler('z', 0.3) * Rotation.from_quat(run.imu.orientation)
+    imu = dataclasses.replace(run.imu, orientation=off.as_quat())
+    given = run.with_messages('imu', imu)
+    row = rows_of(compare_signals([given], [given], PLAIN))['yaw']
+    assert row.real.mean == pytest.approx(0.3, abs=1e-9)
+    assert row.real.rmse == pytest.approx(0.3, abs=1e-9)
+    gyro = compare_signals([given], [given], dataclasses.replace(PLAIN, yaw='gyro'))
+    assert rows_of(gyro)['yaw'].real.rmse < 1e-3
+    assert any('no bias is taken out' in note for note in gyro.notes)
+
+
+def test_unlike_sensors_are_called_so_and_alike_ones_not() -> None:
+    """Six motions; AirSim against itself with other draws, and against Chrono."""
+    truths = [truth_of(f'drive_{name}', n) for name in ('line', 'circle') for n in (1, 2, 3)]
+    airsim = Twin('airsim', None, load_imu('airsim'))
+    chrono = Twin('chrono', None, load_imu('chrono'))
+    real = [made(one, airsim, seed=1) for one in truths]
+    sets = {
+        'again': [made(one, airsim, seed=2) for one in truths],
+        'chrono': [made(one, chrono, seed=2) for one in truths],
+    }
+    comparison = compare_signals(real, sets, dataclasses.replace(PLAIN, yaw='gyro'))
+    verdicts = {
+        model: [row.verdict for row in comparison.rows if row.model == model] for model in sets
+    }
+    assert verdicts['again'] == ['not told apart'] * 7
+    assert verdicts['chrono'].count('unlike') >= 6
+    for row in comparison.rows:
+        assert row.error_floor is not None
+        assert row.n_real == row.n_simulated == 6
+    text = Console(width=80, record=True)
+    text.print(comparison.table())
+    lines = text.export_text().splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert not any('…' in line for line in lines)
+
+
+def test_sets_without_a_common_sensor_are_refused() -> None:
+    run = run_of('drive_line', 1)
+    with pytest.raises(SignalError, match='no sensor in common'):
+        compare_signals([run.with_messages('gps', None)], [run.with_messages('imu', None)], PLAIN)
+    bare = run.with_messages('gps', None).with_messages('imu', None)
+    with pytest.raises(SignalError, match='has no messages of'):
+        compare_signals([bare], [run], PLAIN)
+    with pytest.raises(SignalError, match='no run'):
+        compare_signals([run], [], PLAIN)
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp('runs')
+    return write_runs(folder, ('drive_circle', 1), ('drive_half_sine', 1))
+
+
+def test_folder_is_whole_and_the_same_for_any_number_of_jobs(
+    runs: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ('compare', '--real', *runs, '--models', 'ch_rw', '--trend-window', 101)
+    first = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one', '--json')
+    assert first.status == 0, first.err
+    second = call(capsys, *arguments, '--jobs', 2, '--out', tmp_path / 'two', '--published')
+    assert second.status == 0, second.err
+    files = contents(tmp_path / 'one')
+    assert sorted(files) == [
+        'comparison.csv', 'comparison.json', 'psd.csv', 'psd_errors.png', 'psd_signals.png',
+        'runs.csv', 'scatter.png', 'trend.csv', 'yaw_error.png',
+    ]  # fmt: skip
+    assert contents(tmp_path / 'two') == files
+    record = json.loads(first.out)
+    assert record == json.loads(files['comparison.json'])
+    with (tmp_path / 'one' / 'comparison.csv').open(encoding='utf-8') as file:
+        rows = list(csv.DictReader(file))
+    assert [row['signal'] for row in rows] == [row['signal'] for row in record['rows']]
+    assert float(rows[0]['rmse_real']) == record['rows'][0]['real']['rmse']
+    assert 'seed 002' in second.out
+    assert 'too few' in second.err
+    refused = call(capsys, *arguments, '--out', tmp_path / 'one')
+    assert refused.status == 2
+    assert 'exists' in refused.complaints[0]
+
+
+def test_given_recordings_are_compared_as_made_ones(
+    runs: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """`simulate --truth` and then `--sim`; a recording without truth is left out and named."""
+    done = call(
+        capsys, 'simulate', '--truth', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins'
+    )
+    assert done.status == 0
+    simulated = sorted((tmp_path / 'twins').iterdir())
+    blind = run_of('drive_line', 1).with_messages('truth', None)
+    write_recording(blind, tmp_path / 'blind')
+    outcome = call(
+        capsys, 'compare', '--real', *runs, tmp_path / 'blind', '--sim', *simulated, '--nperseg',
+        'max', '--align', 'apply', '--trend-window', 51, '--out', tmp_path / 'out',
+    )  # fmt: skip
+    assert outcome.status == 1
+    assert len(outcome.complaints) == 1
+    assert 'blind: no truth topic' in outcome.complaints[0]
+    record = json.loads((tmp_path / 'out' / 'comparison.json').read_text(encoding='utf-8'))
+    assert record['options']['nperseg'] == -1
+    assert {row['model'] for row in record['rows']} == {'simulated'}
+    assert all(row['between'] is not None for row in record['rows'])
+
+
+def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
+    """What ABOUT.md of the drive says: gyro z follows course rate (residual 0.48 deg/s, slope 1),
+    its bias of 0.17 deg/s makes yaw drift; forces correlate with the truth where the road is flat.
+    """
+    real = sources([str(path) for path in segments(real_dir, (8, 9))], [], None)
+    study = SignalStudy(twins=twins('real', 'airsim'))
+    comparison, failures = study_signals(real, study, SignalOptions())
+    assert not failures
+    rows = rows_of(comparison)
+    assert len(rows) == 7
+    rate = rows['angular_rate_z'].real
+    assert rate.correlation is not None
+    assert rate.correlation > 0.99
+    assert np.degrees(rate.mean) == pytest.approx(0.17, abs=0.03)
+    assert np.degrees(rate.rmse) < 1.0
+    force = rows['specific_force_y'].real.correlation
+    assert force is not None
+    assert force > 0.7
+    # Half of 45 s at that drift, on average.
+    assert np.degrees(rows['yaw'].real.mean) == pytest.approx(0.17 * 22.5, abs=0.7)

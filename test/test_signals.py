@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a comparison of signals: each held to what its textbook says of it.
+
+Seeds are fixed; bands of random results have false-alarm rates of 1e-3 or less, given beside them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, wasserstein_distance
+
+from sim2real_eval.signals.agreement import agreement
+from sim2real_eval.signals.alignment import find_lag
+from sim2real_eval.signals.distances import (
+    ErrorDistance,
+    SpectrumDistance,
+    log_spectral_distance,
+    wasserstein,
+)
+from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.permutation import chances, floor, relabel
+from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
+from sim2real_eval.signals.spectrum import default_segment, spectrum
+from sim2real_eval.signals.trend import median_trend
+from sim_sensors.seeding import stream
+
+
+def noise(label: str, *shape: int) -> np.ndarray:
+    return stream(3, label, 'test', 'signals').normal(size=shape)
+
+
+# --- trend ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('window', [1, 3, 101])
+def test_median_leaves_a_ramp(window: int) -> None:
+    ramp = 0.25 * np.arange(300) - 7.0
+    assert np.array_equal(median_trend(ramp, window), ramp)
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 20), st.integers(0, 150), st.sampled_from([-1e6, 3.0]))
+def test_median_kills_spikes_of_up_to_k_samples(k: int, place: int, height: float) -> None:
+    """Anywhere, the ends but for their very sample included."""
+    values = np.zeros(200)
+    start = 1 + min(place, 198 - k)
+    values[start : start + k] = height
+    assert not median_trend(values, 2 * k + 1).any()
+
+
+def test_median_keeps_a_step_and_k_plus_one_samples() -> None:
+    step = np.where(np.arange(100) < 40, 0.0, 2.0)
+    assert np.array_equal(median_trend(step, 11), step)
+    spike = np.zeros(100)
+    spike[50:56] = 1.0
+    assert median_trend(spike, 11).any()
+
+
+@pytest.mark.parametrize('window', [0, 4, 201])
+def test_windows_that_are_none_are_refused(window: int) -> None:
+    with pytest.raises(SignalError, match='trend window'):
+        median_trend(np.zeros(100), window)
+    if window == 4:
+        with pytest.raises(SignalError, match='4 is not allowed; must be odd'):
+            SignalOptions(trend_window=window)
+
+
+# --- spectrum ------------------------------------------------------------------------------------
+
+
+def test_parseval_one_segment_exactly() -> None:
+    values = noise('parseval', 4001, 2) * [1.0, 5.0] + [3.0, -100.0]
+    found = spectrum(values, 100.0, len(values), 'boxcar')
+    step = found.frequency[1] - found.frequency[0]
+    assert found.segments == 1
+    np.testing.assert_allclose(found.density.sum(axis=0) * step, values.var(axis=0), rtol=1e-12)
+
+
+def test_parseval_of_averaged_segments() -> None:
+    """White noise of density S: level S at all frequencies, integral sigma^2.
+
+    A bin of 77 segments spreads by 12 %, the sum by 1 %: the bounds are 5 sigma and more (1e-4).
+    """
+    sigma, rate = 0.3, 200.0
+    found = spectrum(sigma * noise('welch', 20000, 1), rate, 512)
+    step = found.frequency[1] - found.frequency[0]
+    assert found.segments == 77
+    assert found.density.sum() * step == pytest.approx(sigma**2, rel=0.05)
+    level = 2.0 * sigma**2 / rate
+    assert np.abs(found.density[2:-2] / level - 1.0).max() < 0.7
+
+
+def test_sine_stands_at_its_frequency_with_half_its_square() -> None:
+    time = np.arange(4096) / 64.0
+    found = spectrum(np.sin(2 * np.pi * 4.0 * time)[:, None] * 3.0, 64.0, 1024)
+    assert found.frequency[np.argmax(found.density[:, 0])] == pytest.approx(4.0)
+    assert found.density.sum() * found.frequency[0] == pytest.approx(4.5, rel=1e-3)
+
+
+@given(st.integers(1, 10**7))
+def test_default_segment_leaves_seven(samples: int) -> None:
+    nperseg = default_segment(samples)
+    assert 1 <= nperseg <= samples
+    if samples >= 32:
+        assert nperseg & (nperseg - 1) == 0
+        assert (samples - nperseg // 2) // (nperseg - nperseg // 2) >= 7
+
+
+# --- lag -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.integers(-40, 40), st.floats(-100, 100))
+def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
+    """Also on a slope common to both, under noise of a tenth of the signal."""
+    both = np.cumsum(noise('walk', 2100, 3), axis=0) + drift * np.linspace(0, 1, 2100)[:, None]
+    reference = both[50:2050]
+    series = both[50 - shift : 2050 - shift] + 0.1 * noise('on top', 2000, 3)
+    found = find_lag(series, reference, 100.0, 0.5)
+    assert found is not None
+    assert round(found.seconds * 100.0) == shift
+
+
+def test_parabola_finds_a_part_of_a_sample() -> None:
+    time = np.arange(1000) / 50.0
+
+    def signal(t: np.ndarray) -> np.ndarray:
+        return np.stack([np.sin(3 * t) + np.cos(5.1 * t), np.sin(1.7 * t)], axis=1)
+
+    found = find_lag(signal(time - 0.0437), signal(time), 50.0, 0.5)
+    assert found is not None
+    assert found.seconds == pytest.approx(0.0437, abs=1e-3)
+
+
+def test_no_lag_where_there_is_none_to_find() -> None:
+    """Standstill, unlike signals, and a peak at the end of what was asked for."""
+    a, b = noise('a', 1000, 1), noise('b', 1000, 1)
+    assert find_lag(0 * a, 0 * a, 100.0, 0.5) is None
+    assert find_lag(a, b, 100.0, 0.5) is None
+    assert find_lag(a[:-60], a[60:], 100.0, 0.3) is None
+    assert find_lag(a[:5], a[:5], 100.0, 0.5) is None
+
+
+# --- resampling and angles -----------------------------------------------------------------------
+
+
+@given(st.floats(-1e4, 1e4))
+def test_wrap_turns_by_whole_turns_into_half_a_turn(angle: float) -> None:
+    found = float(wrap(angle))
+    assert -np.pi <= found < np.pi
+    turns = (angle - found) / (2 * np.pi)
+    assert turns == pytest.approx(round(turns), abs=1e-9)
+    if -np.pi <= angle < np.pi:
+        assert found == angle
+
+
+steps = st.lists(st.floats(1e-3, 10.0), min_size=2, max_size=40)
+
+
+@given(steps, st.floats(-5, 5), st.floats(-5, 5), st.floats(0.1, 300.0))
+def test_interpolation_keeps_straight_lines(
+    gaps: list[float], slope: float, offset: float, rate: float
+) -> None:
+    time = np.cumsum(gaps)
+    at = grid(time, min(rate, 1e4 / (time[-1] - time[0])))
+    assert at[0] == time[0]
+    assert at[-1] <= time[-1] + 1e-6 / rate * 2 or len(at) == 1
+    found = resample(time, (slope * time + offset)[:, None], at)
+    np.testing.assert_allclose(found[:, 0], slope * np.minimum(at, time[-1]) + offset, atol=1e-9)
+
+
+@given(st.integers(2, 300), st.floats(1.0, 200.0), st.floats(-100, 100))
+def test_grid_that_meets_the_stamps_changes_no_value(n: int, rate: float, start: float) -> None:
+    time = start + np.arange(n) / rate
+    values = noise('samples', 300, 2)[:n]
+    at = grid(time, rate)
+    assert len(at) == n
+    np.testing.assert_allclose(resample(time, values, at), values, atol=1e-9 * rate)
+    assert off_grid(time, rate) < 1e-9 * rate
+    assert median_rate(time) == pytest.approx(rate, rel=1e-6)
+
+
+def test_interpolation_takes_what_its_docstring_says_from_white_noise() -> None:
+    """A third of the variance on average over all phases: 2/3, to 4 sigma (7e-5)."""
+    values = noise('white', 200_000, 1)
+    time = np.arange(200_000.0)
+    at = np.arange(0.0, 199_000.0, 1.0 + 1e-4)
+    found = resample(time, values, at)
+    assert found.var() == pytest.approx(2 / 3, rel=4 * np.sqrt(2.5 / 199_000))
+
+
+def test_equal_stamps_do_not_stop_it() -> None:
+    time = np.array([0.0, 1.0, 1.0, 2.0])
+    found = resample(time, np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0.5, 1.0, 1.5]))
+    assert found[:, 0].tolist() == [1.5, 3.0, 3.5]
+
+
+# --- agreement -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('sigma', [0.01, 0.5, 4.0])
+def test_white_noise_gives_its_rmse_and_r(sigma: float) -> None:
+    """RMSE in its chi-square band, R = 1 / sqrt(1 + sigma^2 / power): 1e-3 false alarms each."""
+    n = 20_000
+    true = np.sqrt(2.0) * np.sin(np.arange(n) * 0.1)
+    error = sigma * noise(f'error {sigma}', n)
+    found = agreement(true + error, true, error)
+    low, high = sigma * np.sqrt(chi2.ppf([5e-4, 1 - 5e-4], n) / n)
+    assert low < found.rmse < high
+    expected = 1.0 / np.sqrt(1.0 + sigma**2)
+    assert found.correlation is not None
+    # Fisher: artanh R is normal with variance 1/(n - 3).
+    assert abs(np.arctanh(found.correlation) - np.arctanh(expected)) < 3.3 / np.sqrt(n - 3)
+
+
+def test_no_correlation_with_a_constant() -> None:
+    values = noise('values', 100)
+    assert agreement(values, np.full(100, 9.80665), values).correlation is None
+    assert agreement(values, np.zeros(100), values).correlation is None
+
+
+# --- distances -----------------------------------------------------------------------------------
+
+
+def test_wasserstein_of_shifted_and_scaled_errors() -> None:
+    """A shift by d is a distance of d; runs count alike whatever their length."""
+    a = noise('w', 1000)
+    assert wasserstein([a], [a + 0.7]) == pytest.approx(0.7)
+    assert wasserstein([a], [-3.0 * np.abs(a)]) == pytest.approx(np.mean(3 * np.abs(a) + a), 0.5)
+    assert wasserstein([a[:10], a], [np.tile(a[:10], 50), a]) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_fast_distances_are_the_plain_ones() -> None:
+    runs = [noise(f'run {i}', 500) * (1 + 0.2 * i) for i in range(5)]
+    first = np.array([[True, True, False, False, False], [False, True, False, False, True]])
+    plain = [
+        wasserstein_distance(
+            np.concatenate([run for run, mine in zip(runs, row, strict=True) if mine]),
+            np.concatenate([run for run, mine in zip(runs, row, strict=True) if not mine]),
+        )
+        for row in first
+    ]
+    found = ErrorDistance.of(runs).between(first)
+    np.testing.assert_allclose(found, plain, rtol=0.02)
+    density = np.abs(noise('density', 5, 40))
+    for row, one in zip(first, SpectrumDistance(density).between(first), strict=True):
+        means = density[row].mean(axis=0), density[~row].mean(axis=0)
+        assert one == pytest.approx(float(log_spectral_distance(*means)))
+
+
+def test_log_spectral_distance_of_a_factor() -> None:
+    density = np.abs(noise('psd', 100)) + 0.1
+    assert log_spectral_distance(density, 100.0 * density) == pytest.approx(20.0)
+    assert log_spectral_distance(0 * density, 0 * density) == 0.0
+    assert np.isfinite(log_spectral_distance(density, 0 * density))
+
+
+# --- confidence ----------------------------------------------------------------------------------
+
+
+def test_all_relabellings_of_few_runs_and_some_of_many() -> None:
+    pairs = relabel(['a', 'b', 'c'], ['c', 'a', 'b'], 1000, 0)
+    assert pairs.paired
+    assert pairs.real.shape == (8, 6)
+    assert pairs.least == 2 / 8
+    apart = relabel(['a', 'b', 'c'], ['x', 'y'], 1000, 0)
+    assert not apart.paired
+    assert apart.real.shape == (10, 5)
+    assert apart.least == 1 / 10
+    many = relabel([f'{i}' for i in range(20)], [f's{i}' for i in range(20)], 500, 0)
+    assert many.real.shape == (500, 40)
+    for one in (pairs, apart, many):
+        assert (one.real.sum(axis=1) == one.real[0].sum()).all()
+        n = one.real[0].sum()
+        assert one.real[0, :n].all()
+    again = relabel(['a', 'b', 'c'], ['c', 'a', 'b', 'a'], 1000, 0)
+    assert again.real.shape == (3 * 2 * 2, 7)
+    exchanged = again.real[:, [0, 4, 6]]
+    assert (exchanged.sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize('paired', [True, False])
+def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
+    """1000 comparisons of alike runs, 6 distances each: any of them below 5 % in 5 % of the
+    comparisons at most (binomial: 73 or more with a probability of 1e-3). Measured: 4.3 and 4.1 %.
+    """
+    rng = stream(11, f'paired {paired}', 'test', 'false alarms')
+    n, alarms = 7, 0
+    names = [f'{i}' for i in range(n)]
+    labels = relabel(names, names if paired else [f's{i}' for i in range(n)], 300, 1)
+    for _ in range(1000):
+        motion = np.exp(rng.normal(size=(n, 1, 1)))
+        scale = np.concatenate([motion, motion]) if paired else np.exp(rng.normal(size=(14, 1, 1)))
+        errors = scale * rng.normal(size=(2 * n, 3, 40))
+        density = scale * rng.chisquare(8, size=(2 * n, 3, 16))
+        distances = [ErrorDistance.of(list(errors[:, axis])) for axis in range(3)]
+        spectra = [SpectrumDistance(density[:, axis]) for axis in range(3)]
+        alarms += min(chances([*distances, *spectra], labels).adjusted) <= 0.05
+    assert alarms <= 72
+
+
+def test_a_difference_is_seen() -> None:
+    """Errors three times as large in one of three axes: that axis, and only that one."""
+    rng = stream(5, 'power', 'test', 'signals')
+    names = [f'{i}' for i in range(8)]
+    errors = rng.normal(size=(16, 3, 400))
+    errors[8:, 1] *= 3.0
+    distances = [ErrorDistance.of(list(errors[:, axis])) for axis in range(3)]
+    found = chances(distances, relabel(names, names, 2000, 0))
+    assert found.adjusted[1] == 2 / 2**8
+    assert min(found.adjusted[0], found.adjusted[2]) > 0.05
+
+
+def test_equal_runs_are_never_unlike() -> None:
+    runs = [noise(f'equal {i}', 300) for i in range(7)]
+    names = [f'{i}' for i in range(7)]
+    density = np.abs(noise('equal density', 7, 30))
+    distances = [ErrorDistance.of([*runs, *runs]), SpectrumDistance(np.tile(density, (2, 1)))]
+    found = chances(distances, relabel(names, names, 2000, 0))
+    assert found.single == (1.0, 1.0)
+    assert found.adjusted == (1.0, 1.0)
+
+
+def test_floor_is_that_of_halves() -> None:
+    runs = [noise(f'floor {i}', 2000) for i in range(6)]
+    found = floor(ErrorDistance.of(runs), 6, 0)
+    assert found is not None
+    assert 0.0 < found < 0.1
+    assert floor(ErrorDistance.of(runs[:1]), 1, 0) is None
