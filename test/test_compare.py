@@ -22,8 +22,11 @@ from sim2real_eval.signals import (
     SignalError,
     SignalOptions,
     SignalRow,
+    compare_runs,
     compare_signals,
+    run_signals,
 )
+from sim2real_eval.signals.pairs import partners
 from sim2real_eval.signals.study import SignalStudy, study_signals
 from sim2real_eval.twin import Twin, TwinMaker
 from sim_sensors.attitude import Orientation
@@ -270,3 +273,18 @@ def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
     assert force > 0.7
     # Half of 45 s at that drift, on average.
     assert np.degrees(rows['yaw'].real.mean) == pytest.approx(0.17 * 22.5, abs=0.7)
+
+
+def test_runs_are_paired_by_name_and_time() -> None:
+    run = run_signals(run_of('drive_circle', 1), PLAIN)
+    later = dataclasses.replace(
+        run, start_ns=run.start_ns + 10**13, end_ns=run.end_ns + 10**13, name='circle_1'
+    )
+    names = ('circle_1', 'circle_1_yaw_pid', 'circle_10', 'other')
+    given = [dataclasses.replace(run, name=name) for name in names]
+    assert partners([run], given) == [0, 0, None, None]
+    assert partners([run, given[1]], given) == [0, 1, None, None]
+    assert partners([run, run], given) == [None] * 4
+    assert partners([run], [later]) == [None]
+    comparison = compare_runs([run], {'later': [later]}, PLAIN)
+    assert all(row.between is None for row in comparison.rows)

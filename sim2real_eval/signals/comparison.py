@@ -21,7 +21,7 @@ from sim2real_eval.signals.distances import (
 )
 from sim2real_eval.signals.measured import QUANTITIES, RunSignals, run_signals
 from sim2real_eval.signals.options import SignalError, SignalOptions
-from sim2real_eval.signals.pairs import Pair, pairs_of
+from sim2real_eval.signals.pairs import Pair, pairs_of, partners
 from sim2real_eval.signals.permutation import Divisible, chances, floor, relabel
 from sim2real_eval.signals.prepared import Prepared, PreparedRun, prepare
 
@@ -171,7 +171,7 @@ def compare_signals(
     ----------
     real : sequence of Recording
     simulated : sequence of Recording, or mapping of label to such
-        Runs of the name of a real run are paired with it.
+        Runs of the name and time of a real run are paired with it; see `pairs.partners`.
     options : SignalOptions, optional
 
     Raises
@@ -229,9 +229,10 @@ def _compare_model(
             f'{model}: real and simulated runs have no sensor in common; each must have an IMU, '
             'or each a GPS receiver'
         )
+    numbers = partners(real, runs)
     relabelling = relabel(
-        [run.name for run in real],
-        [run.name for run in runs],
+        [f'{i}' for i in range(len(real))],
+        [f'alone {i}' if number is None else f'{number}' for i, number in enumerate(numbers)],
         options.relabellings,
         options.seed,
     )
@@ -258,7 +259,7 @@ def _compare_model(
         for note in one.notes:
             said.setdefault(note, []).append(quantity.name)
         ready[quantity.name] = one
-        pairs = pairs_of(real, runs, quantity, options)
+        pairs = pairs_of(real, runs, numbers, quantity, options)
         for column, signal in enumerate(quantity.labels()):
             errors = [each.error[:, column] for each in (*one.real, *one.simulated)]
             density = np.stack([each.density[:, column] for each in one.error_spectra])

@@ -97,9 +97,9 @@ class RunSignals:
     Attributes
     ----------
     name : str
-        Of the recording; a simulated run is paired with the real run of its name.
-    start_ns : int
-        Stamp of time 0.
+        Of the recording; a simulated run is paired with the real run of its name and time.
+    start_ns, end_ns : int
+        First and last stamp of the truth; the first is time 0.
     measured : dict of str to Measured
         By name of the quantity.
     notes : tuple of str
@@ -107,6 +107,7 @@ class RunSignals:
 
     name: str
     start_ns: int
+    end_ns: int
     measured: dict[str, Measured]
     notes: tuple[str, ...]
 
@@ -155,7 +156,7 @@ def run_signals(
         raise SignalError(
             f'{recording.path or recording.name}: has no messages of {" or ".join(sensors)}'
         )
-    return RunSignals(recording.name, maker.start_ns, found, tuple(notes))
+    return RunSignals(recording.name, maker.start_ns, maker.end_ns, found, tuple(notes))
 
 
 def _check(recording: Recording, role: str, count: int) -> None:

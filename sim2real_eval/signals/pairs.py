@@ -14,7 +14,7 @@ from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, resample, wrap
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['Pair', 'pairs_of']
+__all__ = ['Pair', 'pairs_of', 'partners']
 
 _LEAST_SAMPLES = 32
 
@@ -43,27 +43,46 @@ class Pair:
         return wrap(error) if self.circular else error
 
 
+def partners(real: Sequence[RunSignals], simulated: Sequence[RunSignals]) -> list[int | None]:
+    """Return for each simulated run the number of the real run whose motion it follows, or None.
+
+    That has its name, or the longest name that its own continues with an underscore (`drive` for
+    `drive_2`), and at least half of its time. Names that several real runs have pair nothing.
+    """
+    names = [run.name for run in real]
+    found: list[int | None] = []
+    for run in simulated:
+        known = [name for name in names if run.name == name or run.name.startswith(f'{name}_')]
+        name = max(known, key=len, default=None)
+        if name is None or names.count(name) > 1:
+            found.append(None)
+            continue
+        number = names.index(name)
+        other = real[number]
+        common = min(run.end_ns, other.end_ns) - max(run.start_ns, other.start_ns)
+        span = min(run.end_ns - run.start_ns, other.end_ns - other.start_ns)
+        found.append(number if 2 * common >= span else None)
+    return found
+
+
 def pairs_of(
     real: Sequence[RunSignals],
     simulated: Sequence[RunSignals],
+    numbers: Sequence[int | None],
     quantity: Quantity,
     options: SignalOptions,
 ) -> list[Pair]:
-    """Return a pair for each simulated run whose name is that of exactly one real run.
+    """Return a pair for each simulated run that has a partner (see `partners`).
 
-    The slower of the two gives the times, the other is interpolated to them. Stamps are compared
-    as they are; where the runs do not overlap in time at all, times since the start of each truth.
+    The slower of the two gives the times, the other is interpolated to them.
     """
     found = []
-    names = [run.name for run in real]
-    for run in simulated:
-        if names.count(run.name) != 1:
+    for run, number in zip(simulated, numbers, strict=True):
+        if number is None:
             continue
-        partner = real[names.index(run.name)]
-        ours, theirs = run.measured[quantity.name], partner.measured[quantity.name]
+        partner = real[number]
         offset = (run.start_ns - partner.start_ns) * 1e-9
-        if ours.time[-1] + offset < theirs.time[0] or ours.time[0] + offset > theirs.time[-1]:
-            offset = 0.0
+        ours, theirs = run.measured[quantity.name], partner.measured[quantity.name]
         pair = _pair(ours, theirs, offset, options)
         if pair is not None:
             found.append(pair)

@@ -142,7 +142,7 @@ def prepare(
         stray = max(off_grid(run.time, _rate(run, rate)) for run in runs)
         if stray > _OFF_GRID:
             notes.append(
-                f'stamps are up to {stray:.2g} periods off a grid of {rate:.4g} Hz: linear '
+                f'stamps are up to {stray:.1g} periods off a grid of {rate:.4g} Hz: linear '
                 'interpolation between them lowers the upper end of the spectra'
             )
     rates = [_rate(run, rate) for run in runs]
@@ -150,8 +150,8 @@ def prepare(
     shortest = min(len(run.time) for run in ready)
     if shortest < _LEAST_SAMPLES:
         raise SignalError(
-            f'rate: {rate:.4g} Hz gives {shortest} samples of {quantity.name} in the shortest run; '
-            f'must give {_LEAST_SAMPLES} or more'
+            f'rate: {rate:.4g} Hz leaves {shortest} samples of {quantity.name} in the '
+            f'shortest run; must give {_LEAST_SAMPLES} or more'
         )
     if quantity.name == 'yaw' and options.trend_window > shortest:
         notes.append(f'the trend is the median over all {shortest} samples of the shortest run')
