@@ -107,25 +107,6 @@ WRONG = {
     'vepd --series full --models ch_rw': '--models: goes with --real only',
     'vepd --series full --start-heading': '--start-heading: goes with --real only',
     'vepd --series full --real line_1': 'not allowed with argument',
-    'compare': 'required: --real, --out',
-    'compare --real gone --out o': 'gone: no such file or folder',
-    'compare --real blind --out o': 'blind: no truth topic',
-    'compare --real line_1 --sim gone --out o': 'gone: no such file or folder',
-    'compare --real line_1 --sim circle_1 --models ch_rw --out o': 'not allowed with argument',
-    'compare --real line_1 --sim circle_1 --imu airsim --out o': '--imu: goes with --models',
-    'compare --real line_1 --models nope --out o': "'nope' is unknown",
-    'compare --real line_1 --models real --imu real --out o': 'cannot both stay real',
-    'compare --real line_1 --trend-window 4 --out o': 'must be odd',
-    'compare --real line_1 --trend-window 0 --out o': "'0' must be an integer >= 1",
-    'compare --real line_1 --nperseg 2 --out o': "'2' must be max or an integer >= 8",
-    'compare --real line_1 --nperseg some --out o': "'some' must be max or an integer >= 8",
-    'compare --real line_1 --rate 1e9 --out o': 'rate: 1000000000.0 is not allowed',
-    'compare --real line_1 --rate 0.1 --out o --models ch_rw': 'must give 16 or more',
-    'compare --real line_1 --align maybe --out o': 'invalid choice',
-    'compare --real line_1 --max-lag 0 --out o': "'0' must be a number > 0",
-    'compare --real line_1 --max-lag 99 --out o': 'max_lag: 99.0 is not allowed',
-    'compare --real line_1 --out full': 'full: exists',
-    'compare --real line_1 --out full --overwrite': 'holds no comparison.json',
     'judge': 'required: RECORDING, --config, --out',
     'judge line_1 --config clean': 'required: --out',
     'judge gone --config clean --out x.csv': 'gone: no such file or folder',
@@ -163,9 +144,7 @@ def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
 ) -> None:
     monkeypatch.chdir(place)
     before = contents(place), sorted(place.iterdir())
-    jobs = (
-        ['--jobs', '1'] if line.startswith(('vepd', 'compare --')) and '--jobs' not in line else []
-    )
+    jobs = ['--jobs', '1'] if line.startswith('vepd') and '--jobs' not in line else []
     outcome = call(capsys, *shlex.split(line), *jobs)
     assert outcome.status == 2
     assert outcome.out == ''

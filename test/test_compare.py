@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,45 @@ def test_sets_without_a_common_sensor_are_refused() -> None:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp('runs')
     return write_runs(folder, ('drive_circle', 1), ('drive_half_sine', 1))
+
+
+WRONG = {
+    '': 'required: --real, --out',
+    '--real gone --out o': 'gone: no such file or folder',
+    '--real circle_1 --sim gone --out o': 'gone: no such file or folder',
+    '--real circle_1 --sim half_sine_1 --models ch_rw --out o': 'not allowed with argument',
+    '--real circle_1 --sim half_sine_1 --imu airsim --out o': '--imu: goes with --models',
+    '--real circle_1 --models nope --out o': "'nope' is unknown",
+    '--real circle_1 --models real --imu real --out o': 'cannot both stay real',
+    '--real circle_1 --trend-window 4 --out o': 'must be odd',
+    '--real circle_1 --trend-window 0 --out o': "'0' must be an integer >= 1",
+    '--real circle_1 --nperseg 2 --out o': "'2' must be max or an integer >= 8",
+    '--real circle_1 --nperseg some --out o': "'some' must be max or an integer >= 8",
+    '--real circle_1 --rate 1e9 --out o': 'rate: 1000000000.0 is not allowed',
+    '--real circle_1 --rate 0.1 --out o --models ch_rw': 'must give 16 or more',
+    '--real circle_1 --align maybe --out o': 'invalid choice',
+    '--real circle_1 --max-lag 0 --out o': "'0' must be a number > 0",
+    '--real circle_1 --max-lag 99 --out o': 'max_lag: 99.0 is not allowed',
+    '--real circle_1 --out full': 'full: exists',
+    '--real circle_1 --out full --overwrite': 'holds no comparison.json',
+}
+
+
+@pytest.mark.parametrize('line', WRONG)
+def test_wrong_command_line_is_one_line_of_complaint(
+    line: str, runs: list[Path], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = runs[0].parent
+    monkeypatch.chdir(place)
+    (place / 'full').mkdir(exist_ok=True)
+    (place / 'full' / 'mine.txt').write_text('mine', encoding='utf-8')
+    before = sorted(place.rglob('*'))
+    outcome = call(capsys, 'compare', *shlex.split(line), *(['--jobs', 1] if line else []))
+    assert outcome.status == 2
+    assert outcome.out == ''
+    assert len(outcome.err.splitlines()) == 1
+    assert WRONG[line] in outcome.complaints[0]
+    assert sorted(place.rglob('*')) == before
 
 
 def test_folder_is_whole_and_the_same_for_any_number_of_jobs(
