@@ -114,6 +114,7 @@ WRONG = {
     'follow {bag} --config gone.yaml': 'gone.yaml: cannot be read',
     'follow {bag} --imu chrono': '--imu: goes with --out only',
     'follow {bag} --out {bag}': 'exists',
+    'follow {bag} --out o --compare': '--compare: goes with --imu and --out only',
     'follow {bag} --start 100': '0 waypoints left; must be >= 2',
     'follow {bag} --rate 0': "'0' must be a number > 0",
 }
@@ -137,9 +138,9 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
 ) -> None:
     """Feedback beats the open loop; distance control has less distance and more yaw error.
 
-    Figures of all 12 segments are in docs/following.md; here the ones with most turns.
+    Figures of all 12 segments are in docs/following.md; here one with many turns.
     """
-    bags = segments(real_dir, [8, 9])
+    bags = segments(real_dir, [9])
     record = json.loads(call(capsys, 'follow', *bags, '--json').out)
     distance = {name: each['distance']['mean'] for name, each in record['pooled'].items()}
     yaw = {name: each['yaw']['rms'] for name, each in record['pooled'].items()}
@@ -147,3 +148,17 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
     assert distance['nonlinear'] < 0.15
     assert yaw['yaw_pid'] < yaw['nonlinear'] < yaw['yaw_distance_pid']
     assert yaw['yaw_pid'] < 0.3 * yaw['open_loop']
+
+
+def test_one_command_goes_from_a_bag_to_the_yaw_error_beside_the_real_one(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """Waypoints, robot, IMU model, comparison: the thesis's pipeline."""
+    outcome = call(
+        capsys, 'follow', bag, '--controllers', 'yaw_pid', '--imu', 'airsim',
+        '--out', tmp_path / 'o', '--compare',
+    )  # fmt: skip
+    assert outcome.status == 0
+    assert 'yaw_pid: 1 simulated and 1 real runs' in outcome.out
+    found = contents(tmp_path / 'o')
+    assert {'compare/yaw_error.png', 'compare/comparison.csv', 'circle_1.png'} <= set(found)

@@ -201,6 +201,21 @@ def test_a_table_is_read_with_its_columns_in_any_order(tmp_path: Path) -> None:
     assert made.heading == pytest.approx([0.5, 0.6])
 
 
+def test_many_poses_of_the_reference_are_those_of_each_time() -> None:
+    """And before the start and after the end it rests."""
+    times = np.linspace(-1.0, 21.0, 45)
+    for interpolation in ('spline', 'twist'):
+        reference = Reference(circle(2.0, 1.0, 20.0), interpolation)
+        wanted = np.array([reference.at(time).pose for time in times.tolist()])
+        assert reference.poses(times) == pytest.approx(wanted, abs=1e-12)
+        assert reference.at(-1.0).speed == reference.at(21.0).yaw_rate == 0.0
+        # Speed and yaw rate are the derivatives of the pose, to the error of the difference.
+        before, here, after = (reference.at(9.9 + h) for h in (-1e-4, 0.0, 1e-4))
+        moved = relative(before.pose, after.pose)
+        assert moved.x / 2e-4 == pytest.approx(here.speed, rel=1e-3)
+        assert moved.heading / 2e-4 == pytest.approx(here.yaw_rate, rel=1e-6)
+
+
 # --- controllers ---------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, sources
@@ -17,11 +18,12 @@ from sim2real_eval.cli.output import (
 from sim_sensors.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sim2real_eval.comparison import Source
     from sim2real_eval.following import FollowedRun
     from sim2real_eval.recording import Recording
+    from sim2real_eval.signals import SignalComparison
     from sim_sensors.following import FollowSettings
     from sim_sensors.waypoint_table import Waypoints
 
@@ -37,6 +39,7 @@ examples:
   sim2real follow my_bag
   sim2real follow my_bag --controllers all --set robot.slip=0.02 --imu chrono --out driven
   sim2real follow waypoints.csv --controllers nonlinear --out driven
+  sim2real follow my_bag --controllers yaw_pid --imu bno055 --out driven --compare
 """
 
 
@@ -110,6 +113,12 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--out', metavar='DIR', help='folder for tables, plots and recordings (default: none)'
     )
+    parser.add_argument(
+        '--compare',
+        action='store_true',
+        help='hold the simulated IMU against the recorded one, as `sim2real compare` does: yaw '
+        'error, trend, spectra; in DIR/compare',
+    )
     add_topics(parser)
     add_json(parser)
     add_seed(parser)
@@ -131,6 +140,8 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (('--imu', options.imu), ('--gps', options.gps)):
         if value and not options.out:
             raise ParameterError(flag, '', 'goes with --out only')
+    if options.compare and not options.imu:
+        raise ParameterError('--compare', '', 'goes with --imu and --out only')
     twin = Twin(
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
@@ -140,26 +151,30 @@ def run(options: argparse.Namespace) -> int:
         check_target(options.out, overwrite=False)
     given = sources(options.source, options.topic, None)
     runs: list[FollowedRun] = []
-    scenarios: dict[str, str] = {}
+    followed: list[_Given] = []
     failures: list[str] = []
-    notes: list[tuple[str, Sequence[str]]] = []
     recordings: dict[str, list[Recording]] = {}
     with progress_bar(len(given) * (2 if options.out else 1), 'runs') as advance:
         for source in given:
             try:
-                name, scenario, waypoints, start_ns = _waypoints(source, options)
-                followed = follow_waypoints(
-                    name, waypoints, settings, controllers, seed=options.seed, start_ns=start_ns
+                one = _waypoints(source, options)
+                runs.append(
+                    follow_waypoints(
+                        one.name,
+                        one.waypoints,
+                        settings,
+                        controllers,
+                        seed=options.seed,
+                        start_ns=one.start_ns,
+                    )
                 )
             except Sim2RealError as error:
                 failures.append(str(error))
                 continue
-            runs.append(followed)
-            scenarios[name] = scenario
-            notes.append(('followed', waypoints.notes))
+            followed.append(one)
             advance()
         report_failures(failures, of=len(given))
-        told = merge_notes(notes)
+        told = merge_notes(('followed', one.waypoints.notes) for one in followed)
         record = following_record(runs, settings, seed=options.seed, notes=told)
         if options.out:
             recordings = write_following(
@@ -168,20 +183,49 @@ def run(options: argparse.Namespace) -> int:
                 record,
                 twin,
                 seed=options.seed,
-                scenarios=scenarios,
+                scenarios={one.name: one.scenario for one in followed},
                 storage=options.storage,
                 advance=advance,
             )
+    comparison = _comparison(followed, recordings, options) if options.compare else None
     if options.json:
         print_json(record)
-    else:
-        what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
-        title = f'Tracking errors, {what}'
-        print_table(following_console_table(pooled_statistics(runs), title=title))
-        print_notes(told)
-        if recordings:
-            print(f'Tables, plots and recordings: {options.out}')
+        return 1 if failures else 0
+    what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
+    print_table(following_console_table(pooled_statistics(runs), title=f'Tracking errors, {what}'))
+    if comparison is not None:
+        print_table(comparison.table())
+    print_notes([*told, *(() if comparison is None else comparison.notes)])
+    if options.out:
+        print(f'Tables, plots and recordings: {options.out}')
     return 1 if failures else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """What there is to follow; the recording is kept where it is compared with."""
+
+    name: str
+    scenario: str
+    waypoints: Waypoints
+    start_ns: int
+    recording: Recording | None
+
+
+def _comparison(
+    followed: Sequence[_Given],
+    recordings: Mapping[str, Sequence[Recording]],
+    options: argparse.Namespace,
+) -> SignalComparison:
+    """Hold the driven recordings against the real ones, and write that below --out."""
+    from pathlib import Path
+
+    from sim2real_eval.signals import SignalOptions, compare_signals
+
+    real = [one.recording for one in followed if one.recording is not None]
+    comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
+    comparison.write(Path(options.out) / 'compare')
+    return comparison
 
 
 def _controllers(text: str) -> tuple[str, ...]:
@@ -227,8 +271,7 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
     return settings
 
 
-def _waypoints(source: Source, options: argparse.Namespace) -> tuple[str, str, Waypoints, int]:
-    """Name, scenario, waypoints of a source and the stamp of the first."""
+def _waypoints(source: Source, options: argparse.Namespace) -> _Given:
     import math
     from pathlib import Path
 
@@ -238,12 +281,18 @@ def _waypoints(source: Source, options: argparse.Namespace) -> tuple[str, str, W
     from sim_sensors.waypoint_table import read_waypoints
 
     path = Path(source.path)
+    recording = None
     if path.suffix == '.csv' and path.is_file():
+        if options.compare:
+            raise ParameterError('--compare', '', f'{path} is a table: nothing to compare with')
         name = source.name or path.stem
         scenario = scenario_of(name)
         waypoints, start_ns = read_waypoints(path), START_NS
     else:
         recording = source.read()
+        if options.compare:
+            recording.require('truth')
+            recording.require('imu')
         name, scenario = recording.name, recording.scenario
         waypoints, start_ns = waypoints_of(recording, options.waypoints, rate=options.rate)
     if options.start or options.duration is not None:
@@ -251,4 +300,4 @@ def _waypoints(source: Source, options: argparse.Namespace) -> tuple[str, str, W
         duration = math.inf if options.duration is None else options.duration
         waypoints = waypoints.cut(options.start, duration)
         start_ns += round((waypoints.origin[2] - before) * 1e9)
-    return name, scenario, waypoints, start_ns
+    return _Given(name, scenario, waypoints, start_ns, recording if options.compare else None)
