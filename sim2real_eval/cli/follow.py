@@ -189,7 +189,7 @@ def run(options: argparse.Namespace) -> int:
             )
     comparison = _comparison(followed, recordings, options) if options.compare else None
     if options.json:
-        print_json(record)
+        print_json(record if comparison is None else {**record, 'compare': comparison.record()})
         return 1 if failures else 0
     what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
     print_table(following_console_table(pooled_statistics(runs), title=f'Tracking errors, {what}'))
