@@ -5,24 +5,25 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.comparison_folder import check_target
 from sim2real_eval.following import FollowedRun, driven_recording, pooled_statistics
 from sim2real_eval.provenance import versions
 from sim2real_eval.recording import Recording, write_recording
 from sim2real_eval.recording.writing import Storage
 from sim2real_eval.report.following_plot import save_following
+from sim2real_eval.result_folder import fresh_folder
 from sim2real_eval.tables import Field, write_bytes, write_csv
 from sim2real_eval.twin import Twin
 from sim_sensors.following import FollowSettings
 from sim_sensors.tracking_error import ErrorStatistics
 
-__all__ = ['ERROR_COLUMNS', 'following_record', 'write_following']
+__all__ = ['ERROR_COLUMNS', 'MARK', 'following_record', 'write_following']
+
+MARK = 'follow.json'
+"""File that every result of this kind holds."""
 
 ERROR_COLUMNS = (
     'run',
@@ -72,6 +73,7 @@ def write_following(
     seed: int,
     scenarios: Mapping[str, str],
     storage: Storage = 'mcap',
+    overwrite: bool = False,
     advance: Callable[[], None] = lambda: None,
 ) -> dict[str, list[Recording]]:
     """Write errors.csv, follow.json, and per run waypoints, series, plot and recordings.
@@ -81,7 +83,6 @@ def write_following(
     Parameters
     ----------
     folder : str or Path
-        Must not exist, or be empty.
     runs : sequence of FollowedRun
     record : mapping
         From `following_record`.
@@ -92,6 +93,8 @@ def write_following(
         Run to label of the scenario.
     storage : str
         Of the recordings.
+    overwrite : bool
+        Replace an older result of this kind.
     advance : callable
         Called after each run.
 
@@ -103,19 +106,13 @@ def write_following(
     Raises
     ------
     Sim2RealError
-        When the folder is there already, or cannot be made.
+        When the folder exists and may not be replaced, or cannot be made.
     """
-    check_target(folder, overwrite=False)
-    target = Path(folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
     recordings: dict[str, list[Recording]] = {}
-    try:
-        fresh = scratch / 'new'
-        fresh.mkdir()
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'errors.csv', ERROR_COLUMNS, _rows(runs))
         text = json.dumps(record, indent=2, ensure_ascii=False) + '\n'
-        write_bytes(fresh / 'follow.json', text.encode())
+        write_bytes(fresh / MARK, text.encode())
         for run in runs:
             _write_run(fresh, run)
             for controller in run.drives:
@@ -125,11 +122,6 @@ def write_following(
                 write_recording(made, fresh / f'{run.name}_{controller}', storage=storage)
                 recordings.setdefault(controller, []).append(made)
             advance()
-        if target.exists():
-            target.rmdir()
-        fresh.rename(target)
-    finally:
-        shutil.rmtree(scratch)
     return recordings
 
 

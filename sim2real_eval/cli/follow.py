@@ -114,6 +114,9 @@ def add_parser(verbs: Any) -> None:
         '--out', metavar='DIR', help='folder for tables, plots and recordings (default: none)'
     )
     parser.add_argument(
+        '--overwrite', action='store_true', help='replace an older result in --out'
+    )
+    parser.add_argument(
         '--compare',
         action='store_true',
         help='hold the simulated IMU against the recorded one, as `sim2real compare` does: yaw '
@@ -127,10 +130,10 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.comparison_folder import check_target
     from sim2real_eval.following import follow_waypoints, pooled_statistics
-    from sim2real_eval.following_folder import following_record, write_following
+    from sim2real_eval.following_folder import MARK, following_record, write_following
     from sim2real_eval.report.following_table import following_console_table
+    from sim2real_eval.result_folder import check_result_folder
     from sim2real_eval.run_notes import merge_notes
     from sim2real_eval.twin import Twin
     from sim_sensors.catalogue import load_gps, load_imu
@@ -148,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
         imu=load_imu(options.imu) if options.imu else None,
     )
     if options.out:
-        check_target(options.out, overwrite=False)
+        check_result_folder(options.out, MARK, overwrite=options.overwrite)
     given = sources(options.source, options.topic, None)
     runs: list[FollowedRun] = []
     followed: list[_Given] = []
@@ -185,6 +188,7 @@ def run(options: argparse.Namespace) -> int:
                 seed=options.seed,
                 scenarios={one.name: one.scenario for one in followed},
                 storage=options.storage,
+                overwrite=options.overwrite,
                 advance=advance,
             )
     comparison = _comparison(followed, recordings, options) if options.compare else None
