@@ -47,6 +47,7 @@ def _new(title: str) -> Table:
         box=SIMPLE,
         padding=0,
         show_edge=False,
+        min_width=min(len(title) + 1, 78),  # else a long title breaks above a narrow table
     )
     table.add_column('signal', no_wrap=True)
     return table
