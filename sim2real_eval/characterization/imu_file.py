@@ -100,6 +100,12 @@ def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
     plain = ImuChain().to_mapping()
     lines.append(f'model: {mapping["model"]}')
     lines.append(f'rate: {model.rate!r}  # Hz')
+    own = model.declared()
+    for name in ('frame_id', 'lever_arm', 'mounting_rpy'):
+        if mapping[name] != plain[name]:
+            lines.append(
+                f'{name}: {mapping[name]!r}' + (f'  # {u}' if (u := own[name].unit) else '')
+            )
     for quantity in ('gyroscope', 'accelerometer'):
         lines.append(f'{quantity}:')
         declared = getattr(model, quantity).declared()

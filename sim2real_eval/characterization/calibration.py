@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A calibration recording: the GPS and the IMU in it, each as far as it is there."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.characterization.analysis import (
+    AllanOptions,
+    RecordingResult,
+    analyse,
+    combined_terms,
+)
+from sim2real_eval.characterization.gps_characterization import (
+    GpsResult,
+    Likeness,
+    characterize_gps,
+    gps_comebacks,
+    likenesses,
+    mounting,
+)
+from sim2real_eval.characterization.imu_file import chain_model
+from sim2real_eval.characterization.noise_terms import NoiseTerms
+from sim2real_eval.characterization.reidentification import Reidentified, reidentify
+from sim2real_eval.characterization.signals import SignalError, signals_of
+from sim2real_eval.recording import Recording
+from sim_sensors.errors import ParameterError, Sim2RealError
+from sim_sensors.imu_chain import ImuChain
+
+__all__ = ['Calibration', 'ImuResult', 'calibrate']
+
+# s; below it a driving bag shows hardly more than white noise.
+_SHORT = 120.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImuResult:
+    """What was found of one IMU.
+
+    Attributes
+    ----------
+    results : tuple of RecordingResult
+        Allan analysis of each standstill.
+    terms : dict of str to NoiseTerms
+        Their mean by axis.
+    model : ImuChain
+    again : Reidentified
+        The model simulated and analysed.
+    notes : tuple of str
+    """
+
+    results: tuple[RecordingResult, ...]
+    terms: dict[str, NoiseTerms]
+    model: ImuChain
+    again: Reidentified
+    notes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Calibration:
+    """A sensor set.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the recordings.
+    gps : GpsResult or None
+    likenesses : tuple of Likeness
+        Of the GPS models.
+    comebacks : tuple
+        Of the GPS models; see `gps_comebacks`.
+    imu : ImuResult or None
+    notes : tuple of str
+    seed : int
+    """
+
+    names: tuple[str, ...]
+    gps: GpsResult | None
+    likenesses: tuple[Likeness, ...]
+    comebacks: tuple[Any, ...]
+    imu: ImuResult | None
+    notes: tuple[str, ...]
+    seed: int
+
+
+def calibrate(
+    recordings: Sequence[Recording],
+    *,
+    k: float = 0.02,
+    base: str = 'base_link',
+    fit_from: float = 0.0,
+    seed: int = 0,
+    progress: Callable[[], None] = lambda: None,
+) -> Calibration:
+    """Characterise every sensor that stands still in the recordings.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+        Of one vehicle with one set of sensors.
+    k : float
+        Deviation that HDOP 1 stands for, m.
+    base : str
+        Frame of the body, to which lever arms lead.
+    fit_from : float
+        Shortest averaging time of the IMU's fit, s.
+    seed : int
+        Of the simulations that check the models.
+    progress : callable
+        Called three times.
+
+    Raises
+    ------
+    SignalError
+        When there is neither, or what there is never stands still.
+    """
+    problems: list[Sim2RealError] = []
+    gps, alike, back = None, (), ()
+    with_gps = [one for one in recordings if one.gps is not None]
+    with_imu = [one for one in recordings if one.imu is not None]
+    if not with_gps and not with_imu:
+        first = recordings[0]
+        raise SignalError(
+            f'{first.path or first.name}: neither a GPS nor an IMU; name one with --topic'
+        )
+    if with_gps:
+        try:
+            gps = characterize_gps(with_gps, k=k, base=base)
+        except SignalError as error:
+            problems.append(error)
+    progress()
+    if gps is not None:
+        alike, back = tuple(likenesses(gps, seed)), tuple(gps_comebacks(gps, seed))  # type: ignore[assignment]
+    progress()
+    imu = None
+    if with_imu:
+        try:
+            imu = _imu(with_imu, base, fit_from, seed)
+        except Sim2RealError as error:
+            problems.append(error)
+    progress()
+    if gps is None and imu is None:
+        raise SignalError(f'{problems[0]}; a calibration needs a standstill, best of many minutes')
+    notes = [f'not characterised: {problem}' for problem in problems]
+    if not with_gps:
+        notes.append('no GPS in the recordings: no gps.yaml')
+    if not with_imu:
+        notes.append('no IMU in the recordings: no imu.yaml')
+    names = tuple(one.name for one in recordings)
+    return Calibration(names, gps, alike, back, imu, tuple(notes), seed)
+
+
+def _imu(recordings: Sequence[Recording], base: str, fit_from: float, seed: int) -> ImuResult:
+    results: list[RecordingResult] = []
+    used: list[Recording] = []
+    notes: list[str] = []
+    problems: list[Sim2RealError] = []
+    for recording in recordings:
+        try:
+            results.append(analyse(signals_of(recording), AllanOptions(fit_from=fit_from)))
+            used.append(recording)
+        except Sim2RealError as error:
+            problems.append(error)
+            continue
+        said = results[-1].notes
+        notes += [f'{recording.name}: {n}' if len(recordings) > 1 else n for n in said]
+    if not results:
+        text = str(problems[0]).replace('; --motion keep analyses it all the same', '')
+        raise SignalError(text)
+    notes += [f'left out for the IMU: {problem}' for problem in problems]
+    rates = [one.rate for one in results]
+    if max(rates) > 1.05 * min(rates):
+        raise ParameterError(
+            'recordings',
+            '',
+            f'have IMU rates of {min(rates):g} to {max(rates):g} Hz; must be alike',
+        )
+    terms = combined_terms(results)
+    longest = max(results, key=lambda one: one.samples)
+    model = chain_model(
+        terms,
+        rate=longest.rate,
+        steps={one.axis: one.resolution for one in longest.axes},
+        biases={one.axis: one.mean for one in longest.axes if one.axis.startswith('gyroscope')},
+    )
+    array = used[0].imu
+    assert array is not None
+    model = dataclasses.replace(model, frame_id=array.frame or model.frame_id)
+    place, problem = mounting(used[0], array.frame, base)
+    if problem:
+        notes.append(problem)
+    if longest.seconds < _SHORT:
+        notes.append(
+            f'{longest.seconds:.3g} s at standstill show white noise and bias; bias instability '
+            'takes tens of minutes, a walk hours'
+        )
+    if place is not None:
+        model = model.mounted(place[1], Rotation.from_matrix(place[0]).as_quat())  # type: ignore[assignment]
+    again = reidentify(model, terms, longest.samples, seed=seed)
+    return ImuResult(tuple(results), terms, model, again, tuple(notes))

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A GPS from recordings with standstills: its error, its stated covariance, and models of both."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
+from sim2real_eval.characterization.screening import resolution
+from sim2real_eval.characterization.signals import SignalError
+from sim2real_eval.characterization.standing_fixes import (
+    StandingOptions,
+    StandingRun,
+    standing_runs,
+)
+from sim2real_eval.characterization.stated_covariance import (
+    Honesty,
+    StatedFit,
+    fit_stated,
+    honesty,
+)
+from sim2real_eval.characterization.walk_fit import WalkFit, even_errors, fit_walk
+from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.recording import Recording
+from sim_sensors.gnss_noise import GnssNoise
+from sim_sensors.gps import GpsModel
+from sim_sensors.gps_noise import GaussianNoise
+from sim_sensors.measurements import FloatArray
+from sim_sensors.position_noise import PositionNoise
+
+__all__ = [
+    'AXIS_NAMES',
+    'GpsResult',
+    'Likeness',
+    'characterize_gps',
+    'gps_comebacks',
+    'likenesses',
+    'mounting',
+]
+
+AXIS_NAMES = ('east', 'north', 'up')
+_REPEATS = 24
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GpsResult:
+    """What was found of one receiver.
+
+    Attributes
+    ----------
+    runs : tuple of StandingRun
+    rate : float
+        Hz.
+    frame : str
+        Of the fixes.
+    lever_arm : (3,) float or None
+        Of the antenna in the base frame, m; None: the recording does not tell.
+    axes : tuple of 3 MarkovFit
+        East, north, up.
+    walk : WalkFit
+    stated : StatedFit
+    honest : tuple of Honesty
+        Horizontal and vertical.
+    notes : tuple of str
+    """
+
+    runs: tuple[StandingRun, ...]
+    rate: float
+    frame: str
+    lever_arm: FloatArray | None
+    axes: tuple[MarkovFit, MarkovFit, MarkovFit]
+    walk: WalkFit
+    stated: StatedFit
+    honest: tuple[Honesty, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Time at standstill."""
+        return sum(run.seconds for run in self.runs)
+
+    @property
+    def rms(self) -> FloatArray:
+        """Root mean square of the errors about their means, (3,) m."""
+        error = np.concatenate([run.error for run in self.runs])
+        return np.asarray(np.sqrt(np.mean(error**2, axis=0)), np.float64)
+
+    def noises(self) -> dict[str, PositionNoise]:
+        """Return the noise models by the name of their file: `gps` (white and Gauss-Markov),
+        `gps_gaussian`, `gps_random_walk` (Ch:RW).
+        """
+        grows = [fit.walk.observable and not fit.time.observable for fit in self.axes]
+        wanders = [fit.wander.observable for fit in self.axes]
+        gnss = GnssNoise(
+            white_std=_three(fit.white.value for fit in self.axes),
+            gauss_markov_std=_three(
+                fit.wander.value if seen else 0.0
+                for fit, seen in zip(self.axes, wanders, strict=True)
+            ),
+            gauss_markov_time=_three(
+                fit.time.value if seen else 100.0
+                for fit, seen in zip(self.axes, wanders, strict=True)
+            ),
+            random_walk=_three(
+                fit.walk.value if grow else 0.0 for fit, grow in zip(self.axes, grows, strict=True)
+            ),
+        )
+        found: dict[str, PositionNoise] = {
+            'gps': gnss,
+            'gps_gaussian': GaussianNoise(
+                std=_three(
+                    fit.total.value if fit.total.observable else float(rms)
+                    for fit, rms in zip(self.axes, self.rms, strict=True)
+                )
+            ),
+        }
+        if self.walk.speed_limit.observable:
+            found['gps_random_walk'] = self.walk.noise(self.rate)
+        return found
+
+    def models(self) -> dict[str, GpsModel]:
+        """Return the models by the name of their file; they differ in the noise only."""
+        base = GpsModel(
+            rate=self.rate, frame_id=self.frame or 'gps_link', covariance=self.stated.model()
+        )
+        if self.lever_arm is not None:
+            base = base.mounted(self.lever_arm)
+        return {
+            name: dataclasses.replace(base, noise=noise) for name, noise in self.noises().items()
+        }
+
+
+def _three(values: Iterable[float]) -> tuple[float, float, float]:
+    east, north, up = values
+    return east, north, up
+
+
+def mounting(
+    recording: Recording, frame: str, base: str = 'base_link'
+) -> tuple[tuple[FloatArray, FloatArray] | None, str]:
+    """Return rotation (3, 3) and position (3,) of a sensor frame in the base frame, and a note.
+
+    None where the recording does not tell; the note says so where it has other transforms.
+    """
+    if not recording.transforms:
+        return None, ''
+    try:
+        return FrameTree(recording.transforms).lookup(base, frame, 'sensor'), ''
+    except JudgeError:
+        return None, f'no static transform connects frame {frame!r} to {base!r}: no lever arm'
+
+
+def characterize_gps(
+    recordings: Sequence[Recording],
+    *,
+    k: float = 0.02,
+    base: str = 'base_link',
+    options: StandingOptions | None = None,
+) -> GpsResult:
+    """Characterise the receiver of one or several recordings.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+        Those that never stand still are left out, with a note.
+    k : float
+        Deviation that HDOP 1 stands for, m.
+    base : str
+        Frame of the lever arm.
+    options : StandingOptions, optional
+
+    Raises
+    ------
+    SignalError
+        When no recording has a standstill: the reason of the first.
+    """
+    runs: list[StandingRun] = []
+    used: list[Recording] = []
+    notes: list[str] = []
+    problems: list[SignalError] = []
+    for recording in recordings:
+        try:
+            found, said = standing_runs(recording, options)
+        except SignalError as error:
+            problems.append(error)
+            continue
+        runs += found
+        used.append(recording)
+        notes += [f'{recording.name}: {note}' if len(recordings) > 1 else note for note in said]
+    if not used:
+        raise problems[0]
+    notes += [f'left out for the GPS: {problem}' for problem in problems]
+    fixes = used[0].gps
+    assert fixes is not None
+    valid = fixes.take(fixes.status >= 0)
+    place, problem = mounting(used[0], fixes.frame, base)
+    if problem:
+        notes.append(problem)
+    axes = tuple(fit_markov([(run.time, run.error[:, axis]) for run in runs]) for axis in range(3))
+    _, period = even_errors(runs)
+    longest = max(runs, key=lambda run: len(run.time))
+    for name, column in zip(AXIS_NAMES, longest.error.T, strict=True):
+        # Degrees rounded to 1e-7 are steps of a centimetre; their last bits differ.
+        step = resolution(np.round(column, 6))
+        if step > 2.0 * float(column.std()):
+            notes.append(
+                f'{name}: fixes come in steps of {step:.2g} m, more than twice their deviation: '
+                'what is found is mostly rounding'
+            )
+        elif step > 0.5 * float(column.std()):
+            notes.append(
+                f'{name}: fixes come in steps of {step:.2g} m, of which rounding alone makes '
+                f'white noise of {step / math.sqrt(12.0):.2g} m'
+            )
+    seconds = sum(run.seconds for run in runs)
+    for name, fit in zip(AXIS_NAMES, axes, strict=True):
+        if fit.walk.observable and not fit.time.observable:
+            notes.append(
+                f'{name}: wanders for longer than {seconds:.3g} s at standstill can bound '
+                f'(time > {fit.time.lower:.2g} s); the model has a random walk, right for as long '
+                'as the standstill and too large far beyond it'
+            )
+    return GpsResult(
+        runs=tuple(runs),
+        rate=float(f'{1.0 / period:.4g}'),
+        frame=fixes.frame,
+        lever_arm=None if place is None else place[1],
+        axes=axes,  # type: ignore[arg-type]
+        walk=fit_walk(runs),
+        stated=fit_stated(valid, k),
+        honest=(
+            honesty(runs, 'horizontal, about the mean', (0, 1)),
+            honesty(runs, 'vertical, about the mean', (2,)),
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _drawn(noise: PositionNoise, runs: Sequence[StandingRun], seed: int, run: str) -> list:  # type: ignore[type-arg]
+    """Return errors of a model at the times of standstills, about their means, (n, 3) each."""
+    found = []
+    for number, one in enumerate(runs):
+        intervals = np.concatenate([[0.0], np.diff(one.time)])
+        error = noise.start(seed, f'{run}/{number}', 'gps').advance(intervals)
+        found.append(dataclasses.replace(one, error=error - error.mean(axis=0)))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Likeness:
+    """One statistic of the record and of a model simulated over the same times.
+
+    Attributes
+    ----------
+    model, statistic : str
+    record, simulated, std : float
+        Value of the record; mean and scatter over simulations.
+    alike : bool
+        Whether the record lies within three of these.
+    """
+
+    model: str
+    statistic: str
+    record: float
+    simulated: float
+    std: float
+    alike: bool
+
+
+_STATISTICS = (
+    'horizontal error [m]',
+    'vertical error [m]',
+    'horizontal speed [m/s]',
+    'vertical speed [m/s]',
+)
+
+
+def _statistics(runs: Sequence[StandingRun]) -> FloatArray:
+    error = np.concatenate([run.error for run in runs])
+    speed = np.concatenate(
+        [np.diff(run.error, axis=0) / np.diff(run.time)[:, None] for run in runs]
+    )
+    rms = [np.sqrt(np.mean(values**2)) for values in (error[:, :2], error[:, 2], speed[:, :2])]
+    return np.array([*rms, np.sqrt(np.mean(speed[:, 2] ** 2))])
+
+
+def likenesses(result: GpsResult, seed: int) -> list[Likeness]:
+    """Simulate each model over the standstills and hold its deviations against the record's:
+    of the error, and of its difference from fix to fix, on which a velocity estimate depends.
+    """
+    own = _statistics(result.runs)
+    found = []
+    for name, noise in result.noises().items():
+        drawn = np.stack(
+            [
+                _statistics(_drawn(noise, result.runs, seed, f'likeness/{name}/{k}'))
+                for k in range(_REPEATS)
+            ]
+        )
+        mean, std = drawn.mean(axis=0), drawn.std(axis=0, ddof=1)
+        for k, statistic in enumerate(_STATISTICS):
+            alike = bool(abs(own[k] - mean[k]) <= 3.0 * std[k])
+            found.append(
+                Likeness(name, statistic, float(own[k]), float(mean[k]), float(std[k]), alike)
+            )
+    return found
+
+
+def gps_comebacks(result: GpsResult, seed: int) -> list[tuple[str, str, float, float, bool]]:
+    """Simulate the models over the standstills and identify them again.
+
+    Returns
+    -------
+    list of (axis, parameter, given, found, came back)
+        Of white noise, wander and its time by axis, and of the walk's acceleration; what either
+        fit does not show is left out.
+    """
+    noises = result.noises()
+    found = []
+    again = _drawn(noises['gps'], result.runs, seed, 'comeback/gps')
+    for axis, name in enumerate(AXIS_NAMES):
+        fit = fit_markov([(run.time, run.error[:, axis]) for run in again])
+        for key in ('white', 'wander', 'time', 'walk'):
+            given, one = getattr(result.axes[axis], key), getattr(fit, key)
+            if given.observable and one.observable:
+                found.append((name, key, given.value, one.value, one.agrees_with(given.value)))
+    if result.walk.acceleration_std.observable and result.walk.acceleration_std.value > 0.0:
+        walk = fit_walk(_drawn(noises['gps_random_walk'], result.runs, seed, 'comeback/walk'))
+        one, given = walk.acceleration_std, result.walk.acceleration_std
+        if one.observable and not math.isnan(one.std):
+            found.append(
+                ('all', 'acceleration_std', given.value, one.value, one.agrees_with(given.value))
+            )
+    return found

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""White noise and a Gauss-Markov process in records about unknown means: maximum likelihood.
+
+y = constant + v + m, v white with deviation w, m a Gauss-Markov process of deviation g and
+correlation time T from its stationary law. Sampled at any times this is exactly a scalar state
+space, so a Kalman filter gives the likelihood; the constant of each record is integrated out
+(restricted likelihood: Harville, JASA 72, 1977), without which short records come out too quiet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import minimize
+
+from sim2real_eval.characterization.estimate import Estimate, unseen
+from sim_sensors.compilation import compiled
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['MarkovFit', 'autocovariance', 'fit_markov']
+
+# Twice the gain in log-likelihood. Without wander its time is free, so the gain is the largest of
+# several chi-squares; the false-alarm rate of this bound is measured by the tests.
+_WANDER_GAIN = 12.0
+_WHITE_GAIN = 9.0
+_INTERVAL_GAIN = 3.84
+_LONGEST = 30.0
+_STEP = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class MarkovFit:
+    """What an axis is made of.
+
+    Attributes
+    ----------
+    total : Estimate
+        Deviation of a fix, sqrt(w^2 + g^2), m: the sigma of a Gaussian model.
+    white, wander : Estimate
+        w and g, m.
+    time : Estimate
+        T, s.
+    walk : Estimate
+        Density sqrt(2 g^2 / T), m/sqrt(s): what is known of the wander where T is longer than the
+        record.
+    gain : float
+        Twice the logarithm of the likelihood over that of white noise alone.
+    """
+
+    total: Estimate
+    white: Estimate
+    wander: Estimate
+    time: Estimate
+    walk: Estimate
+    gain: float
+
+
+@compiled
+def _filter(
+    y: FloatArray, dt: FloatArray, white: float, wander: float, time: float
+) -> tuple[float, float, float, float]:
+    """Return sums over innovations of y and of a one: yy, y1, 11, and of log variances."""
+    my = 0.0
+    m1 = 0.0
+    p = wander
+    yy = 0.0
+    y1 = 0.0
+    one = 0.0
+    logs = 0.0
+    for k in range(y.shape[0]):
+        if k > 0:
+            a = math.exp(-dt[k] / time)
+            my *= a
+            m1 *= a
+            p = a * a * p + wander * (1.0 - a * a)
+        s = p + white
+        ey = y[k] - my
+        e1 = 1.0 - m1
+        yy += ey * ey / s
+        y1 += ey * e1 / s
+        one += e1 * e1 / s
+        logs += math.log(s)
+        gain = p / s
+        my += gain * ey
+        m1 += gain * e1
+        p *= 1.0 - gain
+    return yy, y1, one, logs
+
+
+class _Records:
+    def __init__(self, records: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+        self.parts = [
+            (np.ascontiguousarray(y, np.float64), np.concatenate([[0.0], np.diff(t)]))
+            for t, y in records
+        ]
+        self.freedom = sum(len(y) - 1 for y, _ in self.parts)
+        self.shortest = min(float(np.median(dt[1:])) for _, dt in self.parts)
+        self.longest = max(float(dt.sum()) for _, dt in self.parts)
+
+    def sums(self, white: float, wander: float, time: float) -> tuple[float, float]:
+        """Return squares and logarithms of the restricted likelihood."""
+        squares = logs = 0.0
+        for y, dt in self.parts:
+            yy, y1, one, log = _filter(y, dt, white, wander, time)
+            squares += yy - y1 * y1 / one
+            logs += log + math.log(one)
+        return squares, logs
+
+    def deviance(self, share: float, time: float) -> float:
+        """-2 log likelihood with the best total variance, of which `share` is white."""
+        squares, logs = self.sums(share, 1.0 - share, time)
+        return self.freedom * math.log(squares / self.freedom) + logs + self.freedom
+
+    def scale(self, share: float, time: float) -> float:
+        """Return the best total variance."""
+        return self.sums(share, 1.0 - share, time)[0] / self.freedom
+
+    def best_share(self, time: float) -> tuple[float, float]:
+        """Return the deviance and the white share that is best at a time: golden section."""
+        low, high = -14.0, 14.0
+        ratio = 0.5 * (math.sqrt(5.0) - 1.0)
+        a, b = high - ratio * (high - low), low + ratio * (high - low)
+        fa, fb = self.deviance(_sigmoid(a), time), self.deviance(_sigmoid(b), time)
+        for _ in range(24):
+            if fa < fb:
+                high, b, fb = b, a, fa
+                a = high - ratio * (high - low)
+                fa = self.deviance(_sigmoid(a), time)
+            else:
+                low, a, fa = a, b, fb
+                b = low + ratio * (high - low)
+                fb = self.deviance(_sigmoid(b), time)
+        return (fa, _sigmoid(a)) if fa < fb else (fb, _sigmoid(b))
+
+
+def _sigmoid(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
+    """Fit one axis of one or several records.
+
+    Parameters
+    ----------
+    records : sequence of ((n,) float, (n,) float)
+        Times, s, increasing, and values, m; each record has a constant of its own.
+
+    Notes
+    -----
+    Wander is observable where the likelihood rises by more than 12 (in -2 log L) over white noise
+    alone, white noise beside it by 9. Uncertainties are those of the curvature in the logarithms,
+    and at least what the profile likelihood of the time says upwards. Where its 95 % interval
+    reaches beyond the longest record, time and deviation of the wander are not observable, and
+    the density of the walk is all that is known.
+    """
+    data = _Records(records)
+    plain = data.deviance(1.0, 1.0)
+    times = np.geomspace(0.5 * data.shortest, _LONGEST * data.longest, 24)
+    profile = [data.best_share(float(time))[0] for time in times]
+    best = int(np.argmin(profile))
+    near = np.log(times[[max(best - 1, 0), min(best + 1, len(times) - 1)]])
+    found = minimize(
+        lambda v: data.best_share(math.exp(v[0]))[0],
+        [math.log(times[best])],
+        method='Nelder-Mead',
+        bounds=[(near[0], near[1])],
+        options={'xatol': 1e-3, 'fatol': 1e-4},
+    )
+    time = math.exp(float(found.x[0]))
+    deviance, share = data.best_share(time)
+    if plain - deviance < _WANDER_GAIN:
+        return _white_alone(data, plain - deviance)
+    has_white = data.deviance(1e-9, time) - deviance > _WHITE_GAIN
+    if not has_white:
+        # The time that is best without white noise.
+        alone = [data.deviance(1e-9, float(one)) for one in times]
+        has_white = min(alone) - deviance > _WHITE_GAIN
+    scale = data.scale(share, time)
+    covariance = _log_covariance(data, scale * share, scale * (1.0 - share), time, has_white)
+    low, high = _time_interval(data, times, profile, deviance)
+    if high > data.longest:
+        high = math.inf
+    else:
+        # The curvature at the best time knows little of much longer ones; the density of the
+        # walk, w = g sqrt(2 / T), stays as sure as it is.
+        along = np.array([0.0, 0.5, 1.0])
+        missing = (math.log(high / time) / 1.96) ** 2 - covariance[2, 2]
+        covariance += max(missing, 0.0) * np.outer(along, along)
+    return _with_wander(scale, share, time, covariance, (low, high), plain - deviance, has_white)
+
+
+def _white_alone(data: _Records, gain: float) -> MarkovFit:
+    std = math.sqrt(data.scale(1.0, 1.0))
+    error = std / math.sqrt(2.0 * data.freedom)
+    white = Estimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
+    remark = f'{data.longest:.3g} s show white noise alone'
+    return MarkovFit(
+        total=white,
+        white=white,
+        wander=unseen('m', remark),
+        time=unseen('s', remark),
+        walk=unseen('m/sqrt(s)', remark),
+        gain=gain,
+    )
+
+
+def _with_wander(
+    scale: float,
+    share: float,
+    time: float,
+    covariance: FloatArray,
+    interval: tuple[float, float],
+    gain: float,
+    has_white: bool,
+) -> MarkovFit:
+    white, wander = math.sqrt(scale * share), math.sqrt(scale * (1.0 - share))
+    low, high = interval
+    walk = math.sqrt(2.0) * wander / math.sqrt(time)
+
+    def estimate(value: float, gradient: list[float], unit: str) -> Estimate:
+        direction = np.array(gradient)
+        error = math.sqrt(max(float(direction @ covariance @ direction), 0.0))
+        lower, upper = value * math.exp(-1.96 * error), value * math.exp(1.96 * error)
+        return Estimate(value, value * error, unit, True, lower, upper)
+
+    if math.isinf(high):
+        remark = 'longer than the record can tell'
+        times = unseen('s', remark, value=time, lower=low)
+        wanders = unseen('m', 'grows with the record, as a random walk does', value=wander)
+        total = unseen('m', 'grows with the record', value=math.sqrt(scale))
+    else:
+        one = estimate(time, [0.0, 0.0, 1.0], 's')
+        times = dataclasses.replace(one, lower=low, upper=high)
+        wanders = estimate(wander, [0.0, 1.0, 0.0], 'm')
+        total = estimate(math.sqrt(scale), [share, 1.0 - share, 0.0], 'm')
+    if has_white:
+        whites = estimate(white, [1.0, 0.0, 0.0], 'm')
+    else:
+        bound = max(white, 1e-3 * wander)
+        whites = unseen('m', 'hidden by the wander', upper=3.0 * bound)
+    return MarkovFit(
+        total=total,
+        white=whites,
+        wander=wanders,
+        time=times,
+        walk=estimate(walk, [0.0, 1.0, -0.5], 'm/sqrt(s)'),
+        gain=gain,
+    )
+
+
+def _log_covariance(
+    data: _Records, white: float, wander: float, time: float, has_white: bool
+) -> FloatArray:
+    """Covariance of the logarithms of w, g and T from the curvature; 0 for w where unseen."""
+    free = [0, 1, 2] if has_white else [1, 2]
+    at = np.array([0.5 * math.log(max(white, 1e-300)), 0.5 * math.log(wander), math.log(time)])
+
+    def deviance(shift: FloatArray) -> float:
+        w, g, tau = at + shift
+        squares, logs = data.sums(
+            math.exp(2.0 * w) if has_white else 1e-9 * wander, math.exp(2.0 * g), math.exp(tau)
+        )
+        return squares + logs
+
+    size = len(free)
+    hessian = np.empty((size, size))
+    for i, first in enumerate(free):
+        for j, second in enumerate(free):
+            total = 0.0
+            for one, other in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+                shift = np.zeros(3)
+                shift[first] += one * _STEP
+                shift[second] += other * _STEP
+                total += one * other * deviance(shift)
+            hessian[i, j] = total / (4.0 * _STEP**2)
+    values, vectors = np.linalg.eigh(0.5 * hessian)
+    # Directions without curvature are unknown by a factor of e and more.
+    inverse = (vectors / np.maximum(values, 0.25)) @ vectors.T
+    covariance = np.zeros((3, 3))
+    covariance[np.ix_(free, free)] = inverse
+    return covariance
+
+
+def _time_interval(
+    data: _Records, times: FloatArray, profile: list[float], deviance: float
+) -> tuple[float, float]:
+    """95 % interval of the time by profile likelihood; 0 and infinity where a side is open."""
+    inside = np.flatnonzero(np.array(profile) - deviance <= _INTERVAL_GAIN)
+    if not len(inside):
+        inside = np.array([int(np.argmin(profile))])
+    low = 0.0 if inside[0] == 0 else float(times[inside[0] - 1])
+    high = math.inf if inside[-1] == len(times) - 1 else float(times[inside[-1] + 1])
+
+    def crossing(outer: float, inner: float) -> float:
+        for _ in range(8):
+            middle = math.sqrt(outer * inner)
+            if data.best_share(middle)[0] - deviance <= _INTERVAL_GAIN:
+                inner = middle
+            else:
+                outer = middle
+        return outer
+
+    if low:
+        low = crossing(low, float(times[inside[0]]))
+    if math.isfinite(high):
+        high = crossing(high, float(times[inside[-1]]))
+    return low, high
+
+
+def autocovariance(records: Sequence[FloatArray], lags: int) -> FloatArray:
+    """Return the autocovariance at lags 0 to `lags` of evenly spaced records about their means,
+    `(lags + 1,)` m^2; a mean over n samples takes some of a slow wander away from it.
+    """
+    sums, counts = np.zeros(lags + 1), np.zeros(lags + 1)
+    for values in records:
+        centred = values - values.mean()
+        for lag in range(min(lags, len(values) - 1) + 1):
+            sums[lag] += float(centred[: len(centred) - lag] @ centred[lag:])
+            counts[lag] += len(centred)
+    return sums / np.maximum(counts, 1.0)

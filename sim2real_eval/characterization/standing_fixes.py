@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixes of an antenna that stands still, in metres about their mean."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.characterization.signals import SignalError
+from sim2real_eval.recording import Recording
+from sim_sensors.environment import LocalFrame
+from sim_sensors.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.parameters import Parameters, parameter
+
+__all__ = ['StandingOptions', 'StandingRun', 'standing_runs']
+
+
+@dataclasses.dataclass(frozen=True)
+class StandingOptions(Parameters):
+    """When an antenna stands still."""
+
+    speed: float = parameter(
+        0.1, 'm/s', 'Largest true speed, where the recording has a truth.', minimum=0.0
+    )
+    drift: float = parameter(
+        0.2,
+        'm/s',
+        'Largest horizontal speed between the means of neighbouring windows of fixes, unless '
+        'their own noise explains more.',
+        minimum=0.0,
+    )
+    window: float = parameter(
+        5.0, 's', 'Length of these windows.', minimum=0.0, minimum_excluded=True
+    )
+    margin: float = parameter(
+        1.0, 's', 'Left out after stopping and before starting.', minimum=0.0
+    )
+    shortest: float = parameter(
+        8.0, 's', 'Shortest standstill that is used.', minimum=0.0, minimum_excluded=True
+    )
+    fewest: int = parameter(20, '1', 'Fewest fixes of a standstill.', minimum=8)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StandingRun:
+    """One standstill.
+
+    Attributes
+    ----------
+    name : str
+        Of its recording.
+    start : float
+        s since the first fix of the recording.
+    time : (n,) float
+        s since its first fix, increasing.
+    error : (n, 3) float
+        m, east-north-up, about the mean: a constant error cannot be seen.
+    covariance : (n, 3, 3) float
+        As stated, m^2.
+    """
+
+    name: str
+    start: float
+    time: FloatArray
+    error: FloatArray
+    covariance: FloatArray
+
+    @property
+    def seconds(self) -> float:
+        """Length."""
+        return float(self.time[-1])
+
+
+def standing_runs(
+    recording: Recording, options: StandingOptions | None = None
+) -> tuple[list[StandingRun], list[str]]:
+    """Return the standstills of a recording's GPS, and notes.
+
+    Whether it stands is told by the true speed where there is truth, else by the fixes
+    themselves: the means of neighbouring windows stay together.
+
+    Raises
+    ------
+    SignalError
+        When there is no GPS, no valid fix, or nothing stands still for long enough.
+    """
+    options = options or StandingOptions()
+    where = recording.path or recording.name
+    fixes = recording.gps
+    if fixes is None:
+        raise SignalError(f'{where}: no topic of a GPS; name one with --topic gps=')
+    valid = (fixes.status >= 0) & np.isfinite(
+        np.stack([fixes.latitude, fixes.longitude, fixes.altitude])
+    ).all(axis=0)
+    valid &= np.concatenate([[True], np.diff(np.maximum.accumulate(fixes.stamp_ns)) > 0])
+    notes = []
+    if not valid.all():
+        notes.append(f'{int((~valid).sum())} of {len(fixes)} fixes are none, or come twice')
+    fixes = fixes.take(valid)
+    if len(fixes) < options.fewest:
+        raise SignalError(
+            f'{where}: {len(fixes)} fixes are too few; must be {options.fewest} or more'
+        )
+    time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
+    frame = LocalFrame(
+        float(fixes.latitude[0]), float(fixes.longitude[0]), float(fixes.altitude[0])
+    )
+    place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
+    if time[-1] < options.shortest:
+        raise SignalError(
+            f'{where}: fixes for {time[-1]:.3g} s are too few; must be {options.shortest:g} s '
+            'or more'
+        )
+    speed = _true_speed(recording, fixes.stamp_ns)
+    if speed is not None:
+        still = speed <= options.speed
+        said = f'the true speed is {speed.min():.3g} m/s at least'
+    else:
+        pace, still = _own_speed(time, place, options)
+        said = f'the fixes drift by {pace:.3g} m/s at least'
+    limit = options.speed if speed is not None else options.drift
+    runs = _runs(recording.name, time, place, fixes, still, options)
+    if not runs:
+        if still.any():
+            raise SignalError(
+                f'{where}: the GPS never stands still for {options.shortest:g} s with '
+                f'{options.fewest} fixes'
+            )
+        raise SignalError(
+            f'{where}: the GPS never stands still: {said}; must be {limit:g} m/s or less'
+        )
+    share = sum(len(run.time) for run in runs) / len(fixes)
+    if share < 0.999:
+        spans = ', '.join(f'{run.start:.4g} to {run.start + run.seconds:.4g} s' for run in runs)
+        notes.append(f'the GPS stands still during {share:.0%} of the fixes: {spans}')
+    return runs, notes
+
+
+def _runs(
+    name: str,
+    time: FloatArray,
+    place: FloatArray,
+    fixes: FixArray,
+    still: NDArray[np.bool_],
+    options: StandingOptions,
+) -> list[StandingRun]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], still.view(np.int8), [0]])))
+    found = []
+    for first, last in zip(edges[::2], edges[1::2], strict=True):
+        begin = time[first] + (options.margin if first else 0.0)
+        end = time[last - 1] - (options.margin if last < len(time) else 0.0)
+        inside = (time >= begin) & (time <= end)
+        if inside.sum() < options.fewest or end - begin < options.shortest:
+            continue
+        at = time[inside]
+        found.append(
+            StandingRun(
+                name=name,
+                start=float(at[0]),
+                time=at - at[0],
+                error=place[inside] - place[inside].mean(axis=0),
+                covariance=fixes.position_covariance[inside],
+            )
+        )
+    return found
+
+
+def _true_speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
+    truth = recording.truth
+    if truth is None:
+        return None
+    speed = np.linalg.norm(truth.linear_velocity, axis=1)
+    origin = truth.stamp_ns[0]
+    at, known = stamp_ns - origin, truth.stamp_ns - origin
+    # Beyond the truth nothing is known.
+    return np.asarray(np.interp(at, known, speed, left=np.inf, right=np.inf), np.float64)
+
+
+def _own_speed(
+    time: FloatArray, place: FloatArray, options: StandingOptions
+) -> tuple[float, NDArray[np.bool_]]:
+    """Return the slowest speed between windows, and which fixes stand still, (n,)."""
+    number = np.floor(time / options.window).astype(np.int64)
+    windows = np.unique(number)
+    plane = place[:, :2]
+    centre = np.stack([plane[number == one].mean(axis=0) for one in windows])
+    middle = np.array([time[number == one].mean() for one in windows])
+    counts = np.array([(number == one).sum() for one in windows])
+    if len(windows) < 2:
+        return 0.0, np.ones(len(time), dtype=np.bool_)
+    step = np.linalg.norm(np.diff(centre, axis=0), axis=1)
+    pace = step / np.diff(middle)
+    # White noise as differences of neighbours show it, without a steady drive.
+    jumps = np.diff(plane, axis=0)
+    jumps = jumps - np.median(jumps, axis=0)
+    white = 1.4826 * float(np.median(np.abs(jumps))) / np.sqrt(2.0)
+    noise = white * np.sqrt(1.0 / counts[1:] + 1.0 / counts[:-1])
+    calm = step <= np.maximum(options.drift * np.diff(middle), 6.0 * noise)
+    # A window is still when it stays where both its neighbours are.
+    still = np.concatenate([[True], calm]) & np.concatenate([calm, [True]])
+    return float(pace.min()), still[np.searchsorted(windows, number)]

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What covariance a receiver states, and whether its fixes keep it.
+
+AirSim's HDOP with eq. 5 of the paper states the deviation
+
+    s(t) = k (limit + (start - limit) exp(-t / time_constant)),  vertical: vertical_factor s(t)
+
+t since the first fix (models.md section 6). Only k times HDOP shows in covariances: k, the
+deviation at HDOP 1, is a convention of the driver (0.02 m for an RTK fix in nmea_navsat_driver).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.stats import chi2
+
+from sim2real_eval.characterization.estimate import Estimate, unseen
+from sim2real_eval.characterization.standing_fixes import StandingRun
+from sim_sensors.gps_covariance import (
+    ConstantCovariance,
+    HdopCovariance,
+    PositionCovariance,
+    ZeroCovariance,
+)
+from sim_sensors.measurements import FixArray, FloatArray
+
+__all__ = ['Honesty', 'StatedFit', 'fit_stated', 'honesty']
+
+_GAIN = 12.0
+_EXACT = 1e-9
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StatedFit:
+    """Stated deviations of a recording, and what follows them.
+
+    Attributes
+    ----------
+    time : (n,) float
+        s since the first fix.
+    deviation : (n,) float
+        Stated horizontal deviation, sqrt((P_ee + P_nn) / 2), m.
+    start, limit : Estimate
+        HDOP at the first fix and after a long time, with `k`.
+    time_constant : Estimate
+        s.
+    k : float
+        Deviation at HDOP 1, m: given, not fitted.
+    vertical_factor : Estimate
+        Vertical over horizontal deviation.
+    constant : tuple of 3 Estimate
+        Root of the mean stated variance, east, north, up, m.
+    kind : str
+        `zero`, `airsim` (it converges) or `constant`.
+    type : str
+        Name of the position_covariance_type.
+    """
+
+    time: FloatArray
+    deviation: FloatArray
+    start: Estimate
+    limit: Estimate
+    time_constant: Estimate
+    k: float
+    vertical_factor: Estimate
+    constant: tuple[Estimate, Estimate, Estimate]
+    kind: str
+    type: str
+
+    def model(self) -> PositionCovariance:
+        """Return the covariance model."""
+        if self.kind == 'zero':
+            return ZeroCovariance()
+        if self.kind == 'constant':
+            std = tuple(one.value for one in self.constant)
+            return ConstantCovariance(type=self.type, std=std)  # type: ignore[arg-type]
+        return HdopCovariance(
+            type=self.type,
+            hdop_initial=self.start.value,
+            hdop_limit=self.limit.value,
+            time_constant=self.time_constant.value,
+            k=self.k,
+            vertical_factor=self.vertical_factor.value,
+        )
+
+
+_TYPES = ('unknown', 'approximated', 'diagonal_known', 'known')
+
+
+def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
+    """Fit the stated covariances of valid fixes, standing or moving.
+
+    Weighted non-linear least squares with errors in proportion to the deviation, that is, in its
+    logarithm, so that the limit counts as much as the start. The convergence is believed where
+    chi-square falls by more than 12 against a constant; uncertainties count correlated residuals
+    as (1 - r) / (1 + r) samples, r the correlation of neighbours.
+
+    Parameters
+    ----------
+    fixes : FixArray
+        With status >= 0.
+    k : float
+        Deviation at HDOP 1, m.
+    """
+    time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
+    variances = np.einsum('nii->ni', fixes.position_covariance)
+    known = (variances > 0.0).all(axis=1) & np.isfinite(variances).all(axis=1)
+    known &= fixes.position_covariance_type > 0
+    kinds = fixes.position_covariance_type[known]
+    name = _TYPES[int(np.bincount(kinds).argmax())] if len(kinds) else 'unknown'
+    none = unseen('1', 'the covariances are zero or of unknown type')
+    if known.sum() < 8:
+        seconds = dataclasses.replace(none, unit='s')
+        metres = dataclasses.replace(none, unit='m')
+        empty = np.empty(0)
+        return StatedFit(
+            empty, empty, none, none, seconds, k, none, (metres,) * 3, 'zero', 'unknown'
+        )
+    time, variances = time[known], variances[known]
+    deviation = np.sqrt(0.5 * (variances[:, 0] + variances[:, 1]))
+    constant = tuple(_mean_deviation(column) for column in variances.T)
+    factor = np.sqrt(variances[:, 2]) / deviation
+    vertical = Estimate(float(np.median(factor)), _error_of_mean(factor), '1')
+    fit = _converging(time, deviation)
+    if fit is None:
+        remark = 'the stated covariance does not converge in this record'
+        return StatedFit(
+            time, deviation, unseen('1', remark), unseen('1', remark), unseen('s', remark), k,
+            vertical, constant, 'constant', name,  # type: ignore[arg-type]
+        )  # fmt: skip
+    values, errors = fit
+    hdop = [
+        Estimate(value / k, error / k, '1', True, (value - 1.96 * error) / k,
+                 (value + 1.96 * error) / k)
+        for value, error in zip(values[:2], errors[:2], strict=True)
+    ]  # fmt: skip
+    lag = Estimate(
+        values[2], errors[2], 's', True, values[2] - 1.96 * errors[2], values[2] + 1.96 * errors[2]
+    )
+    return StatedFit(
+        time, deviation, hdop[0], hdop[1], lag, k, vertical, constant,  # type: ignore[arg-type]
+        'airsim', name,
+    )  # fmt: skip
+
+
+def _mean_deviation(variances: FloatArray) -> Estimate:
+    value = math.sqrt(float(variances.mean()))
+    return Estimate(value, _error_of_mean(variances) / (2.0 * value), 'm')
+
+
+def _error_of_mean(values: FloatArray) -> float:
+    """Return the standard error of a mean of correlated values."""
+    n = len(values)
+    return float(values.std()) / math.sqrt(max(n * _thinning(values), 1.0))
+
+
+def _thinning(values: FloatArray) -> float:
+    """Return how many independent samples a correlated one is worth, by its lag-1 correlation."""
+    centred = values - values.mean()
+    power = float(centred @ centred)
+    if power <= 0.0:
+        return 1.0
+    r = min(max(float(centred[:-1] @ centred[1:]) / power, 0.0), 0.999)
+    return (1.0 - r) / (1.0 + r)
+
+
+def _converging(time: FloatArray, deviation: FloatArray) -> tuple[list[float], list[float]] | None:
+    """Return start, limit (m) and time constant (s) with their errors; None: it is constant."""
+    logs = np.log(deviation)
+    span = float(time[-1])
+    if span <= 0.0:
+        return None
+
+    def residuals(x: FloatArray) -> FloatArray:
+        curve = np.exp(x[1]) + (np.exp(x[0]) - np.exp(x[1])) * np.exp(-time / np.exp(x[2]))
+        return np.asarray(np.log(np.maximum(curve, 1e-300)) - logs)
+
+    best = None
+    for lag in span * np.array([0.003, 0.02, 0.1, 0.4]):
+        guess = [logs[0], float(np.median(logs[-max(len(logs) // 5, 1) :])), math.log(lag)]
+        tried = least_squares(residuals, guess, method='lm', max_nfev=400)
+        if best is None or tried.cost < best.cost:
+            best = tried
+    assert best is not None
+    variance = 2.0 * float(best.cost) / max(len(logs) - 3, 1)
+    flat = float(((logs - logs.mean()) ** 2).sum())
+    values = [math.exp(min(float(one), 50.0)) for one in best.x]
+    if flat <= _EXACT * len(logs):
+        return None
+    thin = _thinning(best.fun) if variance > _EXACT**2 else 1.0
+    gain = (flat - 2.0 * float(best.cost)) / max(variance, 1e-24) * thin
+    # An exponential longer than the record, or over before the second fix, is no convergence.
+    step = float(np.median(np.diff(time)))
+    if gain < _GAIN or not step < values[2] < span or values[0] < 1.05 * values[1]:
+        return None
+    jacobian = np.asarray(best.jac, np.float64)
+    covariance = np.linalg.pinv(jacobian.T @ jacobian) * variance / thin
+    roots = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    errors = [value * float(root) for value, root in zip(values, roots, strict=True)]
+    return values, errors
+
+
+@dataclasses.dataclass(frozen=True)
+class Honesty:
+    """Errors of the fixes against their stated covariances.
+
+    Attributes
+    ----------
+    name : str
+        Which errors.
+    samples : int
+    independent : float
+        How many independent samples tell as much.
+    ratio : float
+        Mean normalised square over its expectation; 1 is honest.
+    lower, upper : float
+        Bounds of the ratio that an honest receiver keeps in 95 %.
+    """
+
+    name: str
+    samples: int
+    independent: float
+    ratio: float
+    lower: float
+    upper: float
+
+    @property
+    def verdict(self) -> str:
+        """`honest`, `too sure` (errors are larger than stated) or `not sure enough`."""
+        if math.isnan(self.ratio):
+            return 'nothing stated'
+        if self.ratio > self.upper:
+            return 'too sure'
+        return 'not sure enough' if self.ratio < self.lower else 'honest'
+
+
+def honesty(
+    runs: Sequence[StandingRun], name: str = 'about the mean', axes: tuple[int, ...] = (0, 1, 2)
+) -> Honesty:
+    """Test fixes at standstill: e' P^-1 e about the mean of each standstill (NEES).
+
+    What is constant over a standstill cannot be seen, so too sure is a finding, and not sure
+    enough may be an error that did not move. The bounds count samples by the correlation of the
+    errors (Bartlett), and the expectation is lowered by what the mean takes away from them.
+    """
+    squares, independent, expected = [], 0.0, 0.0
+    rows, columns = np.ix_(axes, axes)
+    for run in runs:
+        block = run.covariance[:, rows, columns]
+        good = np.linalg.det(block) > 0.0
+        if good.sum() < 8:
+            continue
+        error = run.error[good][:, axes]
+        solved = np.linalg.solve(block[good], error[..., None])[..., 0]
+        squares.append(np.sum(error * solved, axis=1) / len(axes))
+        counts = [_effective(column) for column in error.T]
+        independent += sum(one[1] for one in counts) / len(counts)
+        means = sum(one[0] for one in counts) / len(counts)
+        expected += len(error) * max(1.0 - 1.0 / max(means, 1.0), 0.05)
+    if not squares:
+        return Honesty(name, 0, 0.0, math.nan, math.nan, math.nan)
+    total = sum(len(one) for one in squares)
+    ratio = float(np.concatenate(squares).sum() / expected)
+    freedom = max(independent * len(axes) - len(runs) * len(axes), 1.0)
+    low, high = (float(chi2.ppf(p, freedom) / freedom) for p in (0.025, 0.975))
+    return Honesty(name, total, independent, ratio, low, high)
+
+
+def _effective(values: FloatArray) -> tuple[float, float]:
+    """Return how many independent samples tell as much of the mean, and of the variance."""
+    n = len(values)
+    power = float(values @ values)
+    if power <= 0.0:
+        return float(n), float(n)
+    first = second = 1.0
+    for lag in range(1, n // 2):
+        r = float(values[: n - lag] @ values[lag:]) / power
+        if r <= 2.0 / math.sqrt(n):
+            break
+        first += 2.0 * r * (1.0 - lag / n)
+        second += 2.0 * r * r * (1.0 - lag / n)
+    return n / first, n / second

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real characterize`: a calibration recording becomes a set of sensor models."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, topic_roles
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
+from sim_sensors.errors import Sim2RealError
+
+if TYPE_CHECKING:
+    from sim2real_eval.characterization.calibration import Calibration
+    from sim2real_eval.recording import Recording
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real characterize calibration_bag --out sensors
+  sim2real characterize drive_1 drive_2 --topic gps=/ublox/fix --out sensors
+  sim2real vepd --real drive_1 --models sensors/gps.yaml --imu sensors/imu.yaml --out result
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'characterize',
+        help='a recording with a standstill -> models of its GPS and IMU',
+        description='Find what the GPS and the IMU of a recording do while they stand still: '
+        'white noise, wander, random walk, stated covariance, Allan terms. Writes models that '
+        'simulate and vepd take, simulated and identified again. A GPS or an IMU alone will do.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        'recordings',
+        nargs='+',
+        metavar='RECORDING',
+        help='bags or CSV folders of one vehicle, standing still all the time or in parts',
+    )
+    add_topics(parser)
+    parser.add_argument(
+        '--k',
+        type=at_least(0, float, above=True),
+        default=0.02,
+        metavar='M',
+        help='deviation east and north that HDOP 1 stands for; covariances tell k times HDOP only '
+        '(default 0.02, RTK in nmea_navsat_driver)',
+    )
+    parser.add_argument(
+        '--base-frame',
+        default='base_link',
+        metavar='FRAME',
+        help='body frame of the lever arms (default base_link)',
+    )
+    parser.add_argument(
+        '--fit-from',
+        type=at_least(0, float),
+        default=0.0,
+        metavar='S',
+        help='shortest averaging time fitted of the IMU, as of `sim2real allan` (default 0)',
+    )
+    parser.add_argument(
+        '--out', metavar='DIR', help='folder for models, plots and characterization.json'
+    )
+    parser.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_json(parser)
+    add_seed(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.characterization.calibration import calibrate
+    from sim2real_eval.characterize_folder import (
+        calibration_record,
+        check_calibration_target,
+        next_command,
+        write_calibration,
+    )
+
+    if options.out:
+        check_calibration_target(options.out, overwrite=options.overwrite)
+    recordings, failures = _read(options)
+    report_failures(failures, of=len(options.recordings))
+    with progress_bar(3, 'characterizing') as advance:
+        found = calibrate(
+            recordings,
+            k=options.k,
+            base=options.base_frame,
+            fit_from=options.fit_from,
+            seed=options.seed,
+            progress=advance,
+        )
+    record = calibration_record(found)
+    if options.out:
+        write_calibration(options.out, found, record, overwrite=options.overwrite)
+    if options.json:
+        print_json(record)
+    else:
+        _print(found)
+        if options.out:
+            print(f'Models, plots and report: {options.out}')
+            print('Next:', next_command(found, options.out, _drive(recordings)))
+    return 1 if failures else 0
+
+
+def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
+    from sim2real_eval.recording import read_recording
+
+    recordings, failures = [], []
+    topics = dict(topic_roles(options.topic))
+    with progress_bar(len(options.recordings), 'reading') as advance:
+        for path in options.recordings:
+            try:
+                recordings.append(read_recording(path, topics=topics))
+            except Sim2RealError as error:
+                failures.append(str(error))
+            advance()
+    return recordings, failures
+
+
+def _print(found: Calibration) -> None:
+    notes = list(found.notes)
+    if found.gps is not None:
+        from sim2real_eval.report.gps_noise_table import gps_likeness_table, gps_noise_table
+
+        print_table(gps_noise_table(found.gps))
+        print_table(gps_likeness_table(found.likenesses))
+        notes += [f'GPS: {note}' for note in found.gps.notes]
+        notes += [
+            f'GPS: simulated and identified again, {axis} {name} of {given:.3g} came back as '
+            f'{again:.3g}, beyond 3 sigma'
+            for axis, name, given, again, came_back in found.comebacks
+            if not came_back
+        ]
+    if found.imu is not None:
+        from sim2real_eval.report.allan_table import allan_console_table, units_legend
+
+        imu = found.imu
+        print_table(allan_console_table(imu.terms, imu.model.rate, comebacks=imu.again.comebacks))
+        print(units_legend(imu.terms))
+        notes += [f'IMU: {note}' for note in imu.notes]
+        notes += [
+            f'IMU: simulated and identified again, {one.axis} {one.coefficient} did not come back '
+            'within 3 sigma'
+            for one in imu.again.lost
+        ]
+    print_notes(notes)
+
+
+def _drive(recordings: list[Recording]) -> str:
+    """Return the recording on which models can be compared: with truth, and moving."""
+    import shlex
+
+    import numpy as np
+
+    for recording in recordings:
+        truth = recording.truth
+        if truth is not None and np.linalg.norm(truth.linear_velocity, axis=1).max() > 0.5:
+            return shlex.quote(recording.path)
+    return 'A_DRIVE'
