@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize_scalar
 
 from sim2real_eval.characterization.estimate import Estimate, unseen
 from sim_sensors.compilation import compiled
@@ -27,7 +27,12 @@ __all__ = ['MarkovFit', 'autocovariance', 'fit_markov']
 _WANDER_GAIN = 12.0
 _WHITE_GAIN = 9.0
 _INTERVAL_GAIN = 3.84
+_BOUND_GAIN = 2.71
+# A random walk about an unknown mean looks as if it came back: the square of Dickey and Fuller's
+# critical value for 1 %, 3.43 (JASA 74, 1979).
+_ROOT_GAIN = 11.8
 _LONGEST = 30.0
+_NO_WHITE = 1e-9
 _STEP = 0.02
 
 
@@ -92,6 +97,7 @@ def _filter(
 
 class _Records:
     def __init__(self, records: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+        self.has_white = True
         self.parts = [
             (np.ascontiguousarray(y, np.float64), np.concatenate([[0.0], np.diff(t)]))
             for t, y in records
@@ -118,8 +124,21 @@ class _Records:
         """Return the best total variance."""
         return self.sums(share, 1.0 - share, time)[0] / self.freedom
 
+    def white_bound(self, share: float, time: float, deviance: float) -> float:
+        """Return the white deviation at which the likelihood says no at 95 %, one-sided."""
+        low, high = max(math.log(share / (1.0 - share)), -14.0), 14.0
+        for _ in range(24):
+            middle = 0.5 * (low + high)
+            if self.deviance(_sigmoid(middle), time) - deviance < _BOUND_GAIN:
+                low = middle
+            else:
+                high = middle
+        return math.sqrt(self.scale(_sigmoid(high), time) * _sigmoid(high))
+
     def best_share(self, time: float) -> tuple[float, float]:
         """Return the deviance and the white share that is best at a time: golden section."""
+        if not self.has_white:
+            return self.deviance(_NO_WHITE, time), _NO_WHITE
         low, high = -14.0, 14.0
         ratio = 0.5 * (math.sqrt(5.0) - 1.0)
         a, b = high - ratio * (high - low), low + ratio * (high - low)
@@ -152,36 +171,36 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     -----
     Wander is observable where the likelihood rises by more than 12 (in -2 log L) over white noise
     alone, white noise beside it by 9. Uncertainties are those of the curvature in the logarithms,
-    and at least what the profile likelihood of the time says upwards. Where its 95 % interval
-    reaches beyond the longest record, time and deviation of the wander are not observable, and
-    the density of the walk is all that is known.
+    at least what the profile likelihood of the time says upwards, and include what leaving out
+    the white noise changes. Where the 95 % interval of the time reaches beyond the longest
+    record, or a random walk does nearly as well (gain below 11.8), time and deviation of the
+    wander are not observable, and the density of the walk is all that is known.
     """
     data = _Records(records)
     plain = data.deviance(1.0, 1.0)
     times = np.geomspace(0.5 * data.shortest, _LONGEST * data.longest, 24)
-    profile = [data.best_share(float(time))[0] for time in times]
-    best = int(np.argmin(profile))
-    near = np.log(times[[max(best - 1, 0), min(best + 1, len(times) - 1)]])
-    found = minimize(
-        lambda v: data.best_share(math.exp(v[0]))[0],
-        [math.log(times[best])],
-        method='Nelder-Mead',
-        bounds=[(near[0], near[1])],
-        options={'xatol': 1e-3, 'fatol': 1e-4},
-    )
-    time = math.exp(float(found.x[0]))
+    profile, time = _best_time(data, times)
     deviance, share = data.best_share(time)
     if plain - deviance < _WANDER_GAIN:
         return _white_alone(data, plain - deviance)
-    has_white = data.deviance(1e-9, time) - deviance > _WHITE_GAIN
+    bound = data.white_bound(share, time, deviance)
+    data.has_white = False
+    profile_alone, time_alone = _best_time(data, times)
+    alone, share_alone = data.best_share(time_alone)
+    has_white = data.has_white = alone - deviance > _WHITE_GAIN
+    with_white = (share, time)
     if not has_white:
-        # The time that is best without white noise.
-        alone = [data.deviance(1e-9, float(one)) for one in times]
-        has_white = min(alone) - deviance > _WHITE_GAIN
+        profile, time, deviance, share = profile_alone, time_alone, alone, share_alone
     scale = data.scale(share, time)
     covariance = _log_covariance(data, scale * share, scale * (1.0 - share), time, has_white)
+    if not has_white:
+        # What leaving the white noise out has changed is not known any better.
+        before = math.sqrt(data.scale(*with_white) * (1.0 - with_white[0]))
+        after = math.sqrt(scale * (1.0 - share))
+        change = np.array([0.0, math.log(before / after), math.log(with_white[1] / time)])
+        covariance += np.outer(change, change)
     low, high = _time_interval(data, times, profile, deviance)
-    if high > data.longest:
+    if high > data.longest or profile[-1] - deviance < _ROOT_GAIN:
         high = math.inf
     else:
         # The curvature at the best time knows little of much longer ones; the density of the
@@ -189,7 +208,23 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
         along = np.array([0.0, 0.5, 1.0])
         missing = (math.log(high / time) / 1.96) ** 2 - covariance[2, 2]
         covariance += max(missing, 0.0) * np.outer(along, along)
-    return _with_wander(scale, share, time, covariance, (low, high), plain - deviance, has_white)
+    return _with_wander(
+        scale, share, time, covariance, (low, high), plain - deviance, has_white, bound
+    )
+
+
+def _best_time(data: _Records, times: FloatArray) -> tuple[list[float], float]:
+    """Return the deviance at times, and the best time."""
+    profile = [data.best_share(float(time))[0] for time in times]
+    best = int(np.argmin(profile))
+    near = np.log(times[[max(best - 1, 0), min(best + 1, len(times) - 1)]])
+    found = minimize_scalar(
+        lambda log_time: data.best_share(math.exp(log_time))[0],
+        bounds=(float(near[0]), float(near[1])),
+        method='bounded',
+        options={'xatol': 1e-3},
+    )
+    return profile, math.exp(float(found.x))
 
 
 def _white_alone(data: _Records, gain: float) -> MarkovFit:
@@ -215,6 +250,7 @@ def _with_wander(
     interval: tuple[float, float],
     gain: float,
     has_white: bool,
+    white_bound: float,
 ) -> MarkovFit:
     white, wander = math.sqrt(scale * share), math.sqrt(scale * (1.0 - share))
     low, high = interval
@@ -239,8 +275,7 @@ def _with_wander(
     if has_white:
         whites = estimate(white, [1.0, 0.0, 0.0], 'm')
     else:
-        bound = max(white, 1e-3 * wander)
-        whites = unseen('m', 'hidden by the wander', upper=3.0 * bound)
+        whites = unseen('m', 'hidden by the wander', upper=white_bound)
     return MarkovFit(
         total=total,
         white=whites,
@@ -261,7 +296,9 @@ def _log_covariance(
     def deviance(shift: FloatArray) -> float:
         w, g, tau = at + shift
         squares, logs = data.sums(
-            math.exp(2.0 * w) if has_white else 1e-9 * wander, math.exp(2.0 * g), math.exp(tau)
+            math.exp(2.0 * w) if has_white else _NO_WHITE * wander,
+            math.exp(2.0 * g),
+            math.exp(tau),
         )
         return squares + logs
 
