@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from sim2real_eval.characterization.standing_fixes import StandingRun
@@ -15,6 +13,7 @@ from sim_sensors.imu import ImuModel
 from sim_sensors.measurements import FloatArray
 from sim_sensors.position_noise import PositionNoise
 from sim_sensors.scenarios import Standstill
+from sim_sensors.trajectory import Motion
 
 START_NS = 1_700_000_000_000_000_000
 
@@ -33,11 +32,11 @@ def run_of_errors(error: FloatArray, rate: float, stated: float = 0.0) -> Standi
 
 def standing(
     seconds: float, *, gps_model: GpsModel | None = None, imu_model: ImuModel | None = None,
-    seed: int = 0, transforms: tuple[StaticTransform, ...] = (),
+    seed: int = 0, transforms: tuple[StaticTransform, ...] = (), motion: Motion | None = None,
 ) -> Recording:  # fmt: skip
-    """A recording at rest, without truth."""
+    """A recording at rest, or of a motion, without truth."""
     recording = Recording('calibration', 'standstill', '', {}, {}, transforms)
-    motion = Standstill(duration=seconds)
+    motion = motion or Standstill(duration=seconds)
     options = {'seed': seed, 'run': 'calibration', 'origin_ns': START_NS, 'start_ns': START_NS}
     if gps_model is not None:
         fixes = gps.simulate(gps_model, motion, **options)  # type: ignore[arg-type]
@@ -45,4 +44,4 @@ def standing(
     if imu_model is not None:
         measured = imu.simulate(imu_model, motion, **options)  # type: ignore[arg-type]
         recording = recording.with_messages('imu', measured)
-    return dataclasses.replace(recording)
+    return recording

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, contents, write_runs
+from cli_examples import call, contents, run_of, write_runs
 from gps_standstill_examples import standing
 
 from sim2real_eval.characterize_folder import FILES
@@ -18,6 +18,7 @@ from sim2real_eval.recording import StaticTransform, write_recording
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.gnss_noise import GnssNoise
 from sim_sensors.gps_covariance import HdopCovariance
+from sim_sensors.scenarios import Circle
 
 Capture = pytest.CaptureFixture[str]
 WHITE, WANDER, TIME = 0.01, 0.05, 4.0
@@ -40,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     unit = load_imu('airsim')
     both = standing(
-        200.0, gps_model=receiver, imu_model=dataclasses.replace(unit, rate=25.0),
+        150.0, gps_model=receiver, imu_model=dataclasses.replace(unit, rate=25.0),
         transforms=TRANSFORMS,
     )  # fmt: skip
     for name, recording in {
@@ -48,6 +49,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'gps_only': dataclasses.replace(both.with_messages('imu', None), transforms=()),
         'imu_only': dataclasses.replace(both.with_messages('gps', None), transforms=()),
         'short': standing(5.0, gps_model=receiver),
+        'moving': standing(30.0, gps_model=receiver, motion=Circle(duration=30.0)),
+        'bare': run_of('drive_line', 1).with_messages('gps', None).with_messages('imu', None),
     }.items():
         write_recording(dataclasses.replace(recording, name=name), folder / name)
     write_runs(folder, ('drive_line', 1))
@@ -60,8 +63,10 @@ WRONG = {
     'characterize': 'required: RECORDING',
     'characterize gone': 'gone: no such file or folder',
     'characterize empty': 'empty: not a recording',
-    'characterize short': 'short: fixes for 4.8 s are too few; must be 8 s or more',
-    'characterize line_1': 'must be 0.1 m/s or less; a calibration needs a standstill',
+    'characterize short': 'short: fixes for 5 s are too few; must be 8 s or more',
+    'characterize line_1': 'line_1: fixes for 6 s are too few',
+    'characterize moving': 'must be 0.2 m/s or less; a calibration needs a standstill',
+    'characterize bare': 'bare: neither a GPS nor an IMU; name one with --topic',
     'characterize both --topic gps=/gone': 'topic /gone is missing',
     'characterize both --k 0': "'0' must be a number > 0",
     'characterize both --out file.txt': 'file.txt: exists and is no folder',

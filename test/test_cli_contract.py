@@ -21,7 +21,17 @@ from sim2real_eval.cli.main import build_parser, main
 from sim2real_eval.recording import write_recording
 
 Capture = pytest.CaptureFixture[str]
-VERBS = ('demo', 'simulate', 'follow', 'judge', 'vepd', 'compare', 'allan', 'characterize', 'models')
+VERBS = (
+    'demo',
+    'simulate',
+    'follow',
+    'judge',
+    'vepd',
+    'compare',
+    'allan',
+    'characterize',
+    'models',
+)
 
 
 @pytest.fixture(scope='module')
