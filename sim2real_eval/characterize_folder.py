@@ -174,7 +174,8 @@ def _caveats(gps: GpsResult, name: str) -> list[str]:
             if fit.walk.observable and not fit.time.observable
         ]
         if unknown:
-            return [f'{", ".join(unknown)}: too short to bound the wander; it is a random walk.']
+            axes = ', '.join(unknown)
+            return [f'{axes}: time and deviation of the wander are the likeliest, not bounded.']
     if name == 'gps_random_walk' and gps.walk.saturated:
         return ['No such walk has the second difference of the record: take gps.yaml.']
     return []

@@ -94,8 +94,7 @@ class GpsResult:
         """Return the noise models by the name of their file: `gps` (white and Gauss-Markov),
         `gps_gaussian`, `gps_random_walk` (Ch:RW).
         """
-        grows = [fit.walk.observable and not fit.time.observable for fit in self.axes]
-        wanders = [fit.wander.observable for fit in self.axes]
+        wanders = [fit.walk.observable for fit in self.axes]
         gnss = GnssNoise(
             white_std=_three(fit.white.value for fit in self.axes),
             gauss_markov_std=_three(
@@ -105,9 +104,6 @@ class GpsResult:
             gauss_markov_time=_three(
                 fit.time.value if seen else 100.0
                 for fit, seen in zip(self.axes, wanders, strict=True)
-            ),
-            random_walk=_three(
-                fit.walk.value if grow else 0.0 for fit, grow in zip(self.axes, grows, strict=True)
             ),
         )
         found: dict[str, PositionNoise] = {
@@ -221,9 +217,9 @@ def characterize_gps(
     for name, fit in zip(AXIS_NAMES, axes, strict=True):
         if fit.walk.observable and not fit.time.observable:
             notes.append(
-                f'{name}: wanders for longer than {seconds:.3g} s at standstill can bound '
-                f'(time > {fit.time.lower:.2g} s); the model has a random walk, right for as long '
-                'as the standstill and too large far beyond it'
+                f'{name}: {seconds:.3g} s at standstill do not bound its wander (time > '
+                f'{fit.time.lower:.2g} s); the model has the likeliest, {fit.wander.value:.2g} m '
+                f'and {fit.time.value:.2g} s, and may wander too little in longer runs'
             )
     return GpsResult(
         runs=tuple(runs),

@@ -61,13 +61,14 @@ def _scatter(panel: Axes, result: GpsResult) -> None:
     blocks = np.concatenate([run.covariance[:, :2, :2] for run in result.runs])
     _ellipse(panel, np.cov(error.T), _FIT, '-', '95 % ellipse of the fixes')
     if result.stated.kind != 'zero':
-        mean = blocks.mean(axis=0) * factor**2
-        _ellipse(panel, mean, '#D55E00', '--', '95 % ellipse as stated')
+        # A receiver that has just started states far more than it usually does.
+        usual = np.median(blocks, axis=0) * factor**2
+        _ellipse(panel, usual, '#D55E00', '--', '95 % ellipse as usually stated')
     panel.set_aspect('equal', adjustable='datalim')
     panel.autoscale_view()
     panel.set_xlabel(f'east of the mean [{unit}]', fontsize=9)
     panel.set_ylabel(f'north of the mean [{unit}]', fontsize=9)
-    panel.set_title(f'{len(error)} fixes, {result.seconds:.3g} s', fontsize=9)
+    panel.set_title(f'{len(error)} fixes, {result.seconds:.4g} s', fontsize=9)
     panel.legend(fontsize=7, frameon=False, loc='upper left')
 
 
@@ -88,7 +89,8 @@ def _memory(panel: Axes, result: GpsResult) -> None:
         panel.set_title('no even piece to correlate', fontsize=9)
         return
     longest = max(len(piece) for piece in pieces)
-    lags = min(longest // 2, 2000)
+    memory = max((fit.time.value for fit in result.axes if fit.time.observable), default=np.inf)
+    lags = int(min(longest // 2, 2000, max(6.0 * memory / period, 20)))
     lag = np.arange(lags + 1) * period
     for axis, name in enumerate(AXIS_NAMES):
         found = autocovariance([piece[:, axis] for piece in pieces], lags)
@@ -135,6 +137,7 @@ def _stated(panel: Axes, result: GpsResult) -> None:
     if fit.kind == 'airsim':
         start, limit, lag = (one.value for one in (fit.start, fit.limit, fit.time_constant))
         hdop = limit + (start - limit) * np.exp(-fit.time / lag)
+        panel.set_xlim(0.0, min(12.0 * lag, float(fit.time[-1])))
         label = f'HDOP {start:.3g} → {limit:.3g}, {lag:.3g} s, k = {fit.k:g} m'
         panel.plot(fit.time, fit.k * hdop, color=_FIT, linewidth=1.2, label=label)
     else:

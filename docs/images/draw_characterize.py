@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draw characterize.png: a simulated receiver at rest for half an hour, characterised.
+
+Run it in any folder, from an environment with the package: `python draw_characterize.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sim2real_eval.characterization.gps_characterization import characterize_gps
+from sim2real_eval.recording import Recording
+from sim2real_eval.report.gps_noise_plot import save_gps_plot
+from sim_sensors import gps
+from sim_sensors.gnss_noise import GnssNoise
+from sim_sensors.gps import GpsModel
+from sim_sensors.gps_covariance import HdopCovariance
+from sim_sensors.scenarios import Standstill
+
+RECEIVER = GpsModel(
+    rate=5.0,
+    noise=GnssNoise(
+        white_std=(0.006, 0.008, 0.015),
+        gauss_markov_std=(0.01, 0.015, 0.03),
+        gauss_markov_time=(20.0, 20.0, 30.0),
+    ),
+    covariance=HdopCovariance(),
+)
+
+
+def main() -> None:
+    """Draw it."""
+    fixes = gps.simulate(RECEIVER, Standstill(duration=1800.0), seed=3, run='picture')
+    recording = Recording('simulated', 'standstill', '', {}, {}).with_messages('gps', fixes)
+    result = characterize_gps([recording])
+    for fit in result.axes:
+        print(fit)
+    save_gps_plot(Path(__file__).parent / 'characterize.png', result)
+
+
+if __name__ == '__main__':
+    main()
