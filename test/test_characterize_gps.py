@@ -11,13 +11,11 @@ import pytest
 from gps_standstill_examples import errors, run_of_errors, standing
 from scipy.linalg import cholesky, solve_triangular, toeplitz
 
-from sim2real_eval.characterization.gps_characterization import (
-    characterize_gps,
-    gps_comebacks,
-    likenesses,
-)
+from sim2real_eval.characterization.gps_characterization import characterize_gps
 from sim2real_eval.characterization.gps_file import gps_yaml
-from sim2real_eval.characterization.markov_fit import _filter, autocovariance, fit_markov
+from sim2real_eval.characterization.gps_likeness import gps_comebacks, likenesses
+from sim2real_eval.characterization.markov_fit import fit_markov
+from sim2real_eval.characterization.markov_likelihood import autocovariance, innovations
 from sim2real_eval.characterization.signals import SignalError
 from sim2real_eval.characterization.standing_fixes import StandingOptions, standing_runs
 from sim2real_eval.characterization.stated_covariance import fit_stated, honesty
@@ -51,7 +49,7 @@ def test_filter_gives_the_likelihood_of_the_dense_covariance() -> None:
         solve_triangular(factor, np.ones(80), lower=True),
     )
     expected = [ey @ ey, ey @ e1, e1 @ e1, 2.0 * np.log(np.diag(factor)).sum()]
-    found = _filter(y, np.r_[0.0, np.diff(time)], white, wander, tau)
+    found = innovations(y, np.r_[0.0, np.diff(time)], white, wander, tau)
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 

@@ -22,16 +22,8 @@ from sim2real_eval.recording import write_recording
 
 Capture = pytest.CaptureFixture[str]
 VERBS = (
-    'demo',
-    'simulate',
-    'follow',
-    'judge',
-    'vepd',
-    'compare',
-    'allan',
-    'characterize',
-    'models',
-)
+    'demo', 'simulate', 'follow', 'judge', 'vepd', 'compare', 'allan', 'characterize', 'models'
+)  # fmt: skip
 
 
 @pytest.fixture(scope='module')
@@ -172,7 +164,7 @@ def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
         | st.text(st.characters(exclude_categories=['Cs'], exclude_characters='\0'), max_size=8),
         max_size=5,
     ),
-    st.sampled_from(['vepd', 'judge', 'simulate', 'compare', 'demo', 'allan', 'characterize', '']),
+    st.sampled_from([*VERBS, '']),
 )  # fmt: skip
 def test_no_words_make_a_traceback(words: list[str], verb: str) -> None:
     """Whatever follows a verb, parsing ends in a value or in exit status 2 (0 with --help)."""

@@ -17,12 +17,10 @@ from sim2real_eval.characterization.analysis import (
 )
 from sim2real_eval.characterization.gps_characterization import (
     GpsResult,
-    Likeness,
     characterize_gps,
-    gps_comebacks,
-    likenesses,
     mounting,
 )
+from sim2real_eval.characterization.gps_likeness import Likeness, gps_comebacks, likenesses
 from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.reidentification import Reidentified, reidentify

@@ -17,22 +17,20 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from sim2real_eval.characterization.estimate import Estimate, unseen
-from sim_sensors.compilation import compiled
+from sim2real_eval.characterization.markov_likelihood import NO_WHITE, MarkovRecords
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['MarkovFit', 'autocovariance', 'fit_markov']
+__all__ = ['MarkovFit', 'fit_markov']
 
 # Twice the gain in log-likelihood. Without wander its time is free, so the gain is the largest of
 # several chi-squares; the false-alarm rate of this bound is measured by the tests.
 _WANDER_GAIN = 12.0
 _WHITE_GAIN = 9.0
 _INTERVAL_GAIN = 3.84
-_BOUND_GAIN = 2.71
 # A random walk about an unknown mean looks as if it came back: the square of Dickey and Fuller's
 # critical value for 1 %, 3.43 (JASA 74, 1979).
 _ROOT_GAIN = 11.8
 _LONGEST = 30.0
-_NO_WHITE = 1e-9
 _STEP = 0.02
 
 
@@ -63,102 +61,6 @@ class MarkovFit:
     gain: float
 
 
-@compiled
-def _filter(
-    y: FloatArray, dt: FloatArray, white: float, wander: float, time: float
-) -> tuple[float, float, float, float]:
-    """Return sums over innovations of y and of a one: yy, y1, 11, and of log variances."""
-    my = 0.0
-    m1 = 0.0
-    p = wander
-    yy = 0.0
-    y1 = 0.0
-    one = 0.0
-    logs = 0.0
-    for k in range(y.shape[0]):
-        if k > 0:
-            a = math.exp(-dt[k] / time)
-            my *= a
-            m1 *= a
-            p = a * a * p + wander * (1.0 - a * a)
-        s = p + white
-        ey = y[k] - my
-        e1 = 1.0 - m1
-        yy += ey * ey / s
-        y1 += ey * e1 / s
-        one += e1 * e1 / s
-        logs += math.log(s)
-        gain = p / s
-        my += gain * ey
-        m1 += gain * e1
-        p *= 1.0 - gain
-    return yy, y1, one, logs
-
-
-class _Records:
-    def __init__(self, records: Sequence[tuple[FloatArray, FloatArray]]) -> None:
-        self.has_white = True
-        self.parts = [
-            (np.ascontiguousarray(y, np.float64), np.concatenate([[0.0], np.diff(t)]))
-            for t, y in records
-        ]
-        self.freedom = sum(len(y) - 1 for y, _ in self.parts)
-        self.shortest = min(float(np.median(dt[1:])) for _, dt in self.parts)
-        self.longest = max(float(dt.sum()) for _, dt in self.parts)
-
-    def sums(self, white: float, wander: float, time: float) -> tuple[float, float]:
-        """Return squares and logarithms of the restricted likelihood."""
-        squares = logs = 0.0
-        for y, dt in self.parts:
-            yy, y1, one, log = _filter(y, dt, white, wander, time)
-            squares += yy - y1 * y1 / one
-            logs += log + math.log(one)
-        return squares, logs
-
-    def deviance(self, share: float, time: float) -> float:
-        """-2 log likelihood with the best total variance, of which `share` is white."""
-        squares, logs = self.sums(share, 1.0 - share, time)
-        return self.freedom * math.log(squares / self.freedom) + logs + self.freedom
-
-    def scale(self, share: float, time: float) -> float:
-        """Return the best total variance."""
-        return self.sums(share, 1.0 - share, time)[0] / self.freedom
-
-    def white_bound(self, share: float, time: float, deviance: float) -> float:
-        """Return the white deviation at which the likelihood says no at 95 %, one-sided."""
-        low, high = max(math.log(share / (1.0 - share)), -14.0), 14.0
-        for _ in range(24):
-            middle = 0.5 * (low + high)
-            if self.deviance(_sigmoid(middle), time) - deviance < _BOUND_GAIN:
-                low = middle
-            else:
-                high = middle
-        return math.sqrt(self.scale(_sigmoid(high), time) * _sigmoid(high))
-
-    def best_share(self, time: float) -> tuple[float, float]:
-        """Return the deviance and the white share that is best at a time: golden section."""
-        if not self.has_white:
-            return self.deviance(_NO_WHITE, time), _NO_WHITE
-        low, high = -14.0, 14.0
-        ratio = 0.5 * (math.sqrt(5.0) - 1.0)
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        fa, fb = self.deviance(_sigmoid(a), time), self.deviance(_sigmoid(b), time)
-        for _ in range(24):
-            if fa < fb:
-                high, b, fb = b, a, fa
-                a = high - ratio * (high - low)
-                fa = self.deviance(_sigmoid(a), time)
-            else:
-                low, a, fa = a, b, fb
-                b = low + ratio * (high - low)
-                fb = self.deviance(_sigmoid(b), time)
-        return (fa, _sigmoid(a)) if fa < fb else (fb, _sigmoid(b))
-
-
-def _sigmoid(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x))
-
-
 def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     """Fit one axis of one or several records.
 
@@ -176,7 +78,7 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     record, or a random walk does nearly as well (gain below 11.8), time and deviation of the
     wander are not observable, and the density of the walk is all that is known.
     """
-    data = _Records(records)
+    data = MarkovRecords(records)
     plain = data.deviance(1.0, 1.0)
     times = np.geomspace(0.5 * data.shortest, _LONGEST * data.longest, 24)
     profile, time = _best_time(data, times)
@@ -213,7 +115,7 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     )
 
 
-def _best_time(data: _Records, times: FloatArray) -> tuple[list[float], float]:
+def _best_time(data: MarkovRecords, times: FloatArray) -> tuple[list[float], float]:
     """Return the deviance at times, and the best time."""
     profile = [data.best_share(float(time))[0] for time in times]
     best = int(np.argmin(profile))
@@ -227,7 +129,7 @@ def _best_time(data: _Records, times: FloatArray) -> tuple[list[float], float]:
     return profile, math.exp(float(found.x))
 
 
-def _white_alone(data: _Records, gain: float) -> MarkovFit:
+def _white_alone(data: MarkovRecords, gain: float) -> MarkovFit:
     std = math.sqrt(data.scale(1.0, 1.0))
     error = std / math.sqrt(2.0 * data.freedom)
     white = Estimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
@@ -287,7 +189,7 @@ def _with_wander(
 
 
 def _log_covariance(
-    data: _Records, white: float, wander: float, time: float, has_white: bool
+    data: MarkovRecords, white: float, wander: float, time: float, has_white: bool
 ) -> FloatArray:
     """Covariance of the logarithms of w, g and T from the curvature; 0 for w where unseen."""
     free = [0, 1, 2] if has_white else [1, 2]
@@ -296,7 +198,7 @@ def _log_covariance(
     def deviance(shift: FloatArray) -> float:
         w, g, tau = at + shift
         squares, logs = data.sums(
-            math.exp(2.0 * w) if has_white else _NO_WHITE * wander,
+            math.exp(2.0 * w) if has_white else NO_WHITE * wander,
             math.exp(2.0 * g),
             math.exp(tau),
         )
@@ -322,7 +224,7 @@ def _log_covariance(
 
 
 def _time_interval(
-    data: _Records, times: FloatArray, profile: list[float], deviance: float
+    data: MarkovRecords, times: FloatArray, profile: list[float], deviance: float
 ) -> tuple[float, float]:
     """95 % interval of the time by profile likelihood; 0 and infinity where a side is open."""
     inside = np.flatnonzero(np.array(profile) - deviance <= _INTERVAL_GAIN)
@@ -345,16 +247,3 @@ def _time_interval(
     if math.isfinite(high):
         high = crossing(high, float(times[inside[-1]]))
     return low, high
-
-
-def autocovariance(records: Sequence[FloatArray], lags: int) -> FloatArray:
-    """Return the autocovariance at lags 0 to `lags` of evenly spaced records about their means,
-    `(lags + 1,)` m^2; a mean over n samples takes some of a slow wander away from it.
-    """
-    sums, counts = np.zeros(lags + 1), np.zeros(lags + 1)
-    for values in records:
-        centred = values - values.mean()
-        for lag in range(min(lags, len(values) - 1) + 1):
-            sums[lag] += float(centred[: len(centred) - lag] @ centred[lag:])
-            counts[lag] += len(centred)
-    return sums / np.maximum(counts, 1.0)

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
-from sim2real_eval.characterization.markov_fit import MarkovFit, autocovariance
+from sim2real_eval.characterization.markov_fit import MarkovFit
+from sim2real_eval.characterization.markov_likelihood import autocovariance
 from sim2real_eval.characterization.walk_fit import even_errors
 from sim2real_eval.report.figures import new_figure, save_png, tidy
 from sim_sensors.measurements import FloatArray

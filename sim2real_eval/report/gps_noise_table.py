@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.characterization.estimate import Estimate
-from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult, Likeness
+from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
+from sim2real_eval.characterization.gps_likeness import Likeness
 
 __all__ = ['gps_likeness_table', 'gps_noise_table']
 
