@@ -12,6 +12,7 @@ import numpy as np
 
 from sim2real_eval.judge import Case, FilterConfig, JudgedRun, NavsatConfig, judge
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.options import FRONT_ENDS, Options
 from sim2real_eval.judge.state import YAW
 from sim2real_eval.metrics import MetricError, speed
 from sim2real_eval.recording import Recording
@@ -21,7 +22,7 @@ from sim_sensors.measurements import OdometryArray
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['Judge', 'JudgeSetup', 'profiles', 'velocity_series']
+__all__ = ['Judge', 'JudgeSetup', 'check_for_nodes', 'node_of', 'profiles', 'velocity_series']
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 
@@ -89,6 +90,7 @@ class JudgeSetup:
         config: str | Path,
         navsat_config: str | Path | None = None,
         case: str | Path | None = None,
+        options: Options | None = None,
     ) -> JudgeSetup:
         """Read a set-up.
 
@@ -103,11 +105,13 @@ class JudgeSetup:
             when it names that node.
         case : str, Path or None
             `case.yaml` with clock and timers.
+        options : Options or None
+            What replaces its options.
 
         Raises
         ------
-        ParameterError
-            For an unknown profile or a wrong file.
+        Sim2RealError
+            For an unknown profile, a wrong file, or options that do not go together.
         """
         path = Path(config)
         if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
@@ -121,9 +125,16 @@ class JudgeSetup:
             path = config_path('judge', f'{config}.yaml')
         navsat_path = None if navsat_config is None else Path(navsat_config)
         told = Case() if case is None else Case.from_file(case)
-        ukf = _names_node(path, 'ukf') and not _names_node(path, 'ekf')
-        unscented = told.unscented or ukf
-        filter_config = FilterConfig.from_file(path, unscented=unscented)
+        options = options or Options()
+        if options.unscented is None and _names_node(path, 'ukf'):
+            told = dataclasses.replace(
+                told, unscented=told.unscented or not _names_node(path, 'ekf')
+            )
+        told = options.over(told)
+        _check(told)
+        filter_config = FilterConfig.from_file(
+            path, node_of(path, told.unscented), unscented=told.unscented
+        )
         if navsat_path is None and any(
             source.topic == NAVSAT_TOPIC for source in filter_config.sources
         ):
@@ -185,7 +196,39 @@ class JudgeSetup:
 
     def settings(self) -> Mapping[str, Any]:
         """Return what made the result beside the files, as plain values."""
-        return {'case': dataclasses.asdict(self.case)}
+        return {'case': self.case.settings()}
+
+
+def check_for_nodes(case: Case, kind: str) -> None:
+    """Raise ParameterError for what only the embedded judge can do."""
+    for name, given in (
+        ('correct', case.correct),
+        ('latency', any(case.latency_ns.values())),
+        ('transforms', case.transforms),
+        ('front_end', case.front_end != FRONT_ENDS[0]),
+    ):
+        if given:
+            raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')
+
+
+def _check(case: Case) -> None:
+    if 'unscented' in case.correct and not case.unscented:
+        raise ParameterError('correct', '', 'unscented goes with ukf_node only')
+    for name, given in (
+        ('correct', case.correct),
+        ('latency', any(case.latency_ns.values())),
+        ('transforms', case.transforms),
+        ('front_end: enu', case.front_end != FRONT_ENDS[0]),
+    ):
+        if given:
+            raise ParameterError(name, '', 'is not there yet; must be absent')
+
+
+def node_of(path: Path, unscented: bool) -> str:
+    """Name whose parameters a filter takes from a file that may be written for the other one."""
+    own, other = ('ukf', 'ekf') if unscented else ('ekf', 'ukf')
+    named = other if _names_node(path, other) and not _names_node(path, own) else own
+    return f'{named}_filter_node'
 
 
 def _names_node(path: Path, start: str) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.comparison import Source
+    from sim2real_eval.judge.options import Options
     from sim2real_eval.judge_setup import JudgeSetup
     from sim2real_eval.twin import Twin
 
@@ -27,6 +28,7 @@ __all__ = [
     'add_seed',
     'add_topics',
     'at_least',
+    'judge_options',
     'judge_setup',
     'scenario_label',
     'scenario_problem',
@@ -83,7 +85,38 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
         'NAME_navsat.yaml beside the file)',
     )
     parser.add_argument(
-        '--case', metavar='FILE', help='case.yaml that sets clock, timers and delivery order'
+        '--case',
+        metavar='FILE',
+        help='case.yaml that sets clock, timers, delivery order and the options below',
+    )
+    parser.add_argument(
+        '--filter',
+        dest='filter_kind',
+        choices=('ekf', 'ukf'),
+        help='filter (default: as case.yaml or the parameter file says, else ekf)',
+    )
+    parser.add_argument(
+        '--correct',
+        metavar='LIST',
+        help='oddities of robot_localization to mend, by comma: gravity, differential, unscented, '
+        'or none (default none: as the original does)',
+    )
+    parser.add_argument(
+        '--latency',
+        action='append',
+        default=[],
+        metavar='TOPIC=SECONDS',
+        help='how much later than in the recording messages of a topic arrive; repeatable',
+    )
+    parser.add_argument(
+        '--transforms',
+        metavar='FILE',
+        help='static transforms, YAML or URDF, that replace or complete those of the recording',
+    )
+    parser.add_argument(
+        '--front-end',
+        choices=('navsat_transform', 'enu'),
+        help='what turns fixes into odometry/gps (default navsat_transform)',
     )
 
 
@@ -107,8 +140,48 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def judge_setup(options: argparse.Namespace) -> JudgeSetup:
-    """Return the judge that --judge, --navsat-node and the parameter files ask for.
+def judge_options(options: argparse.Namespace) -> Options:
+    """Return what --filter, --correct, --latency, --transforms and --front-end say.
+
+    Raises
+    ------
+    Sim2RealError
+        For a value that is not allowed, or a file of transforms that cannot be read.
+    """
+    from sim2real_eval.judge.options import Options, corrections, latency_ns
+    from sim2real_eval.judge.transform_file import TransformFile
+
+    correct = None
+    if options.correct is not None:
+        names = [] if options.correct == 'none' else options.correct.split(',')
+        correct = corrections((name.strip() for name in names), '--correct', '')
+    seconds: dict[str, float] = {}
+    for text in options.latency:
+        topic, equals, value = text.rpartition('=')
+        try:
+            if not equals:
+                raise ValueError
+            seconds[topic] = float(value)
+        except ValueError:
+            problem = f'{text!r} is not allowed; must be a topic, = and seconds'
+            raise ParameterError('--latency', '', problem) from None
+    return Options(
+        unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
+        correct=correct,
+        latency_ns=latency_ns(seconds, '--latency', ''),
+        transforms=options.transforms and TransformFile.from_file(options.transforms),
+        front_end=options.front_end,
+    )
+
+
+def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> JudgeSetup:
+    """Return the judge that --judge, --navsat-node, the parameter files and options ask for.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    case : str, Path or None
+        case.yaml that counts when --case names none; options count more than either.
 
     Raises
     ------
@@ -120,7 +193,9 @@ def judge_setup(options: argparse.Namespace) -> JudgeSetup:
     kind, navsat_node = options.judge_kind, options.navsat_node
     if navsat_node != 'embedded' and kind != 'robot_localization':
         raise ParameterError('--navsat-node', '', 'goes with --judge robot_localization only')
-    setup = JudgeSetup.load(options.config, options.navsat_config, options.case)
+    setup = JudgeSetup.load(
+        options.config, options.navsat_config, options.case or case, judge_options(options)
+    )
     if kind == 'embedded':
         return setup
     if find_spec('rclpy') is None:

@@ -27,6 +27,7 @@ examples:
   sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimate.csv
   sim2real judge my_bag --config clean --out estimate.csv
   sim2real judge bags/* --config paper_released --out estimates
+  sim2real judge my_bag --config clean --latency /gps/fix=0.2 --correct gravity --out late.csv
   sim2real judge my_bag --config clean --judge robot_localization --out estimate.csv
 """
 
@@ -59,10 +60,7 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    import dataclasses
     from pathlib import Path
-
-    from sim2real_eval.judge import Case
 
     found = sources(options.recordings, options.topic, None)
     out = Path(options.out)
@@ -80,10 +78,9 @@ def run(options: argparse.Namespace) -> int:
                 target = out if len(found) == 1 else out / f'{recording.name}.csv'
                 _check_target(target, written, overwrite=options.overwrite)
                 beside = Path(source.path) / 'case.yaml'
-                if options.case is None:
-                    case = Case.from_file(beside) if beside.is_file() else Case()
-                    setup = dataclasses.replace(setup, case=case)
-                judged = setup.judge(recording)
+                told = options.case is None and beside.is_file()
+                own = judge_setup(options, beside) if told else setup
+                judged = own.judge(recording)
             except Sim2RealError as error:
                 failures.append(str(error))
                 advance()

@@ -44,6 +44,7 @@ _NO_EFFECT = (
     'odom_frame',
     'base_link_output_frame',
 )
+_UNSCENTED = ('alpha', 'kappa', 'beta')
 # Times are int64 nanoseconds in the loop.
 _LONGEST_S = 1e9
 _KINDS = ('odom', 'pose', 'twist', 'imu')
@@ -162,6 +163,8 @@ class FilterConfig:
         control_mask, control_limits = _control(p, sources)
         # TF publication is not part of the judge, so its frames need not be known.
         sigma_points = _sigma_points(p) if unscented else None
+        # A file of ukf_node serves ekf_node too, which does not know these.
+        p.ignore(_UNSCENTED)
         smooth = p.boolean('smooth_lagged_data', False)
         history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
         p.ignore(('reset_on_time_jump', *_NO_EFFECT))

@@ -12,7 +12,7 @@ import yaml
 
 from sim2real_eval.judge import FilterConfig
 from sim2real_eval.judge.ros_parameters import read_node_parameters
-from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.judge_setup import JudgeSetup, node_of
 
 __all__ = ['navsat_parameters', 'node_parameters', 'write_parameters']
 
@@ -34,8 +34,7 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     """
     wanted = setup.filter
     unscented = wanted.sigma_points is not None
-    node = 'ukf_filter_node' if unscented else 'ekf_filter_node'
-    given = read_node_parameters(setup.files[0], node)
+    given = read_node_parameters(setup.files[0], node_of(setup.files[0], unscented))
     values = _declared(given.values)
     original = FilterConfig.from_parameters(given, unscented=unscented)
     for name, before, now in (
