@@ -84,8 +84,10 @@ class Dynamics(NamedTuple):
         Acceleration limits and gains, deceleration limits and gains.
     control_timeout_ns : int
         Age at which a command counts as zero.
-    weights : (4,) or (0,) float
+    weights : (5,) or (0,) float
         Of the unscented filter (see `sigma_weights`); empty for the extended one.
+    textbook : bool
+        Whether the unscented filter is the textbook's instead of robot_localization's.
     """
 
     Q: FloatArray
@@ -94,10 +96,18 @@ class Dynamics(NamedTuple):
     control_limits: FloatArray
     control_timeout_ns: int
     weights: FloatArray
+    textbook: bool = False
 
 
-def dynamics_of(config: FilterConfig) -> Dynamics:
-    """Return what the prediction takes from a configuration."""
+def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
+    """Return what the filter takes from a configuration.
+
+    Parameters
+    ----------
+    config : FilterConfig
+    textbook : bool
+        Whether an unscented filter is the textbook's instead of robot_localization's.
+    """
     return Dynamics(
         Q=padded(config.process_noise),
         dynamic=config.dynamic_process_noise,
@@ -107,6 +117,7 @@ def dynamics_of(config: FilterConfig) -> Dynamics:
         weights=np.zeros(0)
         if config.sigma_points is None
         else sigma_weights(*config.sigma_points),
+        textbook=textbook,
     )
 
 
@@ -136,10 +147,11 @@ def sigma_weights(alpha: float, kappa: float, beta: float) -> FloatArray:
 
     Returns
     -------
-    (4,) float
+    (5,) float
         Weight of the first point in the mean, of each other point, of the first in the covariance,
-        and N + lambda, with lambda = alpha^2 (N + kappa) - N.
+        N + lambda, with lambda = alpha^2 (N + kappa) - N, and beta - alpha^2.
     """
     spread = alpha * alpha * (N + kappa)
     first = (spread - N) / spread
-    return np.array([first, 0.5 / spread, first + 1.0 - alpha * alpha + beta, spread])
+    others, curvature = 0.5 / spread, beta - alpha * alpha
+    return np.array([first, others, first + 1.0 - alpha * alpha + beta, spread, curvature])

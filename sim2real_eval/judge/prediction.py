@@ -15,7 +15,7 @@ from sim2real_eval.judge.rows import add_rows, set_row
 from sim2real_eval.judge.state import AX, PITCH, ROLL, VROLL, VX, YAW, N
 from sim_sensors.compilation import kernel
 
-__all__ = ['predict', 'wrap_angle']
+__all__ = ['control_acceleration', 'predict', 'wrap_angle']
 
 
 @kernel
@@ -28,7 +28,8 @@ def wrap_angle(angle: float) -> float:
 
 
 @kernel
-def _control_acceleration(flt: Filter, dyn: Dynamics, axis: int, stamp_ns: int) -> float:
+def control_acceleration(flt: Filter, dyn: Dynamics, axis: int, stamp_ns: int) -> float:
+    """Return what the command accelerates an axis of vx vy vz vroll vpitch vyaw by."""
     command = flt.command[axis]
     if stamp_ns - flt.times[CONTROL_NS] >= dyn.control_timeout_ns:
         command = 0.0
@@ -136,7 +137,7 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
     for axis in range(6):
         T[3, axis] = 0.0
         if dyn.control_mask[axis] != 0.0:
-            acceleration = _control_acceleration(flt, dyn, axis, stamp_ns)
+            acceleration = control_acceleration(flt, dyn, axis, stamp_ns)
             if axis < 3:
                 x[AX + axis] = acceleration
             else:
