@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first attitude of an inertial judge: level by gravity, heading by what there is.
+
+At rest, or in straight steady motion, the mean specific force points up, which gives roll and
+pitch (Groves, Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, 2013,
+section 5.6.2). An accelerometer bias b leaves the error (-(R b)_y, (R b)_x, 0) / g about the axes
+of the world, so tilt error and bias begin correlated. Heading cannot be had that way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.inertial.front_end import InertialInputs
+from sim2real_eval.inertial.settings import InertialSettings
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['UNKNOWN_HEADING_DEVIATION', 'FirstAttitude', 'first_attitude']
+
+UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
+"""Of an angle of which nothing is known: uniform over a turn, rad."""
+
+# Displacement over its own deviation from which on a course is a course and not noise.
+_SIGNIFICANT = 5.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FirstAttitude:
+    """Attitude of base_link at the first usable fix.
+
+    Attributes
+    ----------
+    stamp_ns : int
+        Stamp of that fix.
+    orientation : (4,) float
+        Quaternion x y z w, base_link to world (east-north-up).
+    covariance : (3, 3) float
+        rad^2, of the small rotation e about the world's axes, truth = Exp(e) estimate.
+    bias_coupling : (3, 3) float
+        de/db of that error and the error b of an accelerometer bias taken as zero, base_link
+        axes: cov(e, b) = bias_coupling var(b). Its part is in `covariance`.
+    still : bool
+        Whether the vehicle stood while the IMU was levelled.
+    heading_known : bool
+        False when the heading is uniform over the turn.
+    notes : tuple of str
+    """
+
+    stamp_ns: int
+    orientation: FloatArray
+    covariance: FloatArray
+    bias_coupling: FloatArray
+    still: bool
+    heading_known: bool
+    notes: tuple[str, ...]
+
+
+def first_attitude(
+    inputs: InertialInputs, settings: InertialSettings, start_heading: float | None = None
+) -> FirstAttitude:
+    """Return the attitude at the first usable fix.
+
+    Parameters
+    ----------
+    inputs : InertialInputs
+    settings : InertialSettings
+    start_heading : float or None
+        Yaw of base_link there, rad from east; goes before all other sources.
+    """
+    start = settings.start
+    stamp_ns = int(inputs.fix_ns[0])
+    still = _stands(inputs, settings)
+    end_ns = stamp_ns + round(start.time * 1e9)
+    window = (inputs.imu_ns >= stamp_ns) & (inputs.imu_ns <= end_ns)
+    if not window.any():
+        window = inputs.imu_ns >= stamp_ns
+        window &= np.cumsum(window) <= 1
+    force = np.mean(inputs.force[window], axis=0)
+    roll = math.atan2(force[1], force[2])
+    pitch = math.atan2(-force[0], math.hypot(force[1], force[2]))
+    yaw, deviation, about = _heading(inputs, settings, start_heading, (roll, pitch), still)
+    attitude = Rotation.from_euler('xyz', [roll, pitch, yaw])
+    tilt = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]) / settings.gravity
+    # truth = Exp(e) R0 and R0 f = |f| up, R f = g up + R b: g e x up = R b.
+    coupling = -tilt @ attitude.as_matrix()
+    covariance = coupling @ coupling.T * start.accelerometer_bias_deviation**2
+    quiet = settings.accelerometer_noise / settings.gravity / math.sqrt(start.time)
+    shaken = quiet if still else start.moving_tilt_deviation
+    covariance += np.diag([shaken**2, shaken**2, deviation**2])
+    level = 'at rest' if still else f'in motion, to {start.moving_tilt_deviation:g} rad'
+    return FirstAttitude(
+        stamp_ns=stamp_ns,
+        orientation=attitude.as_quat(),
+        covariance=covariance,
+        bias_coupling=coupling,
+        still=still,
+        heading_known=deviation < UNKNOWN_HEADING_DEVIATION,
+        notes=(f'start: levelled {level}; heading {math.degrees(yaw):.0f} deg {about}',),
+    )
+
+
+def _stands(inputs: InertialInputs, settings: InertialSettings) -> bool:
+    """Say whether the fixes of the first moments are of a standing antenna, within their noise."""
+    time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
+    first = time <= max(settings.start.time, float(time[1]) if len(time) > 1 else 0.0)
+    if np.sum(first) < 2 or time[first][-1] <= 0.0:
+        return False
+    last = int(np.sum(first)) - 1
+    moved = float(np.linalg.norm(inputs.fix[last, :2] - inputs.fix[0, :2]))
+    noise = _deviation(inputs, 0, last)
+    if moved > settings.start.still_speed * float(time[last]) + 2.0 * noise:
+        return False
+    # Fixes too coarse to tell rest from a drive tell nothing.
+    return noise < settings.start.course_speed * float(time[last])
+
+
+def _deviation(inputs: InertialInputs, i: int, j: int) -> float:
+    """Deviation of the distance of two fixes in the plane, along its worst direction, m."""
+    both = inputs.fix_covariance[i, :2, :2] + inputs.fix_covariance[j, :2, :2]
+    return math.sqrt(float(np.linalg.eigvalsh(both)[-1]))
+
+
+def _heading(
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    given: float | None,
+    tilt: tuple[float, float],
+    still: bool,
+) -> tuple[float, float, str]:
+    """Return yaw, its deviation and where it is from."""
+    start = settings.start
+    if given is not None:
+        return given, start.heading_deviation, 'as given'
+    at = int(np.searchsorted(inputs.imu_ns, inputs.fix_ns[0]))
+    stated = float(inputs.imu_yaw[at])
+    if start.heading in ('auto', 'orientation') and math.isfinite(stated):
+        deviation = math.sqrt(float(inputs.imu_yaw_variance[at])) or start.heading_deviation
+        if deviation < UNKNOWN_HEADING_DEVIATION:
+            return stated, deviation, "from the IMU's orientation"
+    if start.heading in ('auto', 'course'):
+        course = _course(inputs, settings)
+        if course is not None:
+            yaw, deviation, at_ns = course
+            turned, drift = _turned(inputs, settings, at_ns, tilt, still)
+            deviation = math.hypot(deviation, drift)
+            if deviation < UNKNOWN_HEADING_DEVIATION:
+                later = (at_ns - int(inputs.fix_ns[0])) * 1e-9
+                return (
+                    math.remainder(yaw - turned, 2.0 * math.pi),
+                    deviation,
+                    f'from the course over ground of the fixes {later:.1f} s later, taken to '
+                    'drive forwards',
+                )
+    return (
+        0.0,
+        UNKNOWN_HEADING_DEVIATION,
+        'unknown: nothing gives one, and a filter that is linear about a wrong one may take long '
+        'to find it, or never do; --start-heading or start.heading helps',
+    )
+
+
+def _course(inputs: InertialInputs, settings: InertialSettings) -> tuple[float, float, int] | None:
+    """Return the first course over ground that is one, its deviation and its time."""
+    start = settings.start
+    time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
+    for i in range(len(time) - 1):
+        j = min(int(np.searchsorted(time, time[i] + start.time)), len(time) - 1)
+        span = float(time[j] - time[i])
+        east, north = (inputs.fix[j, :2] - inputs.fix[i, :2]).tolist()
+        moved, noise = math.hypot(east, north), _deviation(inputs, i, j)
+        if span > 0.0 and moved >= max(start.course_speed * span, _SIGNIFICANT * noise):
+            middle = (int(inputs.fix_ns[i]) + int(inputs.fix_ns[j])) // 2
+            return (
+                math.atan2(north, east),
+                math.hypot(start.course_deviation, noise / moved),
+                middle,
+            )
+    return None
+
+
+def _turned(
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    end_ns: int,
+    tilt: tuple[float, float],
+    still: bool,
+) -> tuple[float, float]:
+    """Return by how much the yaw grows from the first fix to `end_ns`, and its deviation.
+
+    Where the vehicle stands at first, the mean rate of that time is the gyroscope's bias.
+    """
+    first_ns = int(inputs.fix_ns[0])
+    up = Rotation.from_euler('xyz', [*tilt, 0.0]).as_matrix()[2]
+    about_up = inputs.rate @ up
+    window = (inputs.imu_ns >= first_ns) & (inputs.imu_ns <= end_ns)
+    t = np.concatenate([[first_ns], inputs.imu_ns[window], [end_ns]])
+    seconds = (t - first_ns) * 1e-9
+    imu_seconds = (inputs.imu_ns - first_ns) * 1e-9
+    at = np.interp(seconds, imu_seconds, about_up)
+    span = float(seconds[-1])
+    bias, unsure = 0.0, settings.start.gyroscope_bias_deviation
+    early = window & (imu_seconds <= settings.start.time)
+    if still and early.any():
+        bias = float(np.mean(about_up[early]))
+        unsure = settings.gyroscope_noise / math.sqrt(settings.start.time)
+    drift = math.hypot(unsure * span, settings.gyroscope_noise * math.sqrt(span))
+    return float(np.trapezoid(at, seconds)) - bias * span, drift
