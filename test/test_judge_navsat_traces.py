@@ -78,9 +78,7 @@ def played(folder: Path) -> list[GpsPosition]:
             navsat.see_heading(attitude(row))
         else:
             angles = Rotation.from_quat(numbers(row, 'qx', 'qy', 'qz', 'qw')).as_euler('xyz')
-            navsat.see_odometry(
-                int(row['stamp_ns']), np.append(numbers(row, 'x', 'y', 'z'), angles)
-            )
+            navsat.see_odometry(np.append(numbers(row, 'x', 'y', 'z'), angles))
         for _ in range((seq in ticks) + (seq == min(ticks))):
             position = navsat.tick()
             if position is not None:

@@ -116,16 +116,33 @@ def part_advice(parts: Sequence[PartCount]) -> list[str]:
     return notes
 
 
-def navsat_advice(fixes: int, used: int, lost: int, frequency: float) -> list[str]:
-    """Say how many fixes the navsat timer dropped, one line."""
+def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float) -> list[str]:
+    """Say how many fixes navsat_transform dropped, one line for each reason.
+
+    Parameters
+    ----------
+    fixes, used, lost, early : int
+        Valid fixes; those passed on; those that a newer one overtook; and those that came before a
+        given datum was there to refer them to.
+    frequency : float
+        Of its timer, Hz.
+    """
     if not fixes:
         return ['navsat_transform got no valid fix, so the filter had no GPS']
-    if used == 0:
-        return [f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry']
+    notes = []
+    if early:
+        notes.append(
+            f'navsat_transform dropped {early} of {fixes} fixes that came before its datum was '
+            'in use, which takes a filtered odometry and a tick'
+        )
+    if used == 0 and early < fixes:
+        notes.append(
+            f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry'
+        )
     # One is normal: the tick that fixes the transform publishes nothing.
-    if lost > 1:
-        return [
+    elif lost > 1:
+        notes.append(
             f'navsat_transform ({frequency:g} Hz timer) dropped {lost} of {fixes} fixes that a '
             'newer one overtook before its tick'
-        ]
-    return []
+        )
+    return notes

@@ -15,7 +15,7 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
-from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
+from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_memory
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
@@ -187,7 +187,8 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     n, g, c = out.n.tolist()
     notes += part_advice(parts)
     if navsat is not None:
-        notes += navsat_advice(fixes, g, lost_fixes(navsat_memory), navsat.frequency)
+        lost, early = lost_fixes(navsat_memory), early_fixes(navsat_memory)
+        notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
     x, P = out.x[:n], out.P[:n]
     fix = out.gps_fix[:g]
     return JudgedRun(

@@ -190,7 +190,7 @@ class LiveJudge:
             return None
         x, P, stamp_ns = self._out.x[0], self._out.P[0], int(self._out.stamp_ns[0])
         if self._gps is not None:
-            self._gps.see_odometry(stamp_ns, x[:6])
+            self._gps.see_odometry(x[:6])
         return Estimate(
             stamp_ns=stamp_ns,
             tick_ns=now_ns,
@@ -268,7 +268,9 @@ class LiveJudge:
             found.append(f'no static transforms: frames assumed equal: {pairs}')
         gps = self._gps
         if gps is not None:
-            found += navsat_advice(gps.fixes_seen, gps.fixes_used, gps.lost, gps.config.frequency)
+            found += navsat_advice(
+                gps.fixes_seen, gps.fixes_used, gps.lost, gps.early, gps.config.frequency
+            )
         return found
 
     def _make_room(self) -> None:

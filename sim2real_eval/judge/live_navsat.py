@@ -55,7 +55,7 @@ class LiveNavsat:
         kernels.see_fix(self._navsat, self._memory, 0)
         self._navsat.stamp_ns[0] = 1
         kernels.see_heading(self._navsat, self._memory, np.array([0.0, 0.0, 0.0, 1.0]))
-        self.see_odometry(1, np.zeros(6))
+        self.see_odometry(np.zeros(6))
         self.tick()
         self.tick()
         self.reset()
@@ -88,8 +88,8 @@ class LiveNavsat:
         for q in imu.orientation:
             kernels.see_heading(self._navsat, self._memory, q)
 
-    def see_odometry(self, stamp_ns: int, pose: FloatArray) -> None:
-        """Take a filtered odometry: stamp, and position with roll, pitch, yaw, (6,)."""
+    def see_odometry(self, pose: FloatArray) -> None:
+        """Take a filtered odometry: position with roll, pitch, yaw, (6,)."""
         kernels.see_odometry(self._navsat, self._memory, pose)
 
     def tick(self) -> GpsPosition | None:
@@ -105,3 +105,8 @@ class LiveNavsat:
     def lost(self) -> int:
         """How many fixes a newer one overtook after the transform was fixed."""
         return kernels.lost_fixes(self._memory)
+
+    @property
+    def early(self) -> int:
+        """How many fixes came before a given datum was there to refer them to."""
+        return kernels.early_fixes(self._memory)

@@ -93,7 +93,7 @@ class NavsatMemory(NamedTuple):
         Latest filtered position and roll, pitch, yaw.
     origin : (6,) float
         UTM position of base_link at the datum and the position in the world that it has.
-    work : (7, 4) float
+    work : (4, 3) float
         Scratch space.
     """
 
@@ -110,7 +110,7 @@ def new_navsat_memory() -> NavsatMemory:
     flags = np.zeros(8, dtype=np.int64)
     flags[_FIX] = -1
     return NavsatMemory(
-        flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((7, 4))
+        flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((4, 3))
     )
 
 
@@ -131,7 +131,7 @@ def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
     """Take note of an IMU orientation x y z w; its covariance is not looked at."""
     given = navsat.use_odometry_yaw or navsat.datum[0] == 1.0
     if memory.flags[_GOOD] == 0 and not given:
-        R, angles = memory.work[:3, :3], memory.work[3]
+        R, angles = memory.work[:3], memory.work[3]
         matrix_from_quaternion(q, R)
         angles_from_matrix(R, angles)
         # Angle by angle, then roll and pitch are turned by the mounting yaw, as for the filter.
@@ -179,7 +179,7 @@ def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
     memory.origin[0] = navsat.easting[datum]
     memory.origin[1] = navsat.northing[datum]
     memory.origin[2] = navsat.altitude[datum]
-    R = memory.work[:3, :3]
+    R = memory.work[:3]
     matrix_from_angles(memory.attitude[0], memory.attitude[1], heading, R)
     for i in range(3):
         for j in range(3):
@@ -214,7 +214,7 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
         north = navsat.northing[published] - origin[1]
         up = navsat.altitude[published] - origin[2]
         # That of the latest odometry, whatever the stamp of the fix.
-        R, C = memory.work[:3, :3], navsat.covariance[published]
+        R, C = memory.work[:3], navsat.covariance[published]
         pose = memory.odometry
         matrix_from_angles(pose[ROLL], pose[PITCH], pose[YAW], R)
         cov[:] = 0.0

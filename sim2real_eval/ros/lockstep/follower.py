@@ -103,10 +103,10 @@ class Follower:
         self.position = self._judge.navsat_tick() if inside else None
         return self.initialised and (self.filter_ticks or inside)
 
-    def see_odometry(self, stamp_ns: int, pose: FloatArray) -> None:
+    def see_odometry(self, pose: FloatArray) -> None:
         """Take an odometry of the node, for the navsat_transform here."""
         if self._navsat is not None:
-            self._navsat.see_odometry(stamp_ns, pose)
+            self._navsat.see_odometry(pose)
 
     @property
     def needs_odometry(self) -> bool:

@@ -273,7 +273,7 @@ class Side:
             raise self._published.astray(now_ns, stamps, str(expected.stamp_ns), self._moved)
         self._published.add(data[0], expected)
         if follower.needs_odometry:
-            follower.see_odometry(stamps[0], pose_of(data[0]))
+            follower.see_odometry(pose_of(data[0]))
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`.
