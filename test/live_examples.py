@@ -32,7 +32,7 @@ from sim2real_eval.judge import (
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, topic_name
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors.measurements import MessageArray
+from sim_sensors.measurements import FixArray, MessageArray
 
 MOUNTED = (
     StaticTransform('base_link', 'imu_link', (0.3, -0.1, 0.2), (0.0, 0.0, 0.6, 0.8)),
@@ -89,9 +89,10 @@ class Published:
 
     filtered: list[Estimate] = dataclasses.field(default_factory=list)
     gps: list[GpsPosition] = dataclasses.field(default_factory=list)
+    back: list[FixArray] = dataclasses.field(default_factory=list)
 
     def bits(self) -> bytes:
-        return estimate_bits(self.filtered) + gps_bits(self.gps)
+        return estimate_bits(self.filtered) + gps_bits(self.gps) + fix_bits(self.back)
 
 
 def estimate_bits(estimates: list[Any]) -> bytes:
@@ -106,11 +107,18 @@ def gps_bits(positions: list[Any]) -> bytes:
     return b''.join(column.tobytes() for column in columns)
 
 
+def fix_bits(fixes: list[FixArray]) -> bytes:
+    fields = [field.name for field in dataclasses.fields(FixArray) if field.name != 'frame']
+    columns = [[getattr(fix, name) for fix in fixes] for name in fields]
+    return b''.join(np.concatenate(column).tobytes() for column in columns if column)
+
+
 def batch_bits(judged: JudgedRun) -> bytes:
     """Bits of a batch run, laid out as those of a live one."""
     filtered = [field.name for field in dataclasses.fields(Estimate)]
     gps = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
-    return b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
+    bits = b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
+    return bits + fix_bits([judged.filtered_fixes])
 
 
 def live_judge(
@@ -187,3 +195,6 @@ def step_through(live: LiveJudge, recording: Recording, case: Case | None = None
             position = live.navsat_tick()
             if position is not None:
                 out.gps.append(position)
+            back = live.filtered_fix(now)
+            if back is not None:
+                out.back.append(back)

@@ -71,6 +71,7 @@ def test_live_is_batch_to_the_bit_with_all_inputs(
     published = step_through(live, run)
     assert len(published.filtered) > 100
     assert len(published.gps) > 30
+    assert len(published.back) > 60
     assert published.bits() == batch_bits(judged)
     assert live.parts == judged.parts
     assert live.notes() == list(judged.notes)

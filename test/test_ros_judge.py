@@ -154,6 +154,10 @@ def test_the_node_publishes_the_bits_of_the_batch_run(
     late = graph.listen('/odometry/filtered')
     status = graph.play(script[half:])
     assert_same(graph.filtered, graph.gps, expected)
+    graph.until(lambda: len(graph.back.data) == len(expected.back) > 20)
+    for name in ('stamp_ns', 'latitude', 'longitude', 'altitude', 'position_covariance'):
+        found = getattr(graph.back.array, name)
+        assert found.tobytes() == getattr(judged.filtered_fixes, name).tobytes(), name
     graph.until(lambda: late.data[-1:] == graph.filtered.data[-1:])
     assert late.data == graph.filtered.data[-len(late.data) :]
     assert len(late.data) < len(graph.filtered.data)

@@ -10,6 +10,7 @@ from sim2real_eval.judge.clock import NAVSAT_PHASE_NS, Case, Clock
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
+from sim2real_eval.judge.filtered_gps import filtered_fixes, no_fixes
 from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.history import history_ns, new_history
@@ -171,7 +172,7 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     while True:
         fixes = len(inputs.navsat.stamp_ns)
         most = len(inputs.messages.part) + 2 * fixes
-        out = new_output(ticks, fixes, len(inputs.names), most)
+        out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
         navsat_memory = new_navsat_memory()
         full = replay(
             inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
@@ -184,13 +185,20 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         # The run is repeated with a larger queue and history.
         capacity *= 8
     parts = part_counts(inputs.names, out.counts)
-    n, g, c = out.n.tolist()
+    n, g, c, f = out.n.tolist()
     notes += part_advice(parts)
     if navsat is not None:
         lost, early = lost_fixes(navsat_memory), early_fixes(navsat_memory)
         notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
     x, P = out.x[:n], out.P[:n]
     fix = out.gps_fix[:g]
+    filtered, plane = no_fixes(), inputs.plane
+    if f and plane is not None:
+        row = out.filtered[:f, 0]
+        filtered = filtered_fixes(
+            navsat_memory, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
+            x[row, :3], P[row, :3, :3],
+        )  # fmt: skip
     return JudgedRun(
         stamp_ns=out.stamp_ns[:n],
         tick_ns=out.tick_ns[:n],
@@ -211,4 +219,12 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
             states=out.correction[:c, 2].copy(),
             nis=out.nis[:c].copy(),
         ),
+        filtered_fixes=filtered,
     )
+
+
+def _navsat_ticks(navsat: NavsatConfig | None, timing: Timing) -> int:
+    """Return how many gps/filtered there can be."""
+    if navsat is None or not navsat.publish_filtered_gps or timing.navsat_period == 0:
+        return 0
+    return max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.utm import to_utm
+from sim2real_eval.judge.utm import from_utm, to_utm
 from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray
 
@@ -71,12 +71,27 @@ class Plane:
         """Return easting and northing in metres and the meridian convergence in radians, (n,)."""
         if not self.tangent:
             return to_utm(latitude, longitude, (self.latitude, self.longitude))
-        # At height 0, whatever the altitude there: so does robot_localization.
-        frame = LocalFrame(
-            latitude_deg=self.latitude, longitude_deg=self.longitude, altitude_m=0.0
-        )
-        enu = frame.to_enu(latitude, longitude, altitude)
+        enu = self._tangent.to_enu(latitude, longitude, altitude)
         return enu[:, 0], enu[:, 1], np.zeros(len(enu))
+
+    def unproject(
+        self, easting: FloatArray, northing: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return latitude and longitude in degrees, (n,) each, of positions in the plane.
+
+        Of those in a tangent plane it is not quite the inverse, as in robot_localization: height
+        0 is taken, which at an altitude of 260 m stretches distances by 4e-5.
+        """
+        if not self.tangent:
+            return from_utm(easting, northing, (self.latitude, self.longitude))
+        points = np.stack([easting, northing, np.zeros(len(easting))], axis=1)
+        latitude, longitude, _ = self._tangent.to_geodetic(points)
+        return latitude, longitude
+
+    @property
+    def _tangent(self) -> LocalFrame:
+        # At height 0, whatever the altitude there: so does robot_localization.
+        return LocalFrame(latitude_deg=self.latitude, longitude_deg=self.longitude, altitude_m=0.0)
 
 
 def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:

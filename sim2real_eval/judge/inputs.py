@@ -13,6 +13,7 @@ from sim2real_eval.judge.blocks import Block, covariance_rows, merge, padded, pl
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.fixes import (
+    Plane,
     enter_fixes,
     new_navsat,
     place_antenna,
@@ -67,6 +68,8 @@ class Inputs:
         One per part.
     navsat_part : (2,) int64
         Parts that odometry/gps feeds.
+    plane : Plane or None
+        In which navsat_transform works.
     """
 
     parts: Parts
@@ -74,6 +77,7 @@ class Inputs:
     navsat: Navsat
     names: tuple[PartName, ...]
     navsat_part: IntArray
+    plane: Plane | None
 
 
 def build_inputs(
@@ -145,6 +149,7 @@ def build_inputs(
         navsat=_navsat(navsat, fixes, headings, config, frames),
         names=part_names(parts),
         navsat_part=navsat_part,
+        plane=None if navsat is None or fixes is None else plane_of(navsat, fixes),
     )
 
 

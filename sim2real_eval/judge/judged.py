@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from sim2real_eval.judge.filtered_gps import no_fixes
 from sim2real_eval.judge.part_table import PartName
 from sim2real_eval.tables import write_csv
-from sim_sensors.measurements import FloatArray, IntArray
+from sim_sensors.measurements import FixArray, FloatArray, IntArray
 
 __all__ = [
     'Corrections', 'Estimate', 'GpsPosition', 'JudgedRun', 'PartCount', 'part_counts',
@@ -22,6 +23,10 @@ _COLUMNS = (
     'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',
     'wz', *(f'Ppose_{i}_{j}' for i in range(6) for j in range(6)),
     *(f'Ptwist_{i}_{j}' for i in range(6) for j in range(6)),
+)  # fmt: skip
+_FIX_COLUMNS = (
+    'arrival_ns', 'stamp_ns', 'frame', 'lat', 'lon', 'alt', 'status',
+    *(f'cov{k}' for k in range(9)), 'cov_type',
 )  # fmt: skip
 
 
@@ -122,6 +127,9 @@ class JudgedRun:
         What the user should know about the run, one line each.
     corrections : Corrections
         Of a judge that runs in another process: those of the embedded judge on the same messages.
+    filtered_fixes : FixArray
+        The gps/filtered of navsat_transform: the estimated position of base_link on the Earth,
+        arrival the tick. Of a judge that runs in another process as the corrections.
     """
 
     stamp_ns: IntArray
@@ -138,6 +146,7 @@ class JudgedRun:
     parts: tuple[PartCount, ...]
     notes: tuple[str, ...]
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
+    filtered_fixes: FixArray = dataclasses.field(default_factory=no_fixes)
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
@@ -162,6 +171,16 @@ class JudgedRun:
         ])  # fmt: skip
         stamps = zip(self.stamp_ns.tolist(), self.tick_ns.tolist(), numbers.tolist(), strict=True)
         return write_csv(path, _COLUMNS, ([stamp, tick, *row] for stamp, tick, row in stamps))
+
+    def write_filtered_gps(self, path: str | Path) -> Path:
+        """Write one row per gps/filtered, as a recording has its fixes; see `write_csv`."""
+        fixes = self.filtered_fixes
+        columns = (
+            fixes.arrival_ns, fixes.stamp_ns, [fixes.frame] * len(fixes), fixes.latitude,
+            fixes.longitude, fixes.altitude, fixes.status,
+            *fixes.position_covariance.reshape(-1, 9).T, fixes.position_covariance_type,
+        )  # fmt: skip
+        return write_csv(path, _FIX_COLUMNS, zip(*columns, strict=True))
 
     def summary(self) -> Mapping[str, object]:
         """Return counts and notes as plain values."""

@@ -102,6 +102,7 @@ class LiveJudge:
         self._history = new_history(_FIRST_QUEUE)
         self._out = new_output(1, 0, len(self._names))
         self._last_published = NO_STAMP
+        self._estimate: Estimate | None = None
         self._placed: dict[str, tuple[tuple[str, str], ...]] = {}
         self._latest: dict[str, MessageArray | None] = {}
         self._heading: ImuArray | None = None
@@ -191,7 +192,7 @@ class LiveJudge:
         x, P, stamp_ns = self._out.x[0], self._out.P[0], int(self._out.stamp_ns[0])
         if self._gps is not None:
             self._gps.see_odometry(x[:6])
-        return Estimate(
+        self._estimate = Estimate(
             stamp_ns=stamp_ns,
             tick_ns=now_ns,
             position=x[:3].copy(),
@@ -201,6 +202,7 @@ class LiveJudge:
             pose_covariance=P[:6, :6].copy(),
             twist_covariance=P[6:12, 6:12].copy(),
         )
+        return self._estimate
 
     def navsat_tick(self) -> GpsPosition | None:
         """Run navsat_transform's timer once; return what it publishes, already delivered."""
@@ -214,6 +216,15 @@ class LiveJudge:
             value, cov = values[int(self._parts.kind[p])]
             self._deliver(p, found.stamp_ns, value, cov, False)
         return found
+
+    def filtered_fix(self, now_ns: int) -> FixArray | None:
+        """Return the gps/filtered of the `navsat_tick` just run at this time, if there is one."""
+        gps, estimate = self._gps, self._estimate
+        if gps is None or estimate is None:
+            return None
+        return gps.filtered_fix(
+            estimate.stamp_ns, now_ns, estimate.position, estimate.pose_covariance
+        )
 
     def set_pose(self, pose: PoseArray, now_ns: int) -> None:
         """Continue from a given pose, at rest and sure of it; what is older is not taken any more.

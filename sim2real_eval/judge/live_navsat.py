@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.judge import navsat as kernels
+from sim2real_eval.judge.filtered_gps import filtered_fixes, no_fixes
 from sim2real_eval.judge.fixes import (
-    Plane,
     enter_fixes,
     new_navsat,
     place_antenna,
@@ -45,7 +45,9 @@ class LiveNavsat:
         """Forget every message, as a node that has just been started."""
         self._navsat = new_navsat(self.config, 1)
         self._memory = kernels.new_navsat_memory()
-        self._plane: Plane | None = None
+        # A datum is enough; without one it takes the first fix.
+        none = no_fixes()
+        self._plane = plane_of(self.config, none) if self.config.datum is not None else None
         self._placed: dict[str, str] = {}
         self.fixes_seen = 0
         self.fixes_used = 0
@@ -100,6 +102,27 @@ class LiveNavsat:
             return None
         self.fixes_used += 1
         return GpsPosition(int(self._navsat.stamp_ns[0]), position, covariance)
+
+    def filtered_fix(
+        self, stamp_ns: int, tick_ns: int, position: FloatArray, covariance: FloatArray
+    ) -> FixArray | None:
+        """Return the gps/filtered of the last tick; None when that publishes none.
+
+        Parameters
+        ----------
+        stamp_ns, tick_ns : int
+            Stamp of the latest filtered odometry, and the time of the tick.
+        position : (3,) float
+            Its position.
+        covariance : (6, 6) float
+            Of its pose.
+        """
+        if self._plane is None or not kernels.publishes_filtered_gps(self._memory):
+            return None
+        return filtered_fixes(
+            self._memory, self._plane, self._base, np.array([stamp_ns]), np.array([tick_ns]),
+            position[None], covariance[None, :3, :3],
+        )  # fmt: skip
 
     @property
     def lost(self) -> int:

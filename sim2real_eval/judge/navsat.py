@@ -29,13 +29,14 @@ __all__ = [
     'early_fixes',
     'lost_fixes',
     'new_navsat_memory',
+    'publishes_filtered_gps',
     'see_fix',
     'see_heading',
     'see_odometry',
     'tick',
 ]
 
-_GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY = range(8)
+_GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY, _FILTERED = range(9)
 
 
 class Navsat(NamedTuple):
@@ -81,10 +82,10 @@ class NavsatMemory(NamedTuple):
 
     Attributes
     ----------
-    flags : (8,) int64
+    flags : (9,) int64
         Transform fixed; latest fix (its number, -1 before the first); fix, heading and odometry
         seen; fixes lost because a newer one overtook them, and because they came before a given
-        datum was there to refer them to.
+        datum was there to refer them to; whether the last tick publishes gps/filtered.
     attitude : (3,) float
         Latest roll, pitch and heading.
     turn : (3, 3) float
@@ -107,7 +108,7 @@ class NavsatMemory(NamedTuple):
 
 def new_navsat_memory() -> NavsatMemory:
     """Return the memory of a node that has seen nothing."""
-    flags = np.zeros(8, dtype=np.int64)
+    flags = np.zeros(9, dtype=np.int64)
     flags[_FIX] = -1
     return NavsatMemory(
         flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((4, 3))
@@ -202,10 +203,13 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
         Filled with its pose covariance.
     """
     flags = memory.flags
+    flags[_FILTERED] = 0
     if flags[_GOOD] == 0:
         # The tick that fixes the transform publishes nothing.
         _fix_transform(navsat, memory)
         return -1
+    if navsat.publish_filtered_gps:
+        flags[_FILTERED] = flags[_NEW_ODOMETRY]
     published = -1
     if flags[_NEW_FIX] == 1 and flags[_NEW_ODOMETRY] == 1:
         published = flags[_FIX]
@@ -233,6 +237,12 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
     if navsat.publish_filtered_gps:
         flags[_NEW_ODOMETRY] = 0
     return published
+
+
+@kernel
+def publishes_filtered_gps(memory: NavsatMemory) -> bool:
+    """Say whether the last tick sends the latest filtered odometry out as gps/filtered."""
+    return bool(memory.flags[_FILTERED] == 1)
 
 
 def lost_fixes(memory: NavsatMemory) -> int:

@@ -17,7 +17,14 @@ from sim2real_eval.judge import navsat as gps_node
 from sim2real_eval.judge.correction import advance, process
 from sim2real_eval.judge.filter import CONTROL_NS, INITIALISED, LAST_NS, NO_STAMP, Dynamics, Filter
 from sim2real_eval.judge.history import History, expire, remember, rewind
-from sim2real_eval.judge.navsat import Navsat, NavsatMemory, see_fix, see_heading, see_odometry
+from sim2real_eval.judge.navsat import (
+    Navsat,
+    NavsatMemory,
+    publishes_filtered_gps,
+    see_fix,
+    see_heading,
+    see_odometry,
+)
 from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
 from sim2real_eval.judge.state import VROLL, N
@@ -110,8 +117,8 @@ class Output(NamedTuple):
 
     Attributes
     ----------
-    n : (3,) int64
-        Rows filled: filtered odometry, odometry/gps, corrections.
+    n : (4,) int64
+        Rows filled: filtered odometry, odometry/gps, corrections, gps/filtered.
     stamp_ns, tick_ns : (t,) int64
         Stamp of each filtered odometry and the time of the tick that published it.
     x : (t, 15) float
@@ -126,6 +133,8 @@ class Output(NamedTuple):
         Part, stamp and number of states of each correction; what has no room is left out.
     nis : (c,) float
         Its normalised innovation squared, that is its squared Mahalanobis distance.
+    filtered : (f, 2) int64
+        Row of the filtered odometry behind each gps/filtered, and the time of the tick.
     """
 
     n: IntArray
@@ -140,12 +149,15 @@ class Output(NamedTuple):
     counts: IntArray
     correction: IntArray
     nis: FloatArray
+    filtered: IntArray
 
 
-def new_output(rows: int, fixes: int, parts: int, corrections: int = 0) -> Output:
-    """Return room for a number of filtered odometries, odometry/gps and corrections."""
+def new_output(
+    rows: int, fixes: int, parts: int, corrections: int = 0, filtered: int = 0
+) -> Output:
+    """Return room for a number of filtered odometries, odometry/gps, corrections, gps/filtered."""
     return Output(
-        n=np.zeros(3, dtype=np.int64),
+        n=np.zeros(4, dtype=np.int64),
         stamp_ns=np.zeros(rows, dtype=np.int64),
         tick_ns=np.zeros(rows, dtype=np.int64),
         x=np.zeros((rows, N)),
@@ -157,6 +169,7 @@ def new_output(rows: int, fixes: int, parts: int, corrections: int = 0) -> Outpu
         counts=np.zeros((parts, 5), dtype=np.int64),
         correction=np.zeros((corrections, 3), dtype=np.int64),
         nis=np.zeros(corrections),
+        filtered=np.zeros((filtered, 2), dtype=np.int64),
     )
 
 
@@ -267,6 +280,32 @@ def next_due(origin: int, period: int, now: int) -> int:
     return origin + ((now - origin) // period + 1) * period
 
 
+@kernel
+def _pass_on(
+    parts: Parts, memory: Memory, flt: Filter, queue: Queue, out: Output, timing: Timing,
+    fix: int, stamp_ns: int, now: int, position: FloatArray, cov: FloatArray, still: FloatArray,
+    sure: FloatArray,
+) -> bool:  # fmt: skip
+    """Publish an odometry/gps and deliver it to the filter; False when the queue is full."""
+    row = out.n[1]
+    out.gps_fix[row] = fix
+    out.gps_tick_ns[row] = now
+    for i in range(3):
+        out.gps_position[row, i] = position[i]
+    for i in range(6):
+        for j in range(6):
+            out.gps_covariance[row, i, j] = cov[i, j]
+    out.n[1] += 1
+    if timing.navsat_part[0] >= 0 and not deliver(
+        parts, memory, flt, queue, out.counts, timing.navsat_part[0], stamp_ns, position, cov,
+        False,
+    ):  # fmt: skip
+        return False
+    return timing.navsat_part[1] < 0 or deliver(
+        parts, memory, flt, queue, out.counts, timing.navsat_part[1], stamp_ns, still, sure, False
+    )
+
+
 @compiled
 def replay(
     messages: Messages, parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing,
@@ -274,8 +313,10 @@ def replay(
 ) -> int:  # fmt: skip
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
-    position, cov, value = np.zeros(3), np.zeros((6, 6)), np.zeros(7)
-    value[6] = 1.0
+    # A pose of identity attitude; the twist of an odometry/gps is zero and so is its covariance.
+    position, cov = np.zeros(7), np.zeros((6, 6))
+    position[6] = 1.0
+    still, sure = np.zeros(7), np.zeros((6, 6))
     far = 2**62
     n, i = len(messages.part), 0
     last_published = NO_STAMP
@@ -321,22 +362,13 @@ def replay(
         if navsat_due <= now:
             navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
             fix = gps_node.tick(navsat, navsat_memory, position, cov)
-            if fix >= 0:
-                row = out.n[1]
-                out.gps_fix[row] = fix
-                out.gps_tick_ns[row] = now
-                out.gps_position[row] = position
-                out.gps_covariance[row] = cov
-                out.n[1] += 1
-                for k in range(3):
-                    value[k] = position[k]
-                if timing.navsat_part[0] >= 0 and not deliver(
-                    parts, memory, flt, queue, out.counts, timing.navsat_part[0],
-                    navsat.stamp_ns[fix], value, cov, False,
-                ):  # fmt: skip
-                    return _QUEUE_FULL
-                if timing.navsat_part[1] >= 0 and not deliver(
-                    parts, memory, flt, queue, out.counts, timing.navsat_part[1],
-                    navsat.stamp_ns[fix], np.zeros(7), np.zeros((6, 6)), False,
-                ):  # fmt: skip
-                    return _QUEUE_FULL
+            if fix >= 0 and not _pass_on(
+                parts, memory, flt, queue, out, timing, fix, navsat.stamp_ns[fix], now, position,
+                cov, still, sure,
+            ):  # fmt: skip
+                return _QUEUE_FULL
+            if publishes_filtered_gps(navsat_memory):
+                row = out.n[3]
+                out.filtered[row, 0] = out.n[0] - 1
+                out.filtered[row, 1] = now
+                out.n[3] += 1

@@ -10,7 +10,7 @@ import pyproj
 
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['to_utm', 'utm_zone']
+__all__ = ['from_utm', 'to_utm', 'utm_zone']
 
 
 def utm_zone(latitude: float, longitude: float) -> int:
@@ -56,3 +56,14 @@ def to_utm(
     factors = projection.get_factors(longitude, latitude)
     convergence = np.radians(np.asarray(factors.meridian_convergence, dtype=np.float64))
     return np.asarray(easting), np.asarray(northing), convergence
+
+
+def from_utm(
+    easting: FloatArray, northing: FloatArray, datum: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return latitude and longitude in degrees, (n,) each, of positions in the datum's zone."""
+    if len(easting) == 0:
+        return np.zeros(0), np.zeros(0)
+    projection = _projection(utm_zone(*datum), datum[0] < 0.0)
+    longitude, latitude = projection(easting, northing, inverse=True)
+    return np.asarray(latitude), np.asarray(longitude)

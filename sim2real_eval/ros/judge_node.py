@@ -37,7 +37,7 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.timers import Timers
 from sim2real_eval.recording import RecordingError, StaticTransform
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
 from sim2real_eval.ros.judge_health import JudgeHealth
 from sim2real_eval.ros.judge_parameters import JudgeParameters
 from sim_sensors.measurements import MessageArray, OdometryArray, TwistArray
@@ -53,6 +53,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 }
 _FIX = (NavSatFix, 'sensor_msgs/msg/NavSatFix')
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+_FILTERED_GPS = 'gps/filtered'
 _FIRST_LOOK_NS = 1_000_000
 _REPORT_PERIOD_S = 1.0
 
@@ -76,9 +77,11 @@ class JudgeNode(Node):
         self.health = JudgeHealth(self.get_fully_qualified_name(), self.live)
         self._timers_due: Timers | None = None
         self._filtered = self.create_publisher(Odometry, 'odometry/filtered', 10)
-        self._gps = None
+        self._gps = self._filtered_gps = None
         if told.navsat is not None:
             self._gps = self.create_publisher(Odometry, NAVSAT_TOPIC, 10)
+            if told.navsat.publish_filtered_gps:
+                self._filtered_gps = self.create_publisher(NavSatFix, _FILTERED_GPS, 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._inputs: dict[str, Subscription] = {}
         self._subscribe()
@@ -201,6 +204,8 @@ class JudgeNode(Node):
             position = self.live.navsat_tick()
             if position is not None:
                 self._publish_gps(position)
+            if self._filtered_gps is not None and (fix := self.live.filtered_fix(now)) is not None:
+                self._send(self._filtered_gps, MESSAGE_TYPES[_FIX[1]], fix)
         self._timer.timer_period_ns = max(due.next_ns - self._now(), 1)
         self._timer.reset()
 
@@ -231,7 +236,7 @@ class JudgeNode(Node):
                 },
                 'subscribers': {
                     writer.topic_name: writer.get_subscription_count()
-                    for writer in (self._filtered, self._gps)
+                    for writer in (self._filtered, self._gps, self._filtered_gps)
                     if writer is not None
                 },
                 **self.health.summary(),
@@ -250,6 +255,7 @@ class JudgeNode(Node):
         config = self._told.config
         self._send(
             self._filtered,
+            _ODOMETRY,
             OdometryArray(
                 stamp_ns=np.array([estimate.stamp_ns]),
                 arrival_ns=np.array([estimate.tick_ns]),
@@ -268,6 +274,7 @@ class JudgeNode(Node):
     def _publish_gps(self, position: GpsPosition) -> None:
         self._send(
             self._gps,
+            _ODOMETRY,
             OdometryArray(
                 stamp_ns=np.array([position.stamp_ns]),
                 arrival_ns=np.array([position.stamp_ns]),
@@ -282,8 +289,8 @@ class JudgeNode(Node):
             ),
         )
 
-    def _send(self, publisher: Any, array: MessageArray) -> None:
-        publisher.publish(encode(_ODOMETRY, array, publisher.topic_name)[0])
+    def _send(self, publisher: Any, kind: MessageType, array: MessageArray) -> None:
+        publisher.publish(encode(kind, array, publisher.topic_name)[0])
 
     def _report(self) -> None:
         message = DiagnosticArray(status=[self.health.status()])

@@ -173,11 +173,12 @@ class Side:
         self._command.remove_files()
         yield from self._alone()
         if not self._real:
+            heard = {f'{self._space}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
             yield from questions.status(
                 lambda status: (
                     status['now_ns'] == origin
                     and status['next_tick_ns'] > origin
-                    and all(status['subscribers'].values())
+                    and all(n for topic, n in status['subscribers'].items() if topic in heard)
                 ),
                 'the start of its clock',
             )
