@@ -53,6 +53,12 @@ def add_parser(verbs: Any) -> None:
         metavar='FILE.csv',
         help='file to write; with several recordings a folder, one file for each',
     )
+    parser.add_argument(
+        '--filtered-gps',
+        action='store_true',
+        help='also write the gps/filtered of navsat_transform, the estimate as latitude and '
+        'longitude, to <out>_gps_filtered.csv',
+    )
     parser.add_argument('--overwrite', action='store_true', help='replace existing files')
     add_json(parser)
     parser.set_defaults(run=run)
@@ -77,16 +83,26 @@ def run(options: argparse.Namespace) -> int:
                 recording = source.read()
                 target = out if len(found) == 1 else out / f'{recording.name}.csv'
                 _check_target(target, written, overwrite=options.overwrite)
+                back = target.with_name(f'{target.stem}_gps_filtered.csv')
+                if options.filtered_gps:
+                    _check_target(back, written, overwrite=options.overwrite)
                 beside = Path(source.path) / 'case.yaml'
                 told = options.case is None and beside.is_file()
                 own = judge_setup(options, beside) if told else setup
                 judged = own.judge(recording)
+                if options.filtered_gps and not len(judged.filtered_fixes):
+                    raise Sim2RealError(
+                        f'{source.path}: no gps/filtered to write for --filtered-gps; needs a '
+                        'navsat_transform with publish_filtered_gps that got a fix'
+                    )
             except Sim2RealError as error:
                 failures.append(str(error))
                 advance()
                 continue
             judged.write_csv(target)
             written.add(target)
+            if options.filtered_gps:
+                written.add(judged.write_filtered_gps(back))
             notes = [str(note) for note in recording.notes] + list(judged.notes)
             summary = {'recording': source.path, 'out': str(target), **judged.summary()}
             summaries.append({**summary, 'notes': notes})
