@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 
 from sim2real_eval.judge.filter import INITIALISED, LAST_NS, Dynamics, Filter
-from sim2real_eval.judge.innovation import mirror, passes, solve_backward, solve_forward
+from sim2real_eval.judge.innovation import passes, solve_backward, solve_forward
 from sim2real_eval.judge.prediction import predict, wrap_angle
-from sim2real_eval.judge.rows import add_rows, set_row
+from sim2real_eval.judge.rows import add_with_column, add_with_row, set_row, subtract_with_column
 from sim2real_eval.judge.state import ROLL, YAW, N
 from sim2real_eval.judge.textbook_unscented import predict_textbook
+from sim2real_eval.judge.transposes import settle
 from sim2real_eval.judge.unscented import correct_unscented, predict_unscented
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
@@ -65,27 +66,21 @@ def correct(
     for j in range(m):
         set_row(W, j, P, (index[j],), (1.0,))
     solve_forward(W, K, m, L, inverse)
-    for j in range(m):
-        for i in range(N):
-            x[i] += nu[j] * K[j, i]
+    add_with_row(x, 0, K, 0, m, L, N)
     for i in range(ROLL, YAW + 1):
         x[i] = wrap_angle(x[i])
     for i in range(N):
-        for j in range(m):
-            add_rows(P, i, W, (j,), (-K[j, i],))
+        subtract_with_column(P, i, W, 0, m, K, i)
 
     # In the rows of measured states that difference loses all digits when R is far below P. As
     # P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
     solve_backward(K, m, L)
+    measured = 0
     for j in range(m):
-        set_row(W, j, K, (0,), (R[0, j],))
-        for i in range(1, m):
-            add_rows(W, j, K, (i,), (R[i, j],))
-    for j in range(m):
-        set_row(P, index[j], W, (j,), (1.0,))
-        for i in range(N):
-            P[i, index[j]] = W[j, i]
-    mirror(P)
+        set_row(P, index[j], K, (0,), (R[0, j],))
+        add_with_column(P, index[j], K, 1, m, R, j)
+        measured |= 1 << index[j]
+    settle(P, measured)
     return True
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
     'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'POINTS_VALID', 'Dynamics', 'Filter',
+    'aligned',
     'dynamics_of', 'new_filter', 'padded', 'sigma_weights',
 ]  # fmt: skip
 
@@ -23,6 +25,9 @@ CONTROL_NS = 2
 POINTS_VALID = 3
 NO_STAMP = -(2**62)
 """Stamp of what never happened; far enough back for every timeout, near enough not to overflow."""
+
+
+_LINE = 8  # float64 in 64 bytes
 
 
 class Filter(NamedTuple):
@@ -123,21 +128,31 @@ def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
 
 def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:
     """Return a filter that waits for its first measurement."""
+    x, P = aligned(WIDTH), aligned(WIDTH, WIDTH)
+    x[:N], P[:N, :N] = initial_state, initial_covariance
     return Filter(
-        x=np.append(initial_state, 0.0),
-        P=padded(initial_covariance),
+        x=x,
+        P=P,
         times=np.array([0, 0, NO_STAMP, 1], dtype=np.int64),
         command=np.zeros(6),
-        work=np.zeros((4, WIDTH, WIDTH)),
-        points=np.zeros((2 * N + 1, WIDTH)),
-        roots=np.zeros((WIDTH, WIDTH)),
+        work=aligned(4, WIDTH, WIDTH),
+        points=aligned(2 * N + 1, WIDTH),
+        roots=aligned(WIDTH, WIDTH),
         distance=np.full(1, np.nan),
     )
 
 
+def aligned(*shape: int) -> FloatArray:
+    """Return zeros that begin where a line of the cache does: no vector lies across two."""
+    size = math.prod(shape)
+    spare = np.zeros(size + _LINE)
+    skipped = -(spare.ctypes.data // spare.itemsize) % _LINE
+    return spare[skipped : skipped + size].reshape(shape)
+
+
 def padded(matrix: FloatArray) -> FloatArray:
     """Return a (15, 15) matrix with a row and a column of zeros more."""
-    result = np.zeros((WIDTH, WIDTH))
+    result = aligned(WIDTH, WIDTH)
     result[:N, :N] = matrix
     return result
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 import math
 
 from sim2real_eval.judge.filter import Filter
-from sim2real_eval.judge.rows import add_rows, set_row
-from sim2real_eval.judge.state import N
+from sim2real_eval.judge.rows import set_row, subtract_with_column, subtract_with_row
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['mirror', 'passes', 'solve_backward', 'solve_forward']
+__all__ = ['passes', 'solve_backward', 'solve_forward']
 
 _MINIMUM_VARIANCE = 1e-9
 
@@ -71,22 +70,12 @@ def solve_forward(
 ) -> None:
     """Replace `m` rows of W by L^-1 W; K becomes D^-1 of that."""
     for j in range(m):
-        for i in range(j):
-            add_rows(W, j, W, (i,), (-L[j, i],))
+        subtract_with_row(W, j, W, 0, j, L, j)
         set_row(K, j, W, (j,), (inverse[j],))
 
 
 @kernel
 def solve_backward(K: FloatArray, m: int, L: FloatArray) -> None:
     """Replace `m` rows of K by L'^-1 K; after `solve_forward` the transposed gain."""
-    for j in range(m - 1, -1, -1):
-        for i in range(j + 1, m):
-            add_rows(K, j, K, (i,), (-L[i, j],))
-
-
-@kernel
-def mirror(P: FloatArray) -> None:
-    """Copy the lower triangle of the covariance from the upper one."""
-    for i in range(N):
-        for j in range(i):
-            P[i, j] = P[j, i]
+    for j in range(m - 2, -1, -1):
+        subtract_with_column(K, j, K, j + 1, m, L, j)

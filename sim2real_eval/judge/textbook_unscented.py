@@ -21,10 +21,10 @@ from __future__ import annotations
 import math
 
 from sim2real_eval.judge.filter import Dynamics, Filter
-from sim2real_eval.judge.innovation import mirror
 from sim2real_eval.judge.prediction import control_acceleration, wrap_angle
 from sim2real_eval.judge.rows import add_rows, set_row
 from sim2real_eval.judge.state import AX, ROLL, VX, YAW, N
+from sim2real_eval.judge.transposes import mirror
 from sim2real_eval.judge.unscented import move
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray

@@ -17,10 +17,11 @@ from __future__ import annotations
 import math
 
 from sim2real_eval.judge.filter import POINTS_VALID, Dynamics, Filter
-from sim2real_eval.judge.innovation import mirror, passes, solve_backward, solve_forward
+from sim2real_eval.judge.innovation import passes, solve_backward, solve_forward
 from sim2real_eval.judge.prediction import wrap_angle
-from sim2real_eval.judge.rows import add_rows
+from sim2real_eval.judge.rows import add_rows, subtract_with_column
 from sim2real_eval.judge.state import AX, PITCH, ROLL, VROLL, VX, YAW, N
+from sim2real_eval.judge.transposes import mirror
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -178,7 +179,6 @@ def correct_unscented(
         for b in range(m):
             add_rows(C, a, K, (b,), (S[a, b],))
     for i in range(N):
-        for a in range(m):
-            add_rows(P, i, C, (a,), (-K[a, i],))
+        subtract_with_column(P, i, C, 0, m, K, i)
     mirror(P)
     return True
