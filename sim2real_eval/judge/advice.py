@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
@@ -28,15 +28,28 @@ def input_advice(
     navsat: NavsatConfig | None,
     sources: Mapping[str, MessageArray | None],
     headings: ImuArray | None,
+    correct: Set[str] = frozenset(),
 ) -> list[str]:
-    """Say what an IMU without orientation means for this configuration, one line each."""
+    """Say what an IMU without orientation means for this configuration, one line each.
+
+    Parameters
+    ----------
+    config, navsat
+        The nodes' parameters.
+    sources : mapping
+        Input to its messages; None for what navsat_transform publishes.
+    headings : ImuArray or None
+        Where navsat_transform takes its heading from.
+    correct : set of str
+        Oddities of robot_localization that are mended.
+    """
     notes = []
     for source in config.sources:
-        if source.differential and source.topic == NAVSAT_TOPIC:
+        if source.differential and source.topic == NAVSAT_TOPIC and 'differential' not in correct:
             notes.append(
                 f'{source.name} fuses GPS increments, which are world components, as body '
                 'velocity: forward speed is meaningless unless the vehicle heads along a world '
-                'axis; horizontal speed is not affected'
+                'axis; horizontal speed is not affected; `correct: [differential]` turns them'
             )
         imu = sources.get(source.name)
         if not isinstance(imu, ImuArray) or not _has_no_attitude(imu):
@@ -86,7 +99,7 @@ def mounting_advice(inputs_frames: Sequence[tuple[str, FloatArray]], gravity: fl
             notes.append(
                 f'{name} is mounted with roll or pitch: as in robot_localization, gravity is '
                 f'removed in the wrong axes, which leaves about {left_in:.1f} m/s^2 of false '
-                'acceleration at rest'
+                'acceleration at rest; `correct: [gravity]` does it right'
             )
     return notes
 

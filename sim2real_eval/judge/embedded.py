@@ -101,19 +101,20 @@ def prepare(
     assert headings is None or isinstance(headings, ImuArray)
     assert commands is None or isinstance(commands, TwistArray)
     frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
-    inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames)
+    inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
     if len(inputs.messages.part) == 0:
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
     if frames.assumed:
         pairs = ', '.join(f'{source} = {target}' for target, source in frames.assumed)
         notes.append(f'no static transforms in the recording: frames assumed equal: {pairs}')
-    notes += input_advice(config, navsat, sources, headings)
+    notes += input_advice(config, navsat, sources, headings, case.correct)
     mountings = [
         (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
         for source in config.sources
         if source.remove_gravity and isinstance(array := sources[source.name], ImuArray)
     ]
-    notes += mounting_advice(mountings, config.gravity)
+    if 'gravity' not in case.correct:
+        notes += mounting_advice(mountings, config.gravity)
     return Prepared(inputs, _timing(config, navsat, case.clock, inputs), tuple(notes))
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,15 @@ from sim2real_eval.judge.fixes import (
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.part_table import Part, PartName, new_parts, part_names, parts_of, place
+from sim2real_eval.judge.part_table import (
+    Part,
+    PartName,
+    new_parts,
+    part_names,
+    parts_of,
+    place,
+    without_attitude,
+)
 from sim2real_eval.judge.preparation import ACCELERATION, POSE, TWIST, Parts
 from sim2real_eval.judge.replay import COMMAND, FIX, HEADING, Messages
 from sim_sensors.measurements import (
@@ -38,7 +46,8 @@ from sim_sensors.measurements import (
 )
 
 __all__ = [
-    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'part_frame', 'source_blocks',
+    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'lacks_attitude', 'part_frame',
+    'source_blocks',
 ]  # fmt: skip
 
 _TYPES: Mapping[str, type[MessageArray]] = {
@@ -88,6 +97,7 @@ def build_inputs(
     headings: ImuArray | None,
     commands: TwistArray | None,
     frames: FrameTree,
+    correct: Set[str] = frozenset(),
 ) -> Inputs:
     """Lay out all messages in order of arrival.
 
@@ -104,6 +114,8 @@ def build_inputs(
         Velocity commands.
     frames : FrameTree
         Static transforms.
+    correct : set of str
+        Oddities of robot_localization that are mended; see `Case`.
 
     Raises
     ------
@@ -127,7 +139,11 @@ def build_inputs(
         check_type(source, array)
         parts += parts_of(source, source.kind)
         used.append((first, parts[first:], array))
-    table = new_parts(parts, config)
+    table = new_parts(parts, config, correct)
+    if 'differential' in correct:
+        for number, part in enumerate(parts):
+            if lacks_attitude(part, sources[part.source.name]):
+                without_attitude(table, number, part)
     for first, own, array in used:
         for number, part in enumerate(own, first):
             frame, child = part_frame(part, array, config), child_frame(part, array, config)
@@ -165,6 +181,22 @@ def check_type(source: SourceConfig, array: MessageArray) -> None:
             f'{source.topic}: {source.name} needs {_ROS_TYPES[_TYPES[source.kind]]} messages, '
             f'the topic has {_ROS_TYPES[type(array)]}{hint}'
         )
+
+
+def lacks_attitude(part: Part, array: MessageArray | None) -> bool:
+    """Say whether a part is a differential pose whose messages have no orientation of their own.
+
+    Those of navsat_transform (`array` None) have none; nor have those of which no rotation is
+    measured and every orientation is the identity.
+    """
+    source = part.source
+    if part.kind != POSE or not source.differential or source.kind == 'imu':
+        return False
+    if array is None:
+        return True
+    if part.mask[3:].any() or not isinstance(array, (OdometryArray, PoseArray)):
+        return False
+    return not array.orientation[:, :3].any()
 
 
 def part_frame(part: Part, array: MessageArray, config: FilterConfig) -> str:
