@@ -63,23 +63,24 @@ def correct(
         return False
 
     # W = L^-1 H P and K = D^-1 W, with which x += K' nu and P -= K' W.
+    measured = 0
     for j in range(m):
         set_row(W, j, P, (index[j],), (1.0,))
+        measured |= 1 << index[j]
     solve_forward(W, K, m, L, inverse)
     add_with_row(x, 0, K, 0, m, L, N)
     for i in range(ROLL, YAW + 1):
         x[i] = wrap_angle(x[i])
     for i in range(N):
-        subtract_with_column(P, i, W, 0, m, K, i)
+        if measured >> i & 1 == 0:
+            subtract_with_column(P, i, W, 0, m, K, i)
 
-    # In the rows of measured states that difference loses all digits when R is far below P. As
-    # P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
+    # In the rows of measured states that difference would lose all digits when R is far below P.
+    # As P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
     solve_backward(K, m, L)
-    measured = 0
     for j in range(m):
         set_row(P, index[j], K, (0,), (R[0, j],))
         add_with_column(P, index[j], K, 1, m, R, j)
-        measured |= 1 << index[j]
     settle(P, measured)
     return True
 

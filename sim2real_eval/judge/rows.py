@@ -121,7 +121,7 @@ def _sum_of_range(*, subtract: bool, column: bool, vector: bool = False) -> Any:
 
 
 set_row: Any = intrinsic(_sum_of_rows(accumulate=False))
-"""`set_row(target, i, source, (a, b), (f, g))`: target[i] = f source[a] + g source[b]; any number."""
+"""`set_row(target, i, source, (a, b), (f, g))`: target[i] = f source[a] + g source[b], ..."""
 
 add_rows: Any = intrinsic(_sum_of_rows(accumulate=True))
 """`add_rows(target, i, source, (a, b), (f, g))`: the same sum is added to target[i]."""
