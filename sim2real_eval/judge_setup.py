@@ -215,8 +215,6 @@ def _check(case: Case) -> None:
     if 'unscented' in case.correct and not case.unscented:
         raise ParameterError('correct', '', 'unscented goes with ukf_node only')
     for name, given in (
-        ('correct: unscented', 'unscented' in case.correct),
-        ('latency', any(case.latency_ns.values())),
         ('transforms', case.transforms),
         ('front_end: enu', case.front_end != FRONT_ENDS[0]),
     ):

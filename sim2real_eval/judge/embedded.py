@@ -16,6 +16,7 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
+from sim2real_eval.judge.latency import delayed
 from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_memory
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.preparation import new_memory
@@ -78,11 +79,14 @@ class Prepared:
         Among others the first and the last time of the clock.
     notes : tuple of str
         What can be said before the run.
+    textbook : bool
+        Whether an unscented filter is the textbook's.
     """
 
     inputs: Inputs
     timing: Timing
     notes: tuple[str, ...]
+    textbook: bool
 
 
 def prepare(
@@ -91,6 +95,7 @@ def prepare(
     """Lay out what `judge` runs on; parameters and errors as there."""
     routing = route(recording, config, navsat, case)
     notes = list(routing.notes)
+    recording, travel_ns = delayed(recording, routing, config, case.latency_ns)
     sources = {
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()
@@ -115,7 +120,8 @@ def prepare(
     ]
     if 'gravity' not in case.correct:
         notes += mounting_advice(mountings, config.gravity)
-    return Prepared(inputs, _timing(config, navsat, case.clock, inputs), tuple(notes))
+    timing = _timing(config, navsat, case.clock, inputs, travel_ns)
+    return Prepared(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
 
 
 def _fixes(recording: Recording, topic: str, notes: list[str]) -> FixArray:
@@ -131,7 +137,11 @@ def _fixes(recording: Recording, topic: str, notes: list[str]) -> FixArray:
 
 
 def _timing(
-    config: FilterConfig, navsat: NavsatConfig | None, clock: Clock, inputs: Inputs
+    config: FilterConfig,
+    navsat: NavsatConfig | None,
+    clock: Clock,
+    inputs: Inputs,
+    travel_ns: int,
 ) -> Timing:
     first = int(inputs.messages.arrival_ns[0])
     last = int(inputs.messages.arrival_ns[-1])
@@ -144,7 +154,7 @@ def _timing(
     navsat_origin = clock.navsat_origin_ns
     if navsat_origin is None:
         navsat_origin = start + NAVSAT_PHASE_NS
-    end = last + clock.run_on_ns
+    end = last + travel_ns + clock.run_on_ns
     if end < start or (end - start) // period > _MOST_TICKS:
         raise JudgeError(
             f'clock from {start} to {end} ns with a tick every {period} ns is not allowed; must '
@@ -163,12 +173,14 @@ def _timing(
         predict_to_current_time=config.predict_to_current_time,
         permit_corrected_publication=config.permit_corrected_publication,
         navsat_part=inputs.navsat_part,
+        navsat_latency=travel_ns,
     )
 
 
 def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) -> JudgedRun:
     inputs, timing, notes = prepared.inputs, prepared.timing, list(prepared.notes)
     ticks = (timing.end - timing.start) // timing.filter_period + 2
+    dynamics = dynamics_of(config, textbook=prepared.textbook)
     capacity = _FIRST_CAPACITY
     while True:
         fixes = len(inputs.navsat.stamp_ns)
@@ -177,8 +189,8 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         navsat_memory = new_navsat_memory()
         full = replay(
             inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
-            new_filter(config.initial_state, config.initial_covariance), dynamics_of(config),
-            timing, inputs.navsat, navsat_memory, new_queue(capacity),
+            new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
+            inputs.navsat, navsat_memory, new_queue(capacity),
             new_history(capacity if timing.history >= 0 else 0), out,
         )  # fmt: skip
         if not full:

@@ -96,6 +96,8 @@ class Timing(NamedTuple):
     predict_to_current_time, permit_corrected_publication : bool
     navsat_part : (2,) int64
         Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+    navsat_latency : int
+        From the tick that publishes an odometry/gps to its arrival at the filter.
     """
 
     start: int
@@ -110,6 +112,7 @@ class Timing(NamedTuple):
     predict_to_current_time: bool
     permit_corrected_publication: bool
     navsat_part: IntArray
+    navsat_latency: int = 0
 
 
 class Output(NamedTuple):
@@ -281,12 +284,10 @@ def next_due(origin: int, period: int, now: int) -> int:
 
 
 @kernel
-def _pass_on(
-    parts: Parts, memory: Memory, flt: Filter, queue: Queue, out: Output, timing: Timing,
-    fix: int, stamp_ns: int, now: int, position: FloatArray, cov: FloatArray, still: FloatArray,
-    sure: FloatArray,
-) -> bool:  # fmt: skip
-    """Publish an odometry/gps and deliver it to the filter; False when the queue is full."""
+def _publish_gps(
+    out: Output, fix: int, now: int, position: FloatArray, cov: FloatArray
+) -> None:  # fmt: skip
+    """Publish an odometry/gps."""
     row = out.n[1]
     out.gps_fix[row] = fix
     out.gps_tick_ns[row] = now
@@ -296,14 +297,34 @@ def _pass_on(
         for j in range(6):
             out.gps_covariance[row, i, j] = cov[i, j]
     out.n[1] += 1
-    if timing.navsat_part[0] >= 0 and not deliver(
-        parts, memory, flt, queue, out.counts, timing.navsat_part[0], stamp_ns, position, cov,
-        False,
-    ):  # fmt: skip
-        return False
-    return timing.navsat_part[1] < 0 or deliver(
-        parts, memory, flt, queue, out.counts, timing.navsat_part[1], stamp_ns, still, sure, False
-    )
+
+
+@kernel
+def _deliver_gps(
+    parts: Parts, memory: Memory, flt: Filter, queue: Queue, out: Output, timing: Timing,
+    navsat: Navsat, delivered: int, now: int, value: FloatArray, still: FloatArray,
+    sure: FloatArray,
+) -> int:  # fmt: skip
+    """Deliver what odometry/gps has arrived at the filter; return how many have in all.
+
+    -1 when the queue is full.
+    """
+    while delivered < out.n[1] and out.gps_tick_ns[delivered] + timing.navsat_latency <= now:
+        stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
+        for i in range(3):
+            value[i] = out.gps_position[delivered, i]
+        if timing.navsat_part[0] >= 0 and not deliver(
+            parts, memory, flt, queue, out.counts, timing.navsat_part[0], stamp_ns, value,
+            out.gps_covariance[delivered], False,
+        ):  # fmt: skip
+            return -1
+        if timing.navsat_part[1] >= 0 and not deliver(
+            parts, memory, flt, queue, out.counts, timing.navsat_part[1], stamp_ns, still, sure,
+            False,
+        ):  # fmt: skip
+            return -1
+        delivered += 1
+    return delivered
 
 
 @compiled
@@ -314,11 +335,11 @@ def replay(
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
     # A pose of identity attitude; the twist of an odometry/gps is zero and so is its covariance.
-    position, cov = np.zeros(7), np.zeros((6, 6))
-    position[6] = 1.0
+    position, cov, value = np.zeros(3), np.zeros((6, 6)), np.zeros(7)
+    value[6] = 1.0
     still, sure = np.zeros(7), np.zeros((6, 6))
     far = 2**62
-    n, i = len(messages.part), 0
+    n, i, delivered = len(messages.part), 0, 0
     last_published = NO_STAMP
     due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
     navsat_due = far
@@ -328,6 +349,8 @@ def replay(
         event = min(due, navsat_due)
         if i < n:
             event = min(event, messages.arrival_ns[i])
+        if delivered < out.n[1]:
+            event = min(event, out.gps_tick_ns[delivered] + timing.navsat_latency)
         steps = -((timing.start - event) // timing.step)
         now = timing.start + max(steps, 0) * timing.step
         if now > timing.end:
@@ -348,6 +371,11 @@ def replay(
             elif p == COMMAND:
                 see_command(memory, flt, messages.stamp_ns[i], messages.value[i])
             i += 1
+        delivered = _deliver_gps(
+            parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still, sure
+        )
+        if delivered < 0:
+            return _QUEUE_FULL
         if due <= now:
             due = next_due(timing.filter_origin, timing.filter_period, now)
             before = out.n[0]
@@ -362,11 +390,24 @@ def replay(
         if navsat_due <= now:
             navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
             fix = gps_node.tick(navsat, navsat_memory, position, cov)
-            if fix >= 0 and not _pass_on(
-                parts, memory, flt, queue, out, timing, fix, navsat.stamp_ns[fix], now, position,
-                cov, still, sure,
-            ):  # fmt: skip
-                return _QUEUE_FULL
+            if fix >= 0:
+                _publish_gps(out, fix, now, position, cov)
+                delivered = _deliver_gps(
+                    parts,
+                    memory,
+                    flt,
+                    queue,
+                    out,
+                    timing,
+                    navsat,
+                    delivered,
+                    now,
+                    value,
+                    still,
+                    sure,
+                )
+                if delivered < 0:
+                    return _QUEUE_FULL
             if publishes_filtered_gps(navsat_memory):
                 row = out.n[3]
                 out.filtered[row, 0] = out.n[0] - 1
