@@ -12,7 +12,7 @@ from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['InertialSettings', 'Start']
+__all__ = ['InertialSettings', 'Smoother', 'Start']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +52,30 @@ class Start(Parameters):
     gyroscope_bias_deviation: float = parameter(0.01, 'rad/s', 'Of the first bias.', minimum=0.0)
     accelerometer_bias_deviation: float = parameter(
         0.2, 'm/s^2', 'Of the first bias.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Smoother(Parameters):
+    """What only the smoother needs."""
+
+    loss: str = parameter(
+        'huber',
+        '',
+        'How fixes beyond loss_width count: none, as all others; huber, by their distance; '
+        'cauchy, hardly, and already those within count a little less.',
+        choices=('none', 'huber', 'cauchy'),
+    )
+    loss_width: float = parameter(
+        3.0,
+        '1',
+        'Mahalanobis distance of a fix from the solution at which the loss sets in. In three '
+        'dimensions 3 per cent of all fixes are beyond 3 by chance.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    iterations: int = parameter(
+        100, '1', 'Most that Levenberg and Marquardt may take.', minimum=1, maximum=10000
     )
 
 
@@ -121,6 +145,7 @@ class InertialSettings(Parameters):
     )
     base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')
     start: Start = dataclasses.field(default_factory=Start)
+    smoother: Smoother = dataclasses.field(default_factory=Smoother)
 
     @classmethod
     def load(cls, name_or_path: str | Path = 'default') -> tuple[InertialSettings, Path]:
