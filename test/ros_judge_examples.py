@@ -25,7 +25,7 @@ from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
 from sim2real_eval.judge import LiveJudge
-from sim2real_eval.judge.timers import Timers
+from sim2real_eval.judge.timers import Grids
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.measurements import MessageArray, OdometryArray
@@ -59,7 +59,7 @@ def play(live: LiveJudge, script: Script) -> Published:
         if taker != 'clock':
             give(live, taker, what)
             continue
-        timers = timers or Timers(live.config, live.navsat, what)
+        timers = timers or Grids(live.config, live.navsat, what)
         if timers.take_filter(what):
             estimate = live.tick(what)
             if estimate is not None:

@@ -37,7 +37,7 @@ from sim2real_eval.ros.lockstep import (
     static_frames,
 )
 from sim2real_eval.ros.lockstep.domain import free_domain, private_context
-from sim2real_eval.ros.lockstep.grids import Grids
+from sim2real_eval.ros.lockstep.grids import node_grids
 from sim2real_eval.ros.lockstep.heard import publishers_of
 from sim2real_eval.ros.lockstep.process import executable
 from sim2real_eval.ros.lockstep.published import Published
@@ -278,9 +278,9 @@ def test_timers_that_a_node_cannot_have_are_refused(
     """But navsat_transform's are free where it is ours."""
     setup = setup_of_everything(tmp_path)
     with pytest.raises(JudgeError, match=named):
-        Grids(clock, setup.filter, setup.navsat, 1000, inside=True)
+        node_grids(clock, setup.filter, setup.navsat, 1000, inside=True)
     if clock.filter_period_ns is None:
-        grids = Grids(clock, setup.filter, setup.navsat, 1000, inside=False)
+        grids = node_grids(clock, setup.filter, setup.navsat, 1000, inside=False)
         assert grids.next_ns > 1000
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from sim2real_eval.judge.advice import input_advice, mounting_advice, navsat_advice, part_advice
-from sim2real_eval.judge.clock import NAVSAT_PHASE_NS, Case, Clock
+from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
@@ -24,6 +24,7 @@ from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.replay import Timing, new_output, replay
 from sim2real_eval.judge.routing import route
 from sim2real_eval.judge.state import ROLL, VX
+from sim2real_eval.judge.timers import Grids
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import FixArray, ImuArray, TwistArray
 
@@ -145,15 +146,8 @@ def _timing(
 ) -> Timing:
     first = int(inputs.messages.arrival_ns[0])
     last = int(inputs.messages.arrival_ns[-1])
-    start = first if clock.start_ns is None else clock.start_ns
-    period = clock.filter_period_ns or int(1e9 / config.frequency)
-    navsat_period = 0
-    if navsat is not None:
-        navsat_period = clock.navsat_period_ns or int(1e9 / navsat.frequency)
-    origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
-    navsat_origin = clock.navsat_origin_ns
-    if navsat_origin is None:
-        navsat_origin = start + NAVSAT_PHASE_NS
+    grids = Grids(config, navsat, first, clock)
+    start, period = grids.start_ns, grids.filter.period_ns
     end = last + travel_ns + clock.run_on_ns
     if end < start or (end - start) // period > _MOST_TICKS:
         raise JudgeError(
@@ -164,10 +158,10 @@ def _timing(
         start=start,
         step=clock.step_ns,
         end=end,
-        filter_origin=origin,
+        filter_origin=grids.filter.origin_ns,
         filter_period=period,
-        navsat_origin=navsat_origin,
-        navsat_period=navsat_period,
+        navsat_origin=start if grids.navsat is None else grids.navsat.origin_ns,
+        navsat_period=0 if grids.navsat is None else grids.navsat.period_ns,
         sensor_timeout=int(config.sensor_timeout * 1e9),
         history=history_ns(config),
         predict_to_current_time=config.predict_to_current_time,
@@ -203,14 +197,14 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     if navsat is not None:
         lost, early = lost_fixes(navsat_memory), early_fixes(navsat_memory)
         notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
-    x, P = out.x[:n], out.P[:n]
+    x, pose_covariance = out.x[:n], out.pose_covariance[:n]
     fix = out.gps_fix[:g]
     filtered, plane = no_fixes(), inputs.plane
     if f and plane is not None:
         row = out.filtered[:f, 0]
         filtered = filtered_fixes(
             navsat_memory, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
-            x[row, :3], P[row, :3, :3],
+            x[row, :3], pose_covariance[row, :3, :3],
         )  # fmt: skip
     return JudgedRun(
         stamp_ns=out.stamp_ns[:n],
@@ -219,8 +213,8 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         orientation=quaternions(x[:, ROLL:VX]),
         linear_velocity=x[:, VX : VX + 3].copy(),
         angular_velocity=x[:, VX + 3 : VX + 6].copy(),
-        pose_covariance=P[:, :6, :6].copy(),
-        twist_covariance=P[:, 6:12, 6:12].copy(),
+        pose_covariance=pose_covariance,
+        twist_covariance=out.twist_covariance[:n],
         gps_stamp_ns=inputs.navsat.stamp_ns[fix],
         gps_position=out.gps_position[:g].copy(),
         gps_covariance=out.gps_covariance[:g].copy(),

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.judge.blocks import Block, covariance_rows, merge, padded, plain
+from sim2real_eval.judge.blocks import Block, covariance_rows, merge, plain
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.fixes import (
@@ -232,37 +233,42 @@ def source_blocks(
     """
     if not parts:
         return []
-    n = len(array)
-    everywhere = np.ones(n, dtype=bool)
+    n, k = len(array), len(parts)
+    value, valid = np.zeros((n, k, 7)), np.ones((n, k), dtype=bool)
+    row = np.empty((n, k), dtype=np.int64)
     attitude = np.zeros(n, dtype=np.int64)
-    columns: list[tuple[FloatArray, FloatArray, NDArray[np.bool_]]] = []
-    for part in parts:
+    for column, part in enumerate(parts):
+        place = value[:, column]
         if isinstance(array, ImuArray):
-            columns.append(_imu_part(part.kind, array))
+            covariance = _imu_part(part.kind, array, place)
+            valid[:, column] = _present(covariance)
             if part.kind == ACCELERATION:
                 attitude = _present(array.orientation_covariance).astype(np.int64)
         elif part.kind == POSE and isinstance(array, (OdometryArray, PoseArray)):
-            value = np.hstack([array.position, array.orientation])
-            columns.append((value, array.pose_covariance, everywhere))
+            place[:, :3], place[:, 3:] = array.position, array.orientation
+            covariance = array.pose_covariance
         elif isinstance(array, (OdometryArray, TwistArray)):
-            value = np.hstack([array.linear_velocity, array.angular_velocity, np.zeros((n, 1))])
-            columns.append((value, array.twist_covariance, everywhere))
-    message = np.concatenate([np.flatnonzero(valid) for *_, valid in columns])
-    order = np.argsort(message, kind='stable')
-    number = np.concatenate([
-        np.full(valid.sum(), k, dtype=np.int64) for k, (*_, valid) in enumerate(columns, first)
-    ])  # fmt: skip
-    rows = [covariance_rows(cov, covariances)[valid] for _, cov, valid in columns]
-    value = np.concatenate([value[valid] for value, _, valid in columns])
-    picked = message[order]
+            place[:, :3], place[:, 3:6] = array.linear_velocity, array.angular_velocity
+            covariance = array.twist_covariance
+        corner = 0 if part.kind == ACCELERATION else 3
+        row[:, column] = covariance_rows(covariance, corner, covariances)
+    number = np.broadcast_to(np.arange(first, first + k), (n, k))
+
+    def chosen(each: NDArray[Any]) -> NDArray[Any]:
+        """Messages in turn, of each the parts that it has."""
+        if each.ndim == 1:
+            each = np.broadcast_to(each[:, None], (n, k))
+        return each.reshape(n * k, *each.shape[2:]) if whole else each[valid]
+
+    whole = bool(valid.all())
     return [
         Block(
-            array.arrival_ns[picked],
-            array.stamp_ns[picked],
-            number[order],
-            value[order],
-            attitude[picked],
-            np.concatenate(rows)[order],
+            chosen(array.arrival_ns),
+            chosen(array.stamp_ns),
+            chosen(number),
+            chosen(value),
+            chosen(attitude),
+            chosen(row),
         )
     ]
 
@@ -273,20 +279,16 @@ def _present(covariance: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(present, dtype=np.bool_)
 
 
-def _imu_part(kind: int, imu: ImuArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Return value, covariance and presence of one part of Imu messages."""
-    zeros = np.zeros((len(imu), 3))
+def _imu_part(kind: int, imu: ImuArray, value: FloatArray) -> FloatArray:
+    """Fill the values of one part of Imu messages; return its covariances, (n, 3, 3)."""
     if kind == POSE:
-        covariance = imu.orientation_covariance
-        value = np.hstack([zeros, imu.orientation])
-        return value, padded(covariance, 3), _present(covariance)
+        value[:, 3:] = imu.orientation
+        return imu.orientation_covariance
     if kind == TWIST:
-        covariance = imu.angular_velocity_covariance
-        value = np.hstack([zeros, imu.angular_velocity, zeros[:, :1]])
-        return value, padded(covariance, 3), _present(covariance)
-    covariance = imu.linear_acceleration_covariance
-    value = np.hstack([imu.linear_acceleration, imu.orientation])
-    return value, padded(covariance, 0), _present(covariance)
+        value[:, 3:6] = imu.angular_velocity
+        return imu.angular_velocity_covariance
+    value[:, :3], value[:, 3:] = imu.linear_acceleration, imu.orientation
+    return imu.linear_acceleration_covariance
 
 
 def _navsat(

@@ -98,8 +98,7 @@ class LiveJudge:
         """Forget every message, as a node that has just been started."""
         self._memory = new_memory(len(self._names), NO_STAMP)
         self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
-        self._queue = new_queue(_FIRST_QUEUE)
-        self._history = new_history(_FIRST_QUEUE)
+        self._forget_measurements()
         self._out = new_output(1, 0, len(self._names))
         self._last_published = NO_STAMP
         self._estimate: Estimate | None = None
@@ -189,7 +188,7 @@ class LiveJudge:
         )  # fmt: skip
         if self._out.n[0] == 0:
             return None
-        x, P, stamp_ns = self._out.x[0], self._out.P[0], int(self._out.stamp_ns[0])
+        x, stamp_ns = self._out.x[0], int(self._out.stamp_ns[0])
         if self._gps is not None:
             self._gps.see_odometry(x[:6])
         self._estimate = Estimate(
@@ -199,8 +198,8 @@ class LiveJudge:
             orientation=quaternions(x[None, ROLL:VX])[0],
             linear_velocity=x[VX : VX + 3].copy(),
             angular_velocity=x[VX + 3 : VX + 6].copy(),
-            pose_covariance=P[:6, :6].copy(),
-            twist_covariance=P[6:12, 6:12].copy(),
+            pose_covariance=self._out.pose_covariance[0].copy(),
+            twist_covariance=self._out.twist_covariance[0].copy(),
         )
         return self._estimate
 
@@ -257,8 +256,7 @@ class LiveJudge:
         self._filter.times[LAST_NS] = now_ns
         self._memory.seen[:] = 0
         self._memory.stamp_ns[:] = int(pose.stamp_ns[-1]) + 1
-        self._queue = new_queue(_FIRST_QUEUE)
-        self._history = new_history(_FIRST_QUEUE)
+        self._forget_measurements()
 
     @property
     def initialised(self) -> bool:
@@ -283,6 +281,10 @@ class LiveJudge:
                 gps.fixes_seen, gps.fixes_used, gps.lost, gps.early, gps.config.frequency
             )
         return found
+
+    def _forget_measurements(self) -> None:
+        self._queue = new_queue(_FIRST_QUEUE)
+        self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)
 
     def _make_room(self) -> None:
         """Let all that may go back into the queue, or from it into the history, have its place."""

@@ -27,13 +27,14 @@ from sim2real_eval.judge.navsat import (
 )
 from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
-from sim2real_eval.judge.state import VROLL, N
+from sim2real_eval.judge.state import VROLL, VX, N
+from sim2real_eval.judge.timers import next_due
 from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
     'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Output', 'Timing', 'deliver',
-    'filter_tick', 'new_output', 'next_due', 'replay', 'see_command',
+    'filter_tick', 'new_output', 'replay', 'see_command',
 ]  # fmt: skip
 
 FIX = -1
@@ -125,7 +126,7 @@ class Output(NamedTuple):
     stamp_ns, tick_ns : (t,) int64
         Stamp of each filtered odometry and the time of the tick that published it.
     x : (t, 15) float
-    P : (t, 15, 15) float
+    pose_covariance, twist_covariance : (t, 6, 6) float
     gps_fix, gps_tick_ns : (g,) int64
         Number of the fix behind each odometry/gps and the time of the tick.
     gps_position : (g, 3) float
@@ -144,7 +145,8 @@ class Output(NamedTuple):
     stamp_ns: IntArray
     tick_ns: IntArray
     x: FloatArray
-    P: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
     gps_fix: IntArray
     gps_tick_ns: IntArray
     gps_position: FloatArray
@@ -164,7 +166,8 @@ def new_output(
         stamp_ns=np.zeros(rows, dtype=np.int64),
         tick_ns=np.zeros(rows, dtype=np.int64),
         x=np.zeros((rows, N)),
-        P=np.zeros((rows, N, N)),
+        pose_covariance=np.zeros((rows, 6, 6)),
+        twist_covariance=np.zeros((rows, 6, 6)),
         gps_fix=np.zeros(fixes, dtype=np.int64),
         gps_tick_ns=np.zeros(fixes, dtype=np.int64),
         gps_position=np.zeros((fixes, 3)),
@@ -271,16 +274,12 @@ def filter_tick(
     out.tick_ns[row] = now
     for i in range(N):
         out.x[row, i] = flt.x[i]
-        for j in range(N):
-            out.P[row, i, j] = flt.P[i, j]
+    for i in range(6):
+        for j in range(6):
+            out.pose_covariance[row, i, j] = flt.P[i, j]
+            out.twist_covariance[row, i, j] = flt.P[VX + i, VX + j]
     out.n[0] += 1
     return int(stamp_ns)
-
-
-@kernel
-def next_due(origin: int, period: int, now: int) -> int:
-    """Return the first time of the grid after `now`."""
-    return origin + ((now - origin) // period + 1) * period
 
 
 @kernel

@@ -34,7 +34,7 @@ from std_srvs.srv import Trigger
 from sim2real_eval.judge import Estimate, GpsPosition, JudgeError, LiveJudge
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.timers import Timers
+from sim2real_eval.judge.timers import Grids
 from sim2real_eval.recording import RecordingError, StaticTransform
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
@@ -75,7 +75,7 @@ class JudgeNode(Node):
         self.live = LiveJudge(told.config, told.navsat, self._frames())
         self.live.warm_up()
         self.health = JudgeHealth(self.get_fully_qualified_name(), self.live)
-        self._timers_due: Timers | None = None
+        self._timers_due: Grids | None = None
         self._filtered = self.create_publisher(Odometry, 'odometry/filtered', 10)
         self._gps = self._filtered_gps = None
         if told.navsat is not None:
@@ -194,7 +194,7 @@ class JudgeNode(Node):
         if now == 0:
             return  # simulated time that has not begun
         if self._timers_due is None:
-            self._timers_due = Timers(self._told.config, self._told.navsat, now)
+            self._timers_due = Grids(self._told.config, self._told.navsat, now)
         due = self._timers_due
         if due.take_filter(now):
             estimate = self.live.tick(now)

@@ -12,7 +12,7 @@ from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.routing import COMMAND, FIX, HEADING
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.ros.lockstep.delivery import Delivery
-from sim2real_eval.ros.lockstep.grids import Grids
+from sim2real_eval.ros.lockstep.grids import node_grids
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, OdometryArray, TwistArray
 
 __all__ = ['Follower']
@@ -60,7 +60,7 @@ class Follower:
             Whether to load the judge's kernels now; not where only the timers are of use.
         """
         setup = self._setup
-        self.grids = Grids(
+        self.grids = node_grids(
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
         if warm_up:
