@@ -214,10 +214,7 @@ def check_for_nodes(case: Case, kind: str) -> None:
 def _check(case: Case) -> None:
     if 'unscented' in case.correct and not case.unscented:
         raise ParameterError('correct', '', 'unscented goes with ukf_node only')
-    for name, given in (
-        ('transforms', case.transforms),
-        ('front_end: enu', case.front_end != FRONT_ENDS[0]),
-    ):
+    for name, given in (('front_end: enu', case.front_end != FRONT_ENDS[0]),):
         if given:
             raise ParameterError(name, '', 'is not there yet; must be absent')
 

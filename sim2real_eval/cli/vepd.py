@@ -206,15 +206,22 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    import dataclasses
+
     from sim2real_eval.cli.result import print_comparison, write_result
     from sim2real_eval.comparison import ComparisonOptions, compare
     from sim2real_eval.comparison_folder import check_target
 
     check_target(options.out, overwrite=options.overwrite)
-    recordings = sources(options.real, options.topic, options.scenario)
+    setup = judge_setup(options)
+    # The sensors of twins sit where the judge is told that they do.
+    recordings = [
+        dataclasses.replace(source, transforms=setup.case.transforms)
+        for source in sources(options.real, options.topic, options.scenario)
+    ]
     study = ComparisonOptions(
         twins=twins(options.gps, options.imu),
-        setup=judge_setup(options),
+        setup=setup,
         metric=_metric(options),
         component=options.component,
         seed=options.seed,

@@ -106,7 +106,11 @@ def prepare(
     commands = None if routing.command is None else recording.messages[routing.command]
     assert headings is None or isinstance(headings, ImuArray)
     assert commands is None or isinstance(commands, TwistArray)
-    frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+    transforms = recording.transforms
+    if case.transforms is not None:
+        transforms, replaced = case.transforms.over(transforms)
+        notes += [*case.transforms.notes, *replaced]
+    frames = FrameTree(transforms, assume_identity=not transforms)
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
     if len(inputs.messages.part) == 0:
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
