@@ -13,6 +13,7 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.inertial.front_end import InertialInputs
@@ -43,6 +44,9 @@ class FirstAttitude:
     bias_coupling : (3, 3) float
         de/db of that error and the error b of an accelerometer bias taken as zero, base_link
         axes: cov(e, b) = bias_coupling var(b). Its part is in `covariance`.
+    gyroscope_bias, gyroscope_bias_variance : (3,) float
+        What the mean rate of a standstill tells of the bias, rad/s and its square; 0 and that of
+        the settings without one.
     still : bool
         Whether the vehicle stood while the IMU was levelled.
     heading_known : bool
@@ -54,6 +58,8 @@ class FirstAttitude:
     orientation: FloatArray
     covariance: FloatArray
     bias_coupling: FloatArray
+    gyroscope_bias: FloatArray
+    gyroscope_bias_variance: FloatArray
     still: bool
     heading_known: bool
     notes: tuple[str, ...]
@@ -82,7 +88,9 @@ def first_attitude(
     force = np.mean(inputs.force[window], axis=0)
     roll = math.atan2(force[1], force[2])
     pitch = math.atan2(-force[0], math.hypot(force[1], force[2]))
-    yaw, deviation, about = _heading(inputs, settings, start_heading, (roll, pitch), still)
+    bias, variance = _gyroscope_bias(inputs, settings, window, still)
+    known = _Known(roll, pitch, bias, variance)
+    yaw, deviation, about = _heading(inputs, settings, start_heading, known)
     attitude = Rotation.from_euler('xyz', [roll, pitch, yaw])
     tilt = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]) / settings.gravity
     # truth = Exp(e) R0 and R0 f = |f| up, R f = g up + R b: g e x up = R b.
@@ -97,10 +105,38 @@ def first_attitude(
         orientation=attitude.as_quat(),
         covariance=covariance,
         bias_coupling=coupling,
+        gyroscope_bias=bias,
+        gyroscope_bias_variance=np.full(3, variance),
         still=still,
         heading_known=deviation < UNKNOWN_HEADING_DEVIATION,
         notes=(f'start: levelled {level}; heading {math.degrees(yaw):.0f} deg {about}',),
     )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Known:
+    """What the first moments tell but for the heading."""
+
+    roll: float
+    pitch: float
+    bias: FloatArray
+    bias_variance: float
+
+
+def _gyroscope_bias(
+    inputs: InertialInputs, settings: InertialSettings, window: NDArray[np.bool_], still: bool
+) -> tuple[FloatArray, float]:
+    """Return the first bias and its variance, which a standstill makes smaller."""
+    variance = settings.start.gyroscope_bias_deviation**2
+    if not still or variance == 0.0:
+        return np.zeros(3), variance
+    noise = settings.gyroscope_noise**2 / settings.start.time
+    mean = np.mean(inputs.rate[window], axis=0)
+    # A rate far beyond any bias is a turn on the spot.
+    if float(np.max(np.abs(mean))) > _SIGNIFICANT * math.sqrt(variance + noise):
+        return np.zeros(3), variance
+    share = variance / (variance + noise)
+    return share * mean, share * noise
 
 
 def _stands(inputs: InertialInputs, settings: InertialSettings) -> bool:
@@ -128,8 +164,7 @@ def _heading(
     inputs: InertialInputs,
     settings: InertialSettings,
     given: float | None,
-    tilt: tuple[float, float],
-    still: bool,
+    known: _Known,
 ) -> tuple[float, float, str]:
     """Return yaw, its deviation and where it is from."""
     start = settings.start
@@ -145,7 +180,7 @@ def _heading(
         course = _course(inputs, settings)
         if course is not None:
             yaw, deviation, at_ns = course
-            turned, drift = _turned(inputs, settings, at_ns, tilt, still)
+            turned, drift = _turned(inputs, settings, at_ns, known)
             deviation = math.hypot(deviation, drift)
             if deviation < UNKNOWN_HEADING_DEVIATION:
                 later = (at_ns - int(inputs.fix_ns[0])) * 1e-9
@@ -183,29 +218,18 @@ def _course(inputs: InertialInputs, settings: InertialSettings) -> tuple[float, 
 
 
 def _turned(
-    inputs: InertialInputs,
-    settings: InertialSettings,
-    end_ns: int,
-    tilt: tuple[float, float],
-    still: bool,
+    inputs: InertialInputs, settings: InertialSettings, end_ns: int, known: _Known
 ) -> tuple[float, float]:
-    """Return by how much the yaw grows from the first fix to `end_ns`, and its deviation.
-
-    Where the vehicle stands at first, the mean rate of that time is the gyroscope's bias.
-    """
+    """Return by how much the yaw grows from the first fix to `end_ns`, and its deviation."""
     first_ns = int(inputs.fix_ns[0])
-    up = Rotation.from_euler('xyz', [*tilt, 0.0]).as_matrix()[2]
-    about_up = inputs.rate @ up
+    up = Rotation.from_euler('xyz', [known.roll, known.pitch, 0.0]).as_matrix()[2]
+    about_up = (inputs.rate - known.bias) @ up
     window = (inputs.imu_ns >= first_ns) & (inputs.imu_ns <= end_ns)
     t = np.concatenate([[first_ns], inputs.imu_ns[window], [end_ns]])
     seconds = (t - first_ns) * 1e-9
-    imu_seconds = (inputs.imu_ns - first_ns) * 1e-9
-    at = np.interp(seconds, imu_seconds, about_up)
+    at = np.interp(seconds, (inputs.imu_ns - first_ns) * 1e-9, about_up)
     span = float(seconds[-1])
-    bias, unsure = 0.0, settings.start.gyroscope_bias_deviation
-    early = window & (imu_seconds <= settings.start.time)
-    if still and early.any():
-        bias = float(np.mean(about_up[early]))
-        unsure = settings.gyroscope_noise / math.sqrt(settings.start.time)
-    drift = math.hypot(unsure * span, settings.gyroscope_noise * math.sqrt(span))
-    return float(np.trapezoid(at, seconds)) - bias * span, drift
+    drift = math.hypot(
+        math.sqrt(known.bias_variance) * span, settings.gyroscope_noise * math.sqrt(span)
+    )
+    return float(np.trapezoid(at, seconds)), drift

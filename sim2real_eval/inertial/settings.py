@@ -43,6 +43,9 @@ class Start(Parameters):
         minimum=0.0,
         minimum_excluded=True,
     )
+    speed_deviation: float = parameter(
+        30.0, 'm/s', 'Of the first velocity, before any fix tells it.', minimum=0.1
+    )
     still_speed: float = parameter(
         0.2, 'm/s', 'Speed of the fixes below which the vehicle counts as standing.', minimum=0.0
     )
