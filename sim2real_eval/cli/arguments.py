@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from sim2real_eval.cli.inertial_judge import INERTIAL, inertial_judge
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from sim2real_eval.comparison import Source
     from sim2real_eval.judge.options import Options
-    from sim2real_eval.judge_setup import JudgeSetup
+    from sim2real_eval.judge_setup import Judge
     from sim2real_eval.twin import Twin
 
 __all__ = [
@@ -73,11 +74,12 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
     parser.add_argument(
         name,
         dest='config',
-        default=default,
-        required=default is None,
         metavar='NAME|FILE',
-        help='profile (paper_released, clean) or parameter file of ekf_node' + shown,
+        help='profile (paper_released, clean) or parameter file of ekf_node' + shown + '; with '
+        '--judge error_state or gtsam their settings (default default)',
     )
+    # Not the default of the option: which one it is follows from --judge.
+    parser.set_defaults(config_option=name, config_default=default)
     parser.add_argument(
         '--navsat-config',
         metavar='FILE',
@@ -125,11 +127,12 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         '--judge',
         dest='judge_kind',
-        choices=('embedded', 'robot_localization', 'judge_node'),
+        choices=('embedded', 'robot_localization', 'judge_node', *INERTIAL),
         default='embedded',
         help='who judges: embedded (default, needs nothing); robot_localization, the real '
-        'ekf_node, which must be installed; judge_node, the embedded judge as a node. Nodes run '
-        'in lockstep on a ROS domain of their own',
+        'ekf_node, which must be installed; judge_node, the embedded judge as a node; '
+        'error_state, a GNSS/INS filter with bias states; gtsam, a smoother. Nodes run in '
+        'lockstep on a ROS domain of their own',
     )
     parser.add_argument(
         '--navsat-node',
@@ -174,7 +177,7 @@ def judge_options(options: argparse.Namespace) -> Options:
     )
 
 
-def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> JudgeSetup:
+def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> Judge:
     """Return the judge that --judge, --navsat-node, the parameter files and options ask for.
 
     Parameters
@@ -193,8 +196,15 @@ def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> 
     kind, navsat_node = options.judge_kind, options.navsat_node
     if navsat_node != 'embedded' and kind != 'robot_localization':
         raise ParameterError('--navsat-node', '', 'goes with --judge robot_localization only')
+    if kind in INERTIAL:
+        return inertial_judge(options)
+    config = options.config or options.config_default
+    if config is None:
+        raise ParameterError(
+            options.config_option, '', 'is missing; must be a profile or a parameter file'
+        )
     setup = JudgeSetup.load(
-        options.config, options.navsat_config, options.case or case, judge_options(options)
+        config, options.navsat_config, options.case or case, judge_options(options)
     )
     if kind == 'embedded':
         return setup

@@ -14,6 +14,7 @@ from sim2real_eval.cli.arguments import (
     judge_setup,
     sources,
 )
+from sim2real_eval.cli.inertial_judge import INERTIAL
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim_sensors.errors import ParameterError, Sim2RealError
 
@@ -29,6 +30,7 @@ examples:
   sim2real judge bags/* --config paper_released --out estimates
   sim2real judge my_bag --config clean --latency /gps/fix=0.2 --correct gravity --out late.csv
   sim2real judge my_bag --config clean --judge robot_localization --out estimate.csv
+  sim2real judge my_bag --judge error_state --out estimate.csv
 """
 
 
@@ -87,7 +89,8 @@ def run(options: argparse.Namespace) -> int:
                 if options.filtered_gps:
                     _check_target(back, written, overwrite=options.overwrite)
                 beside = Path(source.path) / 'case.yaml'
-                told = options.case is None and beside.is_file()
+                nodes = options.judge_kind not in INERTIAL
+                told = nodes and options.case is None and beside.is_file()
                 own = judge_setup(options, beside) if told else setup
                 judged = own.judge(recording)
                 if options.filtered_gps and not len(judged.filtered_fixes):

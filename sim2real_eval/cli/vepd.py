@@ -241,7 +241,7 @@ def run(options: argparse.Namespace) -> int:
         print_comparison(
             comparison,
             component=options.component,
-            judge=options.config,
+            judge=study.setup.name,
             folder=folder,
             published=options.published,
         )

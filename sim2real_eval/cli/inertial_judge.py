@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--judge error_state and --judge gtsam: judges with settings of their own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.judge_setup import Judge
+
+__all__ = ['INERTIAL', 'inertial_judge']
+
+INERTIAL = ('error_state', 'gtsam')
+
+_OF_NODES = {
+    'navsat_config': '--navsat-config',
+    'case': '--case',
+    'filter_kind': '--filter',
+    'correct': '--correct',
+    'latency': '--latency',
+    'transforms': '--transforms',
+    'front_end': '--front-end',
+    'filtered_gps': '--filtered-gps',
+}
+"""Options that mean something to robot_localization's nodes and to nobody else."""
+
+
+def inertial_judge(options: argparse.Namespace) -> Judge:
+    """Return the inertial judge that --judge names, with the settings that --config names.
+
+    Raises
+    ------
+    Sim2RealError
+        For an option that means nothing to it, or wrong settings.
+    """
+    for dest, option in _OF_NODES.items():
+        if getattr(options, dest, None):
+            raise ParameterError(
+                option,
+                '',
+                f'means nothing to --judge {options.judge_kind}; goes with the judges that are '
+                "or repeat robot_localization's nodes",
+            )
+    if options.judge_kind == 'error_state':
+        from sim2real_eval.inertial.error_state import ErrorStateJudge
+
+        return ErrorStateJudge.load(options.config)
+    smoother: Any = importlib.import_module('sim2real_eval.inertial.smoother')
+    judge: Judge = smoother.SmootherJudge.load(options.config)
+    return judge
