@@ -30,7 +30,7 @@ def test_the_estimate_of_a_drive_is_written_without_any_configuration(
         capsys, 'judge', bags[1], '--judge', 'error_state', '--config', 'chrono', '--out', out
     )
     assert outcome.status == 0
-    assert 'fused gps position' in outcome.out
+    assert 'fused gps pose' in outcome.out
     header, rows = read_rows(out)
     table = np.array(rows, dtype=float)
     truth = read_recording(bags[1]).truth

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim_sensors.errors import ParameterError
 
@@ -49,6 +48,6 @@ def inertial_judge(options: argparse.Namespace) -> Judge:
         from sim2real_eval.inertial.error_state import ErrorStateJudge
 
         return ErrorStateJudge.load(options.config)
-    smoother: Any = importlib.import_module('sim2real_eval.inertial.smoother')
-    judge: Judge = smoother.SmootherJudge.load(options.config)
-    return judge
+    from sim2real_eval.inertial.smoother import SmootherJudge
+
+    return SmootherJudge.load(options.config)

@@ -185,7 +185,7 @@ def _parts(
     used, refused = len(inputs.fix_ns), int(np.sum(taken.accepted == 0))
     parts = [
         PartCount(
-            'gps position',
+            'gps pose',
             inputs.fix_topic,
             received=inputs.fixes_received,
             older=0,
