@@ -222,8 +222,14 @@ def _heading() -> float:
     return float(Rotation.from_quat(DRIVE.at([0.0]).orientation[0]).as_euler('xyz')[2])
 
 
-def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, int]:
-    """NEES of all 15 states at the end of a run, sum of its NIS, and how many fixes gave it."""
+def _square(error: FloatArray, covariance: FloatArray) -> float:
+    return float(error @ np.linalg.solve(covariance, error))
+
+
+def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, float, float]:
+    """NEES at the end of a run of all 15 states, of the pose and of the velocity that are handed
+    out; sum of its NIS.
+    """
     rng = np.random.default_rng(seed)
     start = QUIET.start
     first = rng.normal(scale=start.gyroscope_bias_deviation, size=3)
@@ -234,34 +240,45 @@ def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, i
         rng,
         gyroscope_bias=first,
         accelerometer_bias=rng.normal(scale=start.accelerometer_bias_deviation, size=3),
+        imu_arm=(0.3, -0.2, 0.4),
         antenna=(0.5, 0.2, 1.5),
     )
     heading = _heading() + rng.normal(scale=start.heading_deviation)
     found = filter_inputs(inputs, QUIET, start_heading=heading)
     truth = truth_at(DRIVE, found.judged.stamp_ns[-1:])
     at = np.searchsorted(inputs.imu_ns, found.judged.stamp_ns[-1]) - 1
+    at_imu = truth.at_lever_arm(np.array([0.3, -0.2, 0.4]))
     state = np.concatenate([
-        truth.position[0], truth.velocity[0], truth.orientation[0], rates[at], forces[at]
+        at_imu.position[0], at_imu.velocity[0], truth.orientation[0], rates[at], forces[at]
     ])  # fmt: skip
-    error = error_of(state, found.x[-1])
-    nis = found.judged.corrections.nis[5:]
-    return float(error @ np.linalg.solve(found.P[-1], error)), float(nis.sum()), 3 * len(nis)
+    run = found.judged
+    pose = np.concatenate([
+        truth.position[0] - run.position[-1], turned(truth.orientation, run.orientation[-1:])[0]
+    ])  # fmt: skip
+    body = Rotation.from_quat(truth.orientation[0])
+    velocity = body.inv().apply(truth.velocity[0]) - run.linear_velocity[-1]
+    return (
+        _square(error_of(state, found.x[-1]), found.P[-1]),
+        _square(pose, run.pose_covariance[-1]),
+        _square(velocity, run.twist_covariance[-1, :3, :3]),
+        float(run.corrections.nis[5:].sum()),
+    )
 
 
 def test_errors_are_as_large_as_the_filter_says() -> None:
-    """40 runs, model and truth alike: mean NEES of 15 states and mean NIS within their 99.9 %
-    chi-square bounds each, which a right filter leaves once in 500 seeds. The NIS of the start,
-    whose velocity has a wide prior, is left out. With a gyroscope bias ten times as large as
-    stated they are outside.
+    """40 runs, model and truth alike: mean NEES of the 15 states, of pose and velocity of
+    base_link, and mean NIS of 94 fixes each, within 99.9 % chi-square bounds, which a right filter
+    leaves once in 250 seeds. The NIS of the start, whose velocity has a wide prior, is left out.
+    With a gyroscope bias ten times as large as stated the NEES is outside.
     """
-    squares = np.array([_normalised(seed) for seed in range(40)])
-    tails = [0.0005, 0.9995]
-    low, high = chi2.ppf(tails, 15 * len(squares))
-    assert low < squares[:, 0].sum() < high
-    low, high = chi2.ppf(tails, squares[:, 2].sum())
-    assert low < squares[:, 1].sum() < high
-    biased = np.array([_normalised(seed, gyroscope_bias=0.1) for seed in range(10)])
-    assert biased[:, 0].sum() > chi2.ppf(0.9995, 150)
+    squares = np.sum([_normalised(seed) for seed in range(40)], axis=0)
+    for name, total, freedom in zip(
+        ('state', 'pose', 'velocity', 'NIS'), squares, (15, 6, 3, 3 * 94), strict=True
+    ):
+        low, high = chi2.ppf([0.0005, 0.9995], 40 * freedom)
+        assert low < total < high, (name, total / 40 / freedom)
+    biased = np.sum([_normalised(seed, gyroscope_bias=0.1) for seed in range(10)], axis=0)
+    assert biased[0] > chi2.ppf(0.9995, 150)
 
 
 def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
@@ -358,6 +375,13 @@ def test_a_gap_of_the_imu_makes_the_filter_less_sure() -> None:
     truth = truth_at(DRIVE, torn.stamp_ns[at : at + 1])
     error = np.abs(torn.position[at] - truth.position[0])
     assert (error < 4.0 * np.sqrt(np.diagonal(torn.pose_covariance[at])[:3])).all()
+
+
+def test_a_run_too_short_for_an_estimate_has_none() -> None:
+    inputs, *_ = measured(Standstill(duration=2.0), QUIET)
+    run = filter_inputs(inputs, QUIET, start_ns=START_NS + 10_000_000_000).judged
+    assert len(run) == 0
+    assert run.pose_covariance.shape == (0, 6, 6)
 
 
 def test_one_fix_is_enough_to_run() -> None:

@@ -27,6 +27,8 @@ UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
 
 # Displacement over its own deviation from which on a course is a course and not noise.
 _SIGNIFICANT = 5.0
+# Ways of 1, 2, ... 16 times `start.time` are looked at.
+_LENGTHS = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -177,19 +179,15 @@ def _heading(
         if deviation < UNKNOWN_HEADING_DEVIATION:
             return stated, deviation, "from the IMU's orientation"
     if start.heading in ('auto', 'course'):
-        course = _course(inputs, settings)
-        if course is not None:
-            yaw, deviation, at_ns = course
-            turned, drift = _turned(inputs, settings, at_ns, known)
-            deviation = math.hypot(deviation, drift)
-            if deviation < UNKNOWN_HEADING_DEVIATION:
-                later = (at_ns - int(inputs.fix_ns[0])) * 1e-9
-                return (
-                    math.remainder(yaw - turned, 2.0 * math.pi),
-                    deviation,
-                    f'from the course over ground of the fixes {later:.1f} s later, taken to '
-                    'drive forwards',
-                )
+        course = _course(inputs, settings, known)
+        if course is not None and course[1] < UNKNOWN_HEADING_DEVIATION:
+            yaw, deviation, later = course
+            return (
+                yaw,
+                deviation,
+                f'from the course over ground of the fixes {later:.1f} s later, taken to drive '
+                'forwards',
+            )
     return (
         0.0,
         UNKNOWN_HEADING_DEVIATION,
@@ -198,38 +196,51 @@ def _heading(
     )
 
 
-def _course(inputs: InertialInputs, settings: InertialSettings) -> tuple[float, float, int] | None:
-    """Return the first course over ground that is one, its deviation and its time."""
+def _course(
+    inputs: InertialInputs, settings: InertialSettings, known: _Known
+) -> tuple[float, float, float] | None:
+    """Return the heading at the first fix from the way between two fixes, its deviation, and how
+    much later the middle of that way is, s.
+
+    A vehicle that drives forwards with its heading psi + turn(t), turn integrated from the rates,
+    goes along the sum of Exp(i turn) turned by psi; its speed is taken to be constant on the way.
+    Of ways of several lengths the one that tells most is taken, early ones before late ones.
+    """
     start = settings.start
-    time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
-    for i in range(len(time) - 1):
-        j = min(int(np.searchsorted(time, time[i] + start.time)), len(time) - 1)
-        span = float(time[j] - time[i])
-        east, north = (inputs.fix[j, :2] - inputs.fix[i, :2]).tolist()
-        moved, noise = math.hypot(east, north), _deviation(inputs, i, j)
-        if span > 0.0 and moved >= max(start.course_speed * span, _SIGNIFICANT * noise):
-            middle = (int(inputs.fix_ns[i]) + int(inputs.fix_ns[j])) // 2
-            return (
-                math.atan2(north, east),
-                math.hypot(start.course_deviation, noise / moved),
-                middle,
-            )
-    return None
-
-
-def _turned(
-    inputs: InertialInputs, settings: InertialSettings, end_ns: int, known: _Known
-) -> tuple[float, float]:
-    """Return by how much the yaw grows from the first fix to `end_ns`, and its deviation."""
-    first_ns = int(inputs.fix_ns[0])
+    fix_time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
+    imu_time = (inputs.imu_ns - inputs.fix_ns[0]) * 1e-9
+    time = np.unique(np.concatenate([fix_time, imu_time[imu_time > 0.0]]))
     up = Rotation.from_euler('xyz', [known.roll, known.pitch, 0.0]).as_matrix()[2]
-    about_up = (inputs.rate - known.bias) @ up
-    window = (inputs.imu_ns >= first_ns) & (inputs.imu_ns <= end_ns)
-    t = np.concatenate([[first_ns], inputs.imu_ns[window], [end_ns]])
-    seconds = (t - first_ns) * 1e-9
-    at = np.interp(seconds, (inputs.imu_ns - first_ns) * 1e-9, about_up)
-    span = float(seconds[-1])
-    drift = math.hypot(
-        math.sqrt(known.bias_variance) * span, settings.gyroscope_noise * math.sqrt(span)
-    )
-    return float(np.trapezoid(at, seconds)), drift
+    rate = np.interp(time, imu_time, (inputs.rate - known.bias) @ up)
+    turn = _integrated(time, rate.astype(np.complex128)).real
+    way = _integrated(time, np.exp(1j * turn))[np.searchsorted(time, fix_time)]
+    place = inputs.fix[:, 0] + 1j * inputs.fix[:, 1]
+    best: tuple[float, float, float] | None = None
+    for length in start.time * 2.0 ** np.arange(_LENGTHS):
+        last = np.minimum(np.searchsorted(fix_time, fix_time + length), len(fix_time) - 1)
+        span = fix_time[last] - fix_time
+        moved, along = place[last] - place, way[last] - way
+        both = inputs.fix_covariance[:, :2, :2] + inputs.fix_covariance[last, :2, :2]
+        noise = np.sqrt(np.linalg.eigvalsh(both)[:, 1])
+        # On a way that comes back on itself the speed does not average out.
+        good = (span > 0.0) & (np.abs(along) > 0.5 * span)
+        good &= np.abs(moved) >= np.maximum(start.course_speed * span, _SIGNIFICANT * noise)
+        if not good.any():
+            continue
+        i = int(np.argmax(good))
+        later = 0.5 * float(fix_time[i] + fix_time[last[i]])
+        deviation = math.hypot(
+            start.course_deviation,
+            float(noise[i] / np.abs(moved[i])),
+            math.sqrt(known.bias_variance) * later,
+            settings.gyroscope_noise * math.sqrt(later),
+        )
+        if best is None or deviation < best[1]:
+            best = (float(np.angle(moved[i] / along[i])), deviation, later)
+    return best
+
+
+def _integrated(time: FloatArray, values: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return the integral from the first time, by trapezoids, (n,)."""
+    steps = 0.5 * (values[1:] + values[:-1]) * np.diff(time)
+    return np.concatenate([[0.0], np.cumsum(steps)])

@@ -31,7 +31,7 @@ class Start(Parameters):
         0.1, 'rad', 'Of a heading given, or of one without covariance.', minimum=1e-4
     )
     course_speed: float = parameter(
-        1.0, 'm/s', 'Speed from which on the course counts.', minimum=0.0, minimum_excluded=True
+        0.5, 'm/s', 'Speed from which on the course counts.', minimum=0.0, minimum_excluded=True
     )
     course_deviation: float = parameter(
         0.05, 'rad', 'Angle between course and heading (slip, mounting).', minimum=1e-4
