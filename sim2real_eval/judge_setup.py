@@ -12,6 +12,7 @@ import numpy as np
 
 from sim2real_eval.judge import Case, FilterConfig, JudgedRun, NavsatConfig, judge
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.navsat_configuration import with_front_end
 from sim2real_eval.judge.options import FRONT_ENDS, Options
 from sim2real_eval.judge.state import YAW
 from sim2real_eval.metrics import MetricError, speed
@@ -143,11 +144,12 @@ class JudgeSetup:
                 navsat_path = beside
             elif _names_node(path, 'navsat_transform'):
                 navsat_path = path
+        navsat = None if navsat_path is None else NavsatConfig.from_file(navsat_path)
         return cls(
             name=str(config),
             files=(path,) if navsat_path in (None, path) else (path, navsat_path),
             filter=filter_config,
-            navsat=None if navsat_path is None else NavsatConfig.from_file(navsat_path),
+            navsat=with_front_end(navsat, told.front_end),
             case=told,
         )
 
@@ -205,7 +207,7 @@ def check_for_nodes(case: Case, kind: str) -> None:
         ('correct', case.correct),
         ('latency', any(case.latency_ns.values())),
         ('transforms', case.transforms),
-        ('front_end', case.front_end != FRONT_ENDS[0]),
+        ('front_end', kind != 'judge_node' and case.front_end != FRONT_ENDS[0]),
     ):
         if given:
             raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')
@@ -214,9 +216,6 @@ def check_for_nodes(case: Case, kind: str) -> None:
 def _check(case: Case) -> None:
     if 'unscented' in case.correct and not case.unscented:
         raise ParameterError('correct', '', 'unscented goes with ukf_node only')
-    for name, given in (('front_end: enu', case.front_end != FRONT_ENDS[0]),):
-        if given:
-            raise ParameterError(name, '', 'is not there yet; must be absent')
 
 
 def node_of(path: Path, unscented: bool) -> str:

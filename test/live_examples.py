@@ -152,15 +152,17 @@ def arrivals(
     return sorted(events, key=lambda event: event[0])
 
 
-def give(live: LiveJudge, taker: str, message: Any) -> None:
+def give(live: LiveJudge, taker: str, message: Any) -> list[GpsPosition]:
+    """Deliver a message; return what is published at once."""
     if taker == 'fix':
-        live.see_fix(message)
-    elif taker == 'heading':
+        return live.see_fix(message)
+    if taker == 'heading':
         live.see_heading(message)
     elif taker == 'command':
         live.see_command(message)
     else:
         live.receive(taker, message)
+    return []
 
 
 def step_through(live: LiveJudge, recording: Recording, case: Case | None = None) -> Published:
@@ -171,7 +173,7 @@ def step_through(live: LiveJudge, recording: Recording, case: Case | None = None
     period = clock.filter_period_ns or int(1e9 / live.config.frequency)
     origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
     due, navsat_due, navsat_period = origin + period, 2**62, 1
-    if live.navsat is not None:
+    if live.navsat is not None and live.navsat.timed:
         navsat_period = clock.navsat_period_ns or int(1e9 / live.navsat.frequency)
         navsat_due = navsat_period + (
             start + 20_000_000 if clock.navsat_origin_ns is None else clock.navsat_origin_ns
@@ -183,7 +185,7 @@ def step_through(live: LiveJudge, recording: Recording, case: Case | None = None
         if now > end:
             return out
         while i < len(events) and events[i][0] <= now:
-            give(live, events[i][1], events[i][2])
+            out.gps += give(live, events[i][1], events[i][2])
             i += 1
         if due <= now:
             due += ((now - due) // period + 1) * period

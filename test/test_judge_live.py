@@ -59,6 +59,19 @@ def test_live_is_batch_to_the_bit_on_the_reference_traces(reference_dir: Path, n
     assert set(live.parts) == set(judged.parts)
 
 
+@pytest.mark.parametrize('name', ['ukf_distinct_alpha01', 'ukf_equal_alpha01'])
+def test_live_is_batch_to_the_bit_with_the_unscented_filter(name: str) -> None:
+    """Also where stamps are equal and their order decides."""
+    folder = Path(__file__).parent / 'traces' / name
+    run = read_recording(folder)
+    config = FilterConfig.from_file(folder / 'params.yaml', unscented=True)
+    case = Case.from_file(folder / 'case.yaml')
+    live = live_judge(run, config)
+    published = step_through(live, run, case)
+    assert len(published.filtered) > 20
+    assert published.bits() == batch_bits(judge(run, config, None, case))
+
+
 @pytest.mark.parametrize('heading', [False, True], ids=['from imu', 'from odometry'])
 @pytest.mark.parametrize('two_d', [False, True], ids=['3d', '2d'])
 def test_live_is_batch_to_the_bit_with_all_inputs(

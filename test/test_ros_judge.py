@@ -282,8 +282,12 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
             'must be a number >= 0 and <= 1e+09',
         ),
         (['-p', 'navsat_params_file:=/nowhere.yaml'], '/nowhere.yaml: '),
+        (
+            ['-p', 'filter:=kf'],
+            "parameters of /ekf_filter_node: filter: 'kf' is not allowed; must be ekf or ukf",
+        ),
     ],
-    ids=['unknown', 'type', 'file'],
+    ids=['unknown', 'type', 'file', 'filter'],
 )
 def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
     folder: Path, arguments: list[str], problem: str

@@ -13,7 +13,7 @@ from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.state import YAW
 from sim_sensors.measurements import FloatArray, ImuArray, MessageArray
 
-__all__ = ['input_advice', 'mounting_advice', 'navsat_advice', 'part_advice']
+__all__ = ['enu_advice', 'input_advice', 'mounting_advice', 'navsat_advice', 'part_advice']
 
 _MOST = 0.5
 _LEAST_GRAVITY = 0.05
@@ -158,4 +158,22 @@ def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float
             f'navsat_transform ({frequency:g} Hz timer) dropped {lost} of {fixes} fixes that a '
             'newer one overtook before its tick'
         )
+    return notes
+
+
+def enu_advice(config: FilterConfig, navsat: NavsatConfig, fixes: int) -> list[str]:
+    """Say what the plain front end leaves out, one line each; `fixes` is how many were valid."""
+    notes = []
+    if not fixes:
+        notes.append(f'{navsat.title} got no valid fix, so the filter had no GPS')
+    if navsat.datum is not None and navsat.datum[2] != 0.0:
+        notes.append(
+            f'{navsat.title}: the yaw of the datum is not used; x of the world points east'
+        )
+    for source in config.sources:
+        if source.topic == NAVSAT_TOPIC and source.mask[6:12].any():
+            notes.append(
+                f'{source.name} is configured to measure velocity, of which {navsat.title} has '
+                'none'
+            )
     return notes

@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from sim2real_eval.judge.advice import input_advice, mounting_advice, navsat_advice, part_advice
+from sim2real_eval.judge.advice import (
+    enu_advice,
+    input_advice,
+    mounting_advice,
+    navsat_advice,
+    part_advice,
+)
 from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.errors import JudgeError
@@ -18,10 +24,11 @@ from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.latency import delayed
 from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_memory
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
+from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
-from sim2real_eval.judge.replay import Timing, new_output, replay
+from sim2real_eval.judge.replay import Timing, replay
 from sim2real_eval.judge.routing import route
 from sim2real_eval.judge.state import ROLL, VX
 from sim2real_eval.judge.timers import Grids
@@ -65,6 +72,7 @@ def judge(
         When the recording lacks what the configuration needs.
     """
     case = case or Case()
+    navsat = with_front_end(navsat, case.front_end)
     prepared = prepare(recording, config, navsat, case)
     return _run(prepared, config, navsat)
 
@@ -94,6 +102,7 @@ def prepare(
     recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: Case
 ) -> Prepared:
     """Lay out what `judge` runs on; parameters and errors as there."""
+    navsat = with_front_end(navsat, case.front_end)
     routing = route(recording, config, navsat, case)
     notes = list(routing.notes)
     recording, travel_ns = delayed(recording, routing, config, case.latency_ns)
@@ -101,7 +110,9 @@ def prepare(
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()
     }
-    fixes = None if routing.fix is None else _fixes(recording, routing.fix, notes)
+    fixes = None
+    if routing.fix is not None and navsat is not None:
+        fixes = _fixes(recording, routing.fix, navsat, notes)
     headings = None if routing.heading is None else recording.messages[routing.heading]
     commands = None if routing.command is None else recording.messages[routing.command]
     assert headings is None or isinstance(headings, ImuArray)
@@ -129,13 +140,13 @@ def prepare(
     return Prepared(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
 
 
-def _fixes(recording: Recording, topic: str, notes: list[str]) -> FixArray:
+def _fixes(recording: Recording, topic: str, navsat: NavsatConfig, notes: list[str]) -> FixArray:
     array = recording.messages[topic]
     assert isinstance(array, FixArray)
     valid = valid_fixes(array)
     if len(valid) < len(array):
         notes.append(
-            f'navsat_transform dropped {len(array) - len(valid)} of {len(array)} messages of the '
+            f'{navsat.title} dropped {len(array) - len(valid)} of {len(array)} messages of the '
             'GPS that have no fix'
         )
     return valid
@@ -198,7 +209,9 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     parts = part_counts(inputs.names, out.counts)
     n, g, c, f = out.n.tolist()
     notes += part_advice(parts)
-    if navsat is not None:
+    if navsat is not None and not navsat.timed:
+        notes += enu_advice(config, navsat, fixes)
+    elif navsat is not None:
         lost, early = lost_fixes(navsat_memory), early_fixes(navsat_memory)
         notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
     x, pose_covariance = out.x[:n], out.pose_covariance[:n]

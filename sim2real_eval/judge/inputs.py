@@ -47,8 +47,8 @@ from sim_sensors.measurements import (
 )
 
 __all__ = [
-    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'lacks_attitude', 'part_frame',
-    'source_blocks',
+    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'gps_kind', 'lacks_attitude',
+    'part_frame', 'source_blocks',
 ]  # fmt: skip
 
 _TYPES: Mapping[str, type[MessageArray]] = {
@@ -133,7 +133,7 @@ def build_inputs(
         source = by_name[name]
         first = len(parts)
         if array is None:
-            parts += parts_of(source, 'odom')
+            parts += parts_of(source, gps_kind(navsat))
             for number in range(first, len(parts)):
                 navsat_part[parts[number].kind] = number
             continue
@@ -168,6 +168,11 @@ def build_inputs(
         navsat_part=navsat_part,
         plane=None if navsat is None or fixes is None else plane_of(navsat, fixes),
     )
+
+
+def gps_kind(navsat: NavsatConfig | None) -> str:
+    """Return which parts odometry/gps has: navsat_transform's comes with a twist, of zero."""
+    return 'odom' if navsat is None or navsat.timed else 'pose'
 
 
 def check_type(source: SourceConfig, array: MessageArray) -> None:
@@ -302,7 +307,7 @@ def _navsat(
         return new_navsat(None, 0)
     base = filter_config.base_link_frame
     navsat = new_navsat(config, len(fixes))
-    place_antenna(navsat, fixes.frame, base, frames)
+    place_antenna(navsat, config, fixes.frame, base, frames)
     if headings is not None and config.needs_heading:
         place_heading(navsat, headings.frame, base, frames)
     enter_fixes(navsat, fixes, plane_of(config, fixes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim2real_eval.judge.advice import input_advice, navsat_advice, part_advice
+from sim2real_eval.judge.advice import enu_advice, input_advice, navsat_advice, part_advice
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.filter import (
     INITIALISED,
@@ -25,14 +25,16 @@ from sim2real_eval.judge.history import (
     measurements,
     new_history,
 )
-from sim2real_eval.judge.inputs import check_type, child_frame, part_frame, source_blocks
+from sim2real_eval.judge.inputs import check_type, child_frame, gps_kind, part_frame, source_blocks
 from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
+from sim2real_eval.judge.live_enu import LiveEnu
 from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.part_table import Part, new_parts, part_names, parts_of, place
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import grown, new_queue
-from sim2real_eval.judge.replay import Timing, deliver, filter_tick, new_output, see_command
+from sim2real_eval.judge.replay import Timing, deliver, filter_tick, see_command
 from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_quaternion
 from sim2real_eval.judge.state import ROLL, VX, N
 from sim_sensors.measurements import (
@@ -50,7 +52,7 @@ _FIRST_QUEUE = 256
 
 
 class LiveJudge:
-    """ekf_node and, if configured, navsat_transform_node, without clock and transport.
+    """ekf_node or ukf_node and, if configured, navsat_transform_node, without clock and transport.
 
     The caller says what arrives and when timers tick. Message arrays hold one message or more, of
     one frame; a frame that changes later is looked up again.
@@ -59,7 +61,8 @@ class LiveJudge:
     ----------
     config : FilterConfig
     navsat : NavsatConfig or None
-        navsat_transform_node's, whose odometry/gps then goes to the input that names that topic.
+        navsat_transform_node's, or the plain front end's, whose odometry/gps then goes to the
+        input that names that topic.
     frames : FrameTree
         Static transforms; `set_frames` replaces them.
     """
@@ -71,13 +74,18 @@ class LiveJudge:
         self.navsat = navsat
         self.frames = frames
         base = config.base_link_frame
-        self._gps = None if navsat is None else LiveNavsat(navsat, base, frames)
+        self._gps: LiveNavsat | None = None
+        self._enu: LiveEnu | None = None
+        if navsat is not None and navsat.timed:
+            self._gps = LiveNavsat(navsat, base, frames)
+        elif navsat is not None:
+            self._enu = LiveEnu(navsat, base, frames)
         parts: list[Part] = []
         self._of: dict[str, tuple[int, list[Part]]] = {}
         self._navsat_parts: tuple[int, ...] = ()
         for source in config.sources:
             if source.topic == NAVSAT_TOPIC and navsat is not None:
-                own = parts_of(source, 'odom')
+                own = parts_of(source, gps_kind(navsat))
                 self._navsat_parts = tuple(range(len(parts), len(parts) + len(own)))
             else:
                 own = parts_of(source, source.kind)
@@ -105,8 +113,9 @@ class LiveJudge:
         self._placed: dict[str, tuple[tuple[str, str], ...]] = {}
         self._latest: dict[str, MessageArray | None] = {}
         self._heading: ImuArray | None = None
-        if self._gps is not None:
-            self._gps.reset()
+        for front_end in (self._gps, self._enu):
+            if front_end is not None:
+                front_end.reset()
 
     def warm_up(self) -> None:
         """Load the compiled kernels, or compile them after an update (half a minute), and reset.
@@ -116,16 +125,18 @@ class LiveJudge:
         if len(self._names):
             self._deliver(0, 0, np.zeros(7), np.zeros((6, 6)), False)
         self.tick(1)
-        if self._gps is not None:
-            self._gps.warm_up()
+        for front_end in (self._gps, self._enu):
+            if front_end is not None:
+                front_end.warm_up()
         self.reset()
 
     def set_frames(self, frames: FrameTree) -> None:
         """Replace the static transforms; they apply to what arrives from now on."""
         self.frames = frames
         self._placed.clear()
-        if self._gps is not None:
-            self._gps.set_frames(frames)
+        for front_end in (self._gps, self._enu):
+            if front_end is not None:
+                front_end.set_frames(frames)
 
     def receive(self, name: str, array: MessageArray) -> None:
         """Take messages of an input, such as odom0.
@@ -158,10 +169,20 @@ class LiveJudge:
                     matrices[block.covariance[i]], bool(block.has_attitude[i]),
                 )  # fmt: skip
 
-    def see_fix(self, fixes: FixArray) -> None:
-        """Take fixes for navsat_transform; raises JudgeError like `receive`."""
+    def see_fix(self, fixes: FixArray) -> list[GpsPosition]:
+        """Take fixes; raises JudgeError like `receive`.
+
+        Returns what is published at once, already delivered: nothing with navsat_transform, which
+        waits for its timer.
+        """
         if self._gps is not None:
             self._gps.see_fix(fixes)
+        if self._enu is None:
+            return []
+        found = self._enu.see_fix(fixes, self._filter.x)
+        for position in found:
+            self._pass_on(position)
+        return found
 
     def see_heading(self, imu: ImuArray) -> None:
         """Take orientations for navsat_transform; raises JudgeError like `receive`."""
@@ -206,15 +227,17 @@ class LiveJudge:
     def navsat_tick(self) -> GpsPosition | None:
         """Run navsat_transform's timer once; return what it publishes, already delivered."""
         found = None if self._gps is None else self._gps.tick()
-        if found is None:
-            return None
+        if found is not None:
+            self._pass_on(found)
+        return found
+
+    def _pass_on(self, found: GpsPosition) -> None:
         # The orientation is the identity; the twist is zero and so is its covariance.
         pose = np.concatenate([found.position, [0.0, 0.0, 0.0, 1.0]])
         values = ((pose, found.covariance), (np.zeros(7), np.zeros((6, 6))))
         for p in self._navsat_parts:
             value, cov = values[int(self._parts.kind[p])]
             self._deliver(p, found.stamp_ns, value, cov, False)
-        return found
 
     def filtered_fix(self, now_ns: int) -> FixArray | None:
         """Return the gps/filtered of the `navsat_tick` just run at this time, if there is one."""
@@ -276,6 +299,8 @@ class LiveJudge:
             pairs = ', '.join(f'{source} = {target}' for target, source in self.frames.assumed)
             found.append(f'no static transforms: frames assumed equal: {pairs}')
         gps = self._gps
+        if self._enu is not None:
+            found += enu_advice(self.config, self._enu.config, self._enu.fixes_seen)
         if gps is not None:
             found += navsat_advice(
                 gps.fixes_seen, gps.fixes_used, gps.lost, gps.early, gps.config.frequency

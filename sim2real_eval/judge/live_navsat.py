@@ -73,7 +73,7 @@ class LiveNavsat:
         if not len(valid):
             return
         if self._placed.get('fix') != fixes.frame:
-            place_antenna(self._navsat, fixes.frame, self._base, self._frames)
+            place_antenna(self._navsat, self.config, fixes.frame, self._base, self._frames)
             self._placed['fix'] = fixes.frame
         for number in range(len(valid)):
             fix = valid.take([number])

@@ -59,6 +59,9 @@ class Navsat(NamedTuple):
         1 when a datum is given, and its easting, northing, convergence and yaw.
     use_odometry_yaw, zero_altitude, publish_filtered_gps : bool
         Parameters of the same names.
+    at_arrival : bool
+        Whether fixes are passed on when they arrive, by the plain front end; easting, northing
+        and altitude are then east, north and up.
     """
 
     easting: FloatArray
@@ -75,6 +78,7 @@ class Navsat(NamedTuple):
     use_odometry_yaw: bool
     zero_altitude: bool
     publish_filtered_gps: bool
+    at_arrival: bool
 
 
 class NavsatMemory(NamedTuple):

@@ -25,6 +25,8 @@ from sim2real_eval.judge.navsat import (
     see_heading,
     see_odometry,
 )
+from sim2real_eval.judge.output import Output, publish_filtered_gps, publish_gps
+from sim2real_eval.judge.plain_enu import locate
 from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
 from sim2real_eval.judge.state import VROLL, VX, N
@@ -33,8 +35,8 @@ from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Output', 'Timing', 'deliver',
-    'filter_tick', 'new_output', 'replay', 'see_command',
+    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Timing', 'deliver',
+    'filter_tick', 'replay', 'see_command',
 ]  # fmt: skip
 
 FIX = -1
@@ -114,69 +116,6 @@ class Timing(NamedTuple):
     permit_corrected_publication: bool
     navsat_part: IntArray
     navsat_latency: int = 0
-
-
-class Output(NamedTuple):
-    """What the nodes publish; rows are filled in place.
-
-    Attributes
-    ----------
-    n : (4,) int64
-        Rows filled: filtered odometry, odometry/gps, corrections, gps/filtered.
-    stamp_ns, tick_ns : (t,) int64
-        Stamp of each filtered odometry and the time of the tick that published it.
-    x : (t, 15) float
-    pose_covariance, twist_covariance : (t, 6, 6) float
-    gps_fix, gps_tick_ns : (g,) int64
-        Number of the fix behind each odometry/gps and the time of the tick.
-    gps_position : (g, 3) float
-    gps_covariance : (g, 6, 6) float
-    counts : (p, 5) int64
-        Per part, the columns COUNTS.
-    correction : (c, 3) int64
-        Part, stamp and number of states of each correction; what has no room is left out.
-    nis : (c,) float
-        Its normalised innovation squared, that is its squared Mahalanobis distance.
-    filtered : (f, 2) int64
-        Row of the filtered odometry behind each gps/filtered, and the time of the tick.
-    """
-
-    n: IntArray
-    stamp_ns: IntArray
-    tick_ns: IntArray
-    x: FloatArray
-    pose_covariance: FloatArray
-    twist_covariance: FloatArray
-    gps_fix: IntArray
-    gps_tick_ns: IntArray
-    gps_position: FloatArray
-    gps_covariance: FloatArray
-    counts: IntArray
-    correction: IntArray
-    nis: FloatArray
-    filtered: IntArray
-
-
-def new_output(
-    rows: int, fixes: int, parts: int, corrections: int = 0, filtered: int = 0
-) -> Output:
-    """Return room for a number of filtered odometries, odometry/gps, corrections, gps/filtered."""
-    return Output(
-        n=np.zeros(4, dtype=np.int64),
-        stamp_ns=np.zeros(rows, dtype=np.int64),
-        tick_ns=np.zeros(rows, dtype=np.int64),
-        x=np.zeros((rows, N)),
-        pose_covariance=np.zeros((rows, 6, 6)),
-        twist_covariance=np.zeros((rows, 6, 6)),
-        gps_fix=np.zeros(fixes, dtype=np.int64),
-        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
-        gps_position=np.zeros((fixes, 3)),
-        gps_covariance=np.zeros((fixes, 6, 6)),
-        counts=np.zeros((parts, 5), dtype=np.int64),
-        correction=np.zeros((corrections, 3), dtype=np.int64),
-        nis=np.zeros(corrections),
-        filtered=np.zeros((filtered, 2), dtype=np.int64),
-    )
 
 
 @kernel
@@ -283,22 +222,6 @@ def filter_tick(
 
 
 @kernel
-def _publish_gps(
-    out: Output, fix: int, now: int, position: FloatArray, cov: FloatArray
-) -> None:  # fmt: skip
-    """Publish an odometry/gps."""
-    row = out.n[1]
-    out.gps_fix[row] = fix
-    out.gps_tick_ns[row] = now
-    for i in range(3):
-        out.gps_position[row, i] = position[i]
-    for i in range(6):
-        for j in range(6):
-            out.gps_covariance[row, i, j] = cov[i, j]
-    out.n[1] += 1
-
-
-@kernel
 def _deliver_gps(
     parts: Parts, memory: Memory, flt: Filter, queue: Queue, out: Output, timing: Timing,
     navsat: Navsat, delivered: int, now: int, value: FloatArray, still: FloatArray,
@@ -364,7 +287,18 @@ def replay(
                 ):  # fmt: skip
                     return _QUEUE_FULL
             elif p == FIX:
-                see_fix(navsat, navsat_memory, int(messages.value[i, 0]))
+                fix = int(messages.value[i, 0])
+                if not navsat.at_arrival:
+                    see_fix(navsat, navsat_memory, fix)
+                else:
+                    locate(navsat, navsat_memory, flt.x, fix, position, cov)
+                    publish_gps(out, fix, now, position, cov)
+                    delivered = _deliver_gps(
+                        parts, memory, flt, queue, out, timing, navsat, delivered, now, value,
+                        still, sure,
+                    )  # fmt: skip
+                    if delivered < 0:
+                        return _QUEUE_FULL
             elif p == HEADING:
                 see_heading(navsat, navsat_memory, messages.value[i, :4])
             elif p == COMMAND:
@@ -390,25 +324,12 @@ def replay(
             navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
             fix = gps_node.tick(navsat, navsat_memory, position, cov)
             if fix >= 0:
-                _publish_gps(out, fix, now, position, cov)
+                publish_gps(out, fix, now, position, cov)
                 delivered = _deliver_gps(
-                    parts,
-                    memory,
-                    flt,
-                    queue,
-                    out,
-                    timing,
-                    navsat,
-                    delivered,
-                    now,
-                    value,
-                    still,
+                    parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still,
                     sure,
-                )
+                )  # fmt: skip
                 if delivered < 0:
                     return _QUEUE_FULL
             if publishes_filtered_gps(navsat_memory):
-                row = out.n[3]
-                out.filtered[row, 0] = out.n[0] - 1
-                out.filtered[row, 1] = now
-                out.n[3] += 1
+                publish_filtered_gps(out, now)

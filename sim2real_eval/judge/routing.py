@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from sim2real_eval.judge.clock import Case
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig, topic_name
 from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import FixArray, ImuArray, TwistArray
 
@@ -67,10 +67,11 @@ def route(
     JudgeError
         When the recording lacks what the configuration needs.
     """
+    navsat = with_front_end(navsat, case.front_end)
     topics = {topic_name(topic): topic for topic in recording.messages}
     fix = heading = None
     if navsat is not None:
-        fix = _fix(recording, topics, case)
+        fix = _fix(recording, topics, case, navsat)
         heading = _heading(recording, topics, case) if navsat.needs_heading else None
     sources: dict[str, str | None] = {}
     notes: list[str] = []
@@ -103,7 +104,7 @@ def _stand_in(
     if source.topic == NAVSAT_TOPIC:
         raise JudgeError(
             f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
-            'navsat_transform_node, which makes it from the fixes'
+            'navsat_transform_node, which makes it from the fixes, or take the front end enu'
         )
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
@@ -114,12 +115,12 @@ def _stand_in(
     )
 
 
-def _fix(recording: Recording, topics: Mapping[str, str], case: Case) -> str:
+def _fix(recording: Recording, topics: Mapping[str, str], case: Case, navsat: NavsatConfig) -> str:
     topic = topics.get(case.fix) if case.fix else recording.roles.get('gps')
     if topic is None or not isinstance(recording.messages[topic], FixArray):
         where = f' on {case.fix}, as the case says' if case.fix else ''
         raise JudgeError(
-            f'{recording.path}: navsat_transform needs fixes, the recording has none{where}'
+            f'{recording.path}: {navsat.title} needs fixes, the recording has none{where}'
         )
     return topic
 

@@ -85,7 +85,7 @@ class Grids:
         self.start_ns = start
         self.filter = Grid(origin, period, start, clock.step_ns)
         self.navsat: Grid | None = None
-        if navsat is not None:
+        if navsat is not None and navsat.timed:
             phase = clock.navsat_origin_ns
             origin = start + NAVSAT_PHASE_NS if phase is None else phase
             period = clock.navsat_period_ns or int(1e9 / navsat.frequency)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""judge_node: the embedded judge in the place of ekf_node and navsat_transform_node."""
+"""judge_node: the embedded judge in the place of robot_localization's nodes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from sim2real_eval.recording.cdr import decode, decode_transforms, encode
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
 from sim2real_eval.ros.judge_health import JudgeHealth
 from sim2real_eval.ros.judge_parameters import JudgeParameters
-from sim_sensors.measurements import MessageArray, OdometryArray, TwistArray
+from sim_sensors.measurements import FixArray, MessageArray, OdometryArray, TwistArray
 from sim_sensors.ros.running import run
 
 __all__ = ['JudgeNode', 'main']
@@ -111,7 +111,7 @@ class JudgeNode(Node):
                 told.queue_sizes[source.name],
             )  # fmt: skip
         if told.navsat is not None:
-            self._listen('gps/fix', 'gps/fix', *_FIX, live.see_fix)
+            self._listen('gps/fix', 'gps/fix', *_FIX, self._on_fix)
             if told.navsat.needs_heading:
                 self._listen('imu', 'imu', *_TYPES['imu'], live.see_heading)
         if told.config.control_mask.any():
@@ -173,6 +173,10 @@ class JudgeNode(Node):
 
     def _now(self) -> int:
         return int(self.get_clock().now().nanoseconds)
+
+    def _on_fix(self, fixes: FixArray) -> None:
+        for position in self.live.see_fix(fixes):
+            self._publish_gps(position)
 
     def _on_command(self, command: Twist) -> None:
         self.health.saw('cmd_vel')

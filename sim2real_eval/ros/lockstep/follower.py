@@ -77,14 +77,14 @@ class Follower:
         """Whether the filter has taken a measurement; before, ticks do nothing."""
         return self._judge.initialised
 
-    def take(self, delivery: Delivery) -> None:
-        """Take a message."""
+    def take(self, delivery: Delivery) -> int:
+        """Take a message; return how many odometry/gps a node publishes at once for it."""
         taker, array = delivery.taker, delivery.array
         fixes = self._navsat or self._judge
         if taker == FIX:
             assert isinstance(array, FixArray)
-            fixes.see_fix(array)
-        elif taker == HEADING:
+            return len(fixes.see_fix(array) or [])
+        if taker == HEADING:
             assert isinstance(array, ImuArray)
             fixes.see_heading(array)
         elif taker == COMMAND:
@@ -92,6 +92,7 @@ class Follower:
             self._judge.see_command(array)
         else:
             self._judge.receive(taker, array)
+        return 0
 
     def step(self, now_ns: int) -> bool:
         """Tick what is due; say whether the node has something to do at this time."""

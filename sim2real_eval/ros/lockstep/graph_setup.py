@@ -12,7 +12,7 @@ from typing import Any
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from sim2real_eval.judge import JudgedRun, JudgeError
+from sim2real_eval.judge import JudgedRun
 from sim2real_eval.judge_setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording import Recording
 from sim2real_eval.ros.lockstep.conductor import Conductor
@@ -51,11 +51,6 @@ class GraphJudgeSetup(JudgeSetup):
             When the node is not installed, and says what to do; for options of the embedded judge.
         """
         check_for_nodes(setup.case, kind)
-        if kind == 'judge_node' and setup.filter.sigma_points is not None:
-            raise JudgeError(
-                f'{setup.filter.where}: is for ukf_node, which judge_node does not stand for; the '
-                'judge must be embedded or robot_localization'
-            )
         executable(kind, filter_node(setup))
         fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
         return cls(**{**fields, 'kind': kind, 'navsat_node': navsat_node})

@@ -90,6 +90,9 @@ class Side:
         self._follower = Follower(setup, tree, inside=not self._real)
         inputs = [name for name, topic in routing.sources.items() if topic is not None]
         self._inputs = {*inputs, *self._follower.fed}
+        if setup.navsat is not None and not setup.navsat.timed:
+            # Its fixes are measurements when they arrive.
+            self._inputs.add(FIX)
         others = {COMMAND: routing.command}
         if not self._real:
             others |= {FIX: routing.fix, HEADING: routing.heading}
@@ -205,7 +208,7 @@ class Side:
         carried, self._carried = self._carried, []
         for delivery in (*carried, *deliveries):
             taker = delivery.taker
-            follower.take(delivery)
+            at_once = follower.take(delivery)
             if taker not in self._takers:
                 continue
             # What comes on two topics may be taken the other way round. Which measurement is
@@ -216,9 +219,18 @@ class Side:
                 self._latest = taker
             self._senders.send(taker, delivery.array)
             self._published.give(taker)
+            if at_once:
+                yield from self._positions_at(delivery.arrival_ns)
             questions.put()
             if questions.pending == _MOST_OPEN:
                 yield from self.settle()
+
+    def _positions_at(self, now_ns: int) -> Work:
+        """Wait for the odometry/gps that the node publishes at this time."""
+        positions = self._positions
+        if positions is not None:
+            yield Wait(lambda: bool(positions.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
+            self._published.gps += positions.take()
 
     def settle(self) -> Work:
         """Wait until the node has dealt with all that was sent."""
@@ -237,9 +249,7 @@ class Side:
             yield Wait(lambda: bool(self._filtered.waiting), f'the tick at {now_ns} ns')
             self._keep(now_ns)
         if follower.position is not None and self._positions is not None:
-            positions = self._positions
-            yield Wait(lambda: bool(positions.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
-            self._published.gps += positions.take()
+            yield from self._positions_at(now_ns)
         elif not self._real and follower.expected is None:
             yield from self._questions.status(
                 lambda status: status['now_ns'] == now_ns and status['next_tick_ns'] > now_ns,
