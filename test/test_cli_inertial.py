@@ -70,7 +70,7 @@ def test_a_comparison_records_the_judge_and_its_settings(
         '--latency /imu/data=0.1', '--transforms x.yaml', '--front-end enu', '--filtered-gps',
     ],
 )  # fmt: skip
-def test_what_means_nothing_to_it_is_refused_by_name(
+def test_what_does_not_go_with_it_is_refused_by_name(
     option: str, bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'x.csv'
@@ -78,6 +78,6 @@ def test_what_means_nothing_to_it_is_refused_by_name(
         capsys, 'judge', bags[0], '--judge', 'error_state', *option.split(), '--out', out
     )
     assert outcome.status == 2
-    assert f'{option.split()[0]}: means nothing to --judge error_state' in outcome.err
+    assert f'{option.split()[0]}: does not go with --judge error_state' in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert not out.exists()

@@ -25,7 +25,7 @@ _OF_NODES = {
     'front_end': '--front-end',
     'filtered_gps': '--filtered-gps',
 }
-"""Options that mean something to robot_localization's nodes and to nobody else."""
+"""Options of robot_localization's nodes."""
 
 
 def inertial_judge(options: argparse.Namespace) -> Judge:
@@ -34,15 +34,15 @@ def inertial_judge(options: argparse.Namespace) -> Judge:
     Raises
     ------
     Sim2RealError
-        For an option that means nothing to it, or wrong settings.
+        For an option that does not go with it, or wrong settings.
     """
     for dest, option in _OF_NODES.items():
         if getattr(options, dest, None):
             raise ParameterError(
                 option,
                 '',
-                f'means nothing to --judge {options.judge_kind}; goes with the judges that are '
-                "or repeat robot_localization's nodes",
+                f'does not go with --judge {options.judge_kind}, only with the judges that are or '
+                "repeat robot_localization's nodes",
             )
     if options.judge_kind == 'error_state':
         from sim2real_eval.inertial.error_state import ErrorStateJudge
