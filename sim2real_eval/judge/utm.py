@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 import numpy as np
 import pyproj
@@ -23,9 +24,14 @@ def utm_zone(latitude: float, longitude: float) -> int:
     return int((longitude + 180.0) // 6.0) + 1
 
 
-@functools.lru_cache(maxsize=8)
-def _projection(zone: int, south: bool) -> pyproj.Proj:
+@functools.lru_cache(maxsize=32)
+def _projection_of(zone: int, south: bool, _thread: int) -> pyproj.Proj:
     return pyproj.Proj(proj='utm', zone=zone, south=south, ellps='WGS84')
+
+
+def _projection(zone: int, south: bool) -> pyproj.Proj:
+    """Return a projection for this thread alone: pyproj promises no more."""
+    return _projection_of(zone, south, threading.get_ident())
 
 
 def to_utm(
