@@ -212,6 +212,9 @@ class TwinMaker:
                 frame=sensors.origin,
             )
             recording = recording.with_messages('gps', fixes)
+        if sensors.imu is not None and sensors.gps is not None:
+            # Whatever the motion was made from, it is the true one of what was measured on it.
+            recording = dataclasses.replace(recording, reference=None)
         return recording
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:

@@ -21,7 +21,7 @@ from sim2real_eval.cli.main import build_parser, main
 from sim2real_eval.recording import write_recording
 
 Capture = pytest.CaptureFixture[str]
-VERBS = ('demo', 'simulate', 'judge', 'vepd', 'models')
+VERBS = ('demo', 'simulate', 'judge', 'vepd', 'reference', 'models')
 
 
 @pytest.fixture(scope='module')

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from sim2real_eval.cli import demo, judge, models, simulate, vepd
+from sim2real_eval.cli import demo, judge, models, reference, simulate, vepd
 from sim2real_eval.cli.output import complain
 from sim_sensors.errors import Sim2RealError
 
@@ -52,7 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
-    for verb in (demo, simulate, judge, vepd, models):
+    for verb in (demo, simulate, judge, vepd, reference, models):
         verb.add_parser(verbs)
     return parser
 

@@ -106,6 +106,13 @@ def read_recording(
             topic: dataclasses.replace(array, arrival_ns=array.stamp_ns)
             for topic, array in messages.items()
         }
+    reference = given.reference
+    if reference is not None and reference.topic.strip('/') != roles.get('truth', '').strip('/'):
+        reference = None
+    if reference is not None:
+        action = 'not independent of them: errors against it come out too small'
+        count = len(messages[roles['truth']])
+        notes.append(Note(roles['truth'], str(reference), count, action))
     label = name or given.name or run_name(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
@@ -119,6 +126,7 @@ def read_recording(
         notes=tuple(notes),
         ros_types=content.ros_types,
         ignored=tuple(content.ignored),
+        reference=reference,
     )
 
 
