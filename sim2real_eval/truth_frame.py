@@ -1,20 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where on the Earth the truth of a recording is, and whether its axes are east and north."""
+"""Frames of a truth: its body, its place on the Earth, and whether its axes are east and north."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
+from sim2real_eval.judge.frames import FrameTree
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray, OdometryArray
 
-__all__ = ['frame_remarks', 'truth_origin']
+__all__ = ['frame_remarks', 'truth_of_base', 'truth_origin']
 
 _LEAST_EXTENT_M = 10.0
 _LEAST_TURN_DEG = 3.0
 _LEAST_RMS_M = 1.0
+
+
+def truth_of_base(truth: OdometryArray, base: str, frames: FrameTree) -> OdometryArray:
+    """Return the truth of the frame `base`; the very same when it is given for that frame.
+
+    Raises
+    ------
+    JudgeError
+        When no static transform connects the two.
+    """
+    child = truth.child_frame.strip('/') or base
+    rotation, offset = frames.lookup(child, base, 'truth')
+    if np.array_equal(rotation, np.eye(3)) and not offset.any():
+        return truth
+    body = Rotation.from_quat(truth.orientation)
+    turn = Rotation.from_matrix(rotation)
+    swept = np.cross(truth.angular_velocity, offset)
+    return dataclasses.replace(
+        truth,
+        child_frame=base,
+        position=truth.position + body.apply(offset),
+        orientation=(body * turn).as_quat(),
+        linear_velocity=turn.inv().apply(truth.linear_velocity + swept),
+        angular_velocity=turn.inv().apply(truth.angular_velocity),
+    )
 
 
 def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording, RecordingError
-from sim2real_eval.truth_frame import frame_remarks, truth_origin
+from sim2real_eval.truth_frame import frame_remarks, truth_of_base, truth_origin
 from sim_sensors import gps, imu
 from sim_sensors.environment import LocalFrame
 from sim_sensors.gps import GpsModel
@@ -164,7 +164,7 @@ class TwinMaker:
         self._frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
         given = recording.require('truth')
         assert isinstance(given, OdometryArray)
-        truth = self._at_base(given)
+        truth = truth_of_base(given, self._base, self._frames)
         recording = recording.with_messages('truth', truth)
         self.start_ns, self.end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
         self.truth = truth
@@ -273,24 +273,6 @@ class TwinMaker:
 
     def _first(self, array: MessageArray | None) -> int:
         return self.start_ns if array is None else int(array.stamp_ns[0])
-
-    def _at_base(self, truth: OdometryArray) -> OdometryArray:
-        """Return the truth of the base frame; the very same when it is given for that frame."""
-        child = truth.child_frame.strip('/') or self._base
-        rotation, offset = self._frames.lookup(child, self._base, 'truth')
-        if np.array_equal(rotation, np.eye(3)) and not offset.any():
-            return truth
-        body = Rotation.from_quat(truth.orientation)
-        turn = Rotation.from_matrix(rotation)
-        swept = np.cross(truth.angular_velocity, offset)
-        return dataclasses.replace(
-            truth,
-            child_frame=self._base,
-            position=truth.position + body.apply(offset),
-            orientation=(body * turn).as_quat(),
-            linear_velocity=turn.inv().apply(truth.linear_velocity + swept),
-            angular_velocity=turn.inv().apply(truth.angular_velocity),
-        )
 
     def _body_remarks(self, truth: OdometryArray) -> tuple[str, ...]:
         child = truth.child_frame.strip('/')

@@ -20,7 +20,7 @@ from sim2real_eval.inertial.smoother import SmootherJudge, smooth
 from sim2real_eval.judge import JudgedRun
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge_setup import Judge, velocity_series
-from sim2real_eval.metrics.consistency import nees
+from sim2real_eval.metrics.normalised_squares import nees
 from sim2real_eval.recording import Recording, read_recording
 from sim_sensors.measurements import FixArray, ImuArray
 from sim_sensors.scenarios import Circle, HalfSine, Line, Scenario
@@ -75,7 +75,8 @@ def test_errors_are_what_the_covariances_say() -> None:
         recording, heading = drive(MOTIONS[number % 3], 100 + number)
         run = smooth(recording, SETTINGS, start_heading=heading)
         assert recording.truth is not None
-        for name, values in nees(run, recording.truth).items():
+        for found in nees(run, recording.truth):
+            name, values = found.name, found.squares
             # Moments at fixes and between them, and those of the ends.
             moment = (0, 50, 117, 122, 203, len(values) - 1)[number // 6]
             squares[name] = squares.get(name, 0.0) + float(values[moment])

@@ -14,12 +14,18 @@ from sim2real_eval.cli.arguments import (
     judge_setup,
     sources,
 )
+from sim2real_eval.cli.consistency import plot_path, print_over_runs, show_consistency
 from sim2real_eval.cli.inertial_judge import INERTIAL
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim_sensors.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sim2real_eval.consistency_check import Checked
+    from sim2real_eval.judge import JudgedRun
+    from sim2real_eval.judge_setup import Judge
+    from sim2real_eval.recording import Recording
 
 __all__ = ['add_parser', 'run']
 
@@ -31,6 +37,7 @@ examples:
   sim2real judge my_bag --config clean --latency /gps/fix=0.2 --correct gravity --out late.csv
   sim2real judge my_bag --config clean --judge robot_localization --out estimate.csv
   sim2real judge my_bag --judge error_state --out estimate.csv
+  sim2real judge my_bag --config clean --consistency --out estimate.csv
 """
 
 
@@ -61,6 +68,12 @@ def add_parser(verbs: Any) -> None:
         help='also write the gps/filtered of navsat_transform, the estimate as latitude and '
         'longitude, to <out>_gps_filtered.csv',
     )
+    parser.add_argument(
+        '--consistency',
+        action='store_true',
+        help='also say whether the filter is as sure as it may be: NIS of each input and, with '
+        'truth, NEES, with 95 %% bounds; a table, and a plot in <out>_consistency.png',
+    )
     parser.add_argument('--overwrite', action='store_true', help='replace existing files')
     add_json(parser)
     parser.set_defaults(run=run)
@@ -77,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', problem)
     setup = judge_setup(options)
     summaries: list[dict[str, object]] = []
+    checks: list[Checked] = []
     failures: list[str] = []
     written: set[Path] = set()
     with progress_bar(len(found), 'recordings') as advance:
@@ -88,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
                 back = target.with_name(f'{target.stem}_gps_filtered.csv')
                 if options.filtered_gps:
                     _check_target(back, written, overwrite=options.overwrite)
+                if options.consistency:
+                    _check_target(plot_path(target), written, overwrite=options.overwrite)
                 beside = Path(source.path) / 'case.yaml'
                 nodes = options.judge_kind not in INERTIAL
                 told = nodes and options.case is None and beside.is_file()
@@ -98,6 +114,7 @@ def run(options: argparse.Namespace) -> int:
                         f'{source.path}: no gps/filtered to write for --filtered-gps; needs a '
                         'navsat_transform with publish_filtered_gps that got a fix'
                     )
+                checked = _checked(own, recording, judged) if options.consistency else None
             except Sim2RealError as error:
                 failures.append(str(error))
                 advance()
@@ -108,15 +125,33 @@ def run(options: argparse.Namespace) -> int:
                 written.add(judged.write_filtered_gps(back))
             notes = [str(note) for note in recording.notes] + list(judged.notes)
             summary = {'recording': source.path, 'out': str(target), **judged.summary()}
-            summaries.append({**summary, 'notes': notes})
             advance()
             if not options.json:
                 print(f'{source.path}: {judged}; written to {target}')
+            if checked is not None:
+                checks.append(checked)
+                notes += checked.notes
+                summary |= show_consistency(
+                    checked,
+                    target,
+                    title=f'{recording.name}, judge {Path(own.name).stem}',
+                    quiet=options.json,
+                )
+            summaries.append({**summary, 'notes': notes})
+            if not options.json:
                 print_notes(notes)
     report_failures(failures, of=len(found))
+    if len(checks) > 1 and not options.json:
+        print_over_runs(checks)
     if options.json:
         print_json(summaries)
     return 1 if failures else 0
+
+
+def _checked(setup: Judge, recording: Recording, judged: JudgedRun) -> Checked:
+    from sim2real_eval.consistency_check import check_consistency
+
+    return check_consistency(setup, recording, judged)
 
 
 def _check_target(target: Path, written: set[Path], *, overwrite: bool) -> None:

@@ -120,7 +120,8 @@ class JudgedRun:
     gps_stamp_ns : (g,) int64
         Stamps of the fixes that navsat_transform passed on.
     gps_position : (g, 3) float
-        Their positions in the world frame.
+        Their positions in the world frame: of base_link, as navsat_transform gives them; of the
+        antenna from the judges in `sim2real_eval.inertial`.
     gps_covariance : (g, 6, 6) float
     parts : tuple of PartCount
     notes : tuple of str
