@@ -70,14 +70,13 @@ def test_a_comparison_records_the_judge_and_its_settings(
         '--latency /imu/data=0.1', '--transforms x.yaml', '--front-end enu', '--filtered-gps',
     ],
 )  # fmt: skip
+@pytest.mark.parametrize('judge', ['error_state', 'gtsam'])
 def test_what_does_not_go_with_it_is_refused_by_name(
-    option: str, bags: list[Path], tmp_path: Path, capsys: Capture
+    option: str, judge: str, bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'x.csv'
-    outcome = call(
-        capsys, 'judge', bags[0], '--judge', 'error_state', *option.split(), '--out', out
-    )
+    outcome = call(capsys, 'judge', bags[0], '--judge', judge, *option.split(), '--out', out)
     assert outcome.status == 2
-    assert f'{option.split()[0]}: does not go with --judge error_state' in outcome.err
+    assert f'{option.split()[0]}: does not go with --judge {judge}' in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert not out.exists()
