@@ -20,6 +20,7 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.inertial.estimate import skew
 from sim2real_eval.inertial.factor_graph import INTEGRATION_DENSITY, imu_densities
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.inertial.solution import Nodes
@@ -209,12 +210,3 @@ def _joined(nodes: Nodes, chunk: IntArray, state: _State, kept: _Kept) -> Path:
         gyroscope_bias=state.rate_bias[row] + bent[:, 12:15],
         covariance=0.5 * (covariance + covariance.transpose(0, 2, 1)),
     )
-
-
-def skew(vectors: FloatArray) -> FloatArray:
-    """Return the matrices, (n, 3, 3), whose product with a vector is the cross product."""
-    result = np.zeros((len(vectors), 3, 3))
-    x, y, z = vectors.T
-    result[:, 0, 1], result[:, 0, 2], result[:, 1, 2] = -z, y, -x
-    result[:, 1, 0], result[:, 2, 0], result[:, 2, 1] = z, -y, x
-    return result

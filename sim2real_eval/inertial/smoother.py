@@ -13,7 +13,8 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.inertial import bridging
 from sim2real_eval.inertial.alignment import first_attitude
-from sim2real_eval.inertial.bridging import bridge, skew
+from sim2real_eval.inertial.bridging import bridge
+from sim2real_eval.inertial.estimate import skew
 from sim2real_eval.inertial.factor_graph import load_gtsam
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.inertial.settings import InertialSettings
