@@ -11,7 +11,7 @@ from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, Source
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.recording import Recording
-from sim_sensors.measurements import FixArray, ImuArray, TwistArray
+from sim_sensors.measurements import FixArray, ImuArray, MessageArray, TwistArray
 
 __all__ = ['COMMAND', 'FIX', 'HEADING', 'Routing', 'route']
 
@@ -71,8 +71,14 @@ def route(
     topics = {topic_name(topic): topic for topic in recording.messages}
     fix = heading = None
     if navsat is not None:
-        fix = _fix(recording, topics, case, navsat)
-        heading = _heading(recording, topics, case) if navsat.needs_heading else None
+        fix = _for_navsat(
+            recording, topics, case.fix, 'gps', FixArray, f'{navsat.title} needs fixes'
+        )
+        if navsat.needs_heading:
+            heading = _for_navsat(
+                recording, topics, case.heading, 'imu', ImuArray,
+                'navsat_transform needs an IMU for the heading', '; use_odometry_yaw does without',
+            )  # fmt: skip
     sources: dict[str, str | None] = {}
     notes: list[str] = []
     taken_by = ''
@@ -115,22 +121,18 @@ def _stand_in(
     )
 
 
-def _fix(recording: Recording, topics: Mapping[str, str], case: Case, navsat: NavsatConfig) -> str:
-    topic = topics.get(case.fix) if case.fix else recording.roles.get('gps')
-    if topic is None or not isinstance(recording.messages[topic], FixArray):
-        where = f' on {case.fix}, as the case says' if case.fix else ''
-        raise JudgeError(
-            f'{recording.path}: {navsat.title} needs fixes, the recording has none{where}'
-        )
-    return topic
-
-
-def _heading(recording: Recording, topics: Mapping[str, str], case: Case) -> str:
-    topic = topics.get(case.heading) if case.heading else recording.roles.get('imu')
-    if topic is None or not isinstance(recording.messages[topic], ImuArray):
-        where = f' on {case.heading}, as the case says' if case.heading else ''
-        raise JudgeError(
-            f'{recording.path}: navsat_transform needs an IMU for the heading, the recording has '
-            f'none{where}; use_odometry_yaw does without'
-        )
+def _for_navsat(
+    recording: Recording,
+    topics: Mapping[str, str],
+    wanted: str,
+    role: str,
+    kind: type[MessageArray],
+    needs: str,
+    hint: str = '',
+) -> str:
+    """Return the topic that the case names, else that of the role; it must hold such messages."""
+    topic = topics.get(wanted) if wanted else recording.roles.get(role)
+    if topic is None or not isinstance(recording.messages[topic], kind):
+        where = f' on {wanted}, as the case says' if wanted else ''
+        raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
     return topic
