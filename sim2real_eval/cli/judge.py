@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
                 told = nodes and options.case is None and beside.is_file()
                 own = judge_setup(options, beside) if told else setup
                 judged = own.judge(recording)
-                if options.filtered_gps and not len(judged.filtered_fixes):
+                if options.filtered_gps and judged.filtered_gps is None:
                     raise Sim2RealError(
                         f'{source.path}: no gps/filtered to write for --filtered-gps; needs a '
                         'navsat_transform with publish_filtered_gps that got a fix'

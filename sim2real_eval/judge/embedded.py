@@ -16,7 +16,7 @@ from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
-from sim2real_eval.judge.filtered_gps import filtered_fixes, no_fixes
+from sim2real_eval.judge.filtered_gps import FilteredGps
 from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.history import history_ns, new_history
@@ -216,10 +216,10 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
     x, pose_covariance = out.x[:n], out.pose_covariance[:n]
     fix = out.gps_fix[:g]
-    filtered, plane = no_fixes(), inputs.plane
+    filtered, plane = None, inputs.plane
     if f and plane is not None:
         row = out.filtered[:f, 0]
-        filtered = filtered_fixes(
+        filtered = FilteredGps(
             navsat_memory, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
             x[row, :3], pose_covariance[row, :3, :3],
         )  # fmt: skip
@@ -243,7 +243,7 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
             states=out.correction[:c, 2].copy(),
             nis=out.nis[:c].copy(),
         ),
-        filtered_fixes=filtered,
+        filtered_gps=filtered,
     )
 
 

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from sim2real_eval.judge.fixes import Plane
 from sim2real_eval.judge.navsat import NavsatMemory
 from sim_sensors.measurements import FixArray, FloatArray, IntArray
 
-__all__ = ['filtered_fixes', 'no_fixes']
+__all__ = ['FilteredGps', 'no_fixes']
 
 # What the node writes: GBAS, whatever the receiver, and a covariance that is known.
 _STATUS = 2
@@ -26,22 +28,11 @@ def no_fixes() -> FixArray:
     )  # fmt: skip
 
 
-def filtered_fixes(
-    memory: NavsatMemory,
-    plane: Plane,
-    frame: str,
-    stamp_ns: IntArray,
-    tick_ns: IntArray,
-    position: FloatArray,
-    covariance: FloatArray,
-) -> FixArray:
-    """Turn filtered odometries into fixes, as the node does after it has fixed its transform.
+@dataclasses.dataclass(frozen=True, eq=False)
+class FilteredGps:
+    """Filtered odometries that navsat_transform sends out as gps/filtered, not yet turned back.
 
-    With W the turn of the transform, from the plane to the world: plane position = datum +
-    W' (position - position of the datum in the world), covariance = W' P W. It is the position of
-    base_link, not of the antenna; the third coordinate is the altitude itself.
-
-    Parameters
+    Attributes
     ----------
     memory : NavsatMemory
         Of a node whose transform is fixed.
@@ -56,28 +47,44 @@ def filtered_fixes(
     covariance : (n, 3, 3) float
         Of the positions, world frame.
     """
-    W, origin, n = memory.turn, memory.origin, len(stamp_ns)
-    offset = position - origin[3:]
-    # Sums written out, so that one row gives the bits that it gives among many.
-    x, y, z = (
-        origin[i] + (W[0, i] * offset[:, 0] + W[1, i] * offset[:, 1] + W[2, i] * offset[:, 2])
-        for i in range(3)
-    )
-    turned = np.zeros((n, 3, 3))
-    for i in range(3):
-        for j in range(3):
-            for k in range(3):
-                for m in range(3):
-                    turned[:, i, j] += W[k, i] * covariance[:, k, m] * W[m, j]
-    latitude, longitude = plane.unproject(x, y)
-    return FixArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=tick_ns,
-        frame=frame,
-        latitude=latitude,
-        longitude=longitude,
-        altitude=z,
-        status=np.full(n, _STATUS),
-        position_covariance=turned,
-        position_covariance_type=np.full(n, _COVARIANCE_TYPE),
-    )
+
+    memory: NavsatMemory
+    plane: Plane
+    frame: str
+    stamp_ns: IntArray
+    tick_ns: IntArray
+    position: FloatArray
+    covariance: FloatArray
+
+    def fixes(self) -> FixArray:
+        """Turn the odometries into fixes, as the node does after it has fixed its transform.
+
+        With W the turn of the transform, from the plane to the world: plane position = datum +
+        W' (position - position of the datum in the world), covariance = W' P W. It is the position
+        of base_link, not of the antenna; the third coordinate is the altitude itself.
+        """
+        W, origin, n = self.memory.turn, self.memory.origin, len(self.stamp_ns)
+        offset = self.position - origin[3:]
+        # Sums written out, so that one row gives the bits that it gives among many.
+        x, y, z = (
+            origin[i] + (W[0, i] * offset[:, 0] + W[1, i] * offset[:, 1] + W[2, i] * offset[:, 2])
+            for i in range(3)
+        )
+        turned = np.zeros((n, 3, 3))
+        for i in range(3):
+            for j in range(3):
+                for k in range(3):
+                    for m in range(3):
+                        turned[:, i, j] += W[k, i] * self.covariance[:, k, m] * W[m, j]
+        latitude, longitude = self.plane.unproject(x, y)
+        return FixArray(
+            stamp_ns=self.stamp_ns,
+            arrival_ns=self.tick_ns,
+            frame=self.frame,
+            latitude=latitude,
+            longitude=longitude,
+            altitude=z,
+            status=np.full(n, _STATUS),
+            position_covariance=turned,
+            position_covariance_type=np.full(n, _COVARIANCE_TYPE),
+        )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real_eval.judge.filtered_gps import no_fixes
+from sim2real_eval.judge.filtered_gps import FilteredGps, no_fixes
 from sim2real_eval.judge.part_table import PartName
 from sim2real_eval.tables import write_csv
 from sim_sensors.measurements import FixArray, FloatArray, IntArray
@@ -128,9 +128,9 @@ class JudgedRun:
         What the user should know about the run, one line each.
     corrections : Corrections
         Of a judge that runs in another process: those of the embedded judge on the same messages.
-    filtered_fixes : FixArray
-        The gps/filtered of navsat_transform: the estimated position of base_link on the Earth,
-        arrival the tick. Of a judge that runs in another process as the corrections.
+    filtered_gps : FilteredGps or None
+        What navsat_transform sends out as gps/filtered; see `filtered_fixes`. Of a judge that runs
+        in another process as the corrections.
     """
 
     stamp_ns: IntArray
@@ -147,7 +147,7 @@ class JudgedRun:
     parts: tuple[PartCount, ...]
     notes: tuple[str, ...]
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
-    filtered_fixes: FixArray = dataclasses.field(default_factory=no_fixes)
+    filtered_gps: FilteredGps | None = None
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
@@ -172,6 +172,14 @@ class JudgedRun:
         ])  # fmt: skip
         stamps = zip(self.stamp_ns.tolist(), self.tick_ns.tolist(), numbers.tolist(), strict=True)
         return write_csv(path, _COLUMNS, ([stamp, tick, *row] for stamp, tick, row in stamps))
+
+    @property
+    def filtered_fixes(self) -> FixArray:
+        """The gps/filtered: the estimated position of base_link on the Earth, arrival the tick.
+
+        Computed when asked for, as few ask and the way back from UTM takes time.
+        """
+        return no_fixes() if self.filtered_gps is None else self.filtered_gps.fixes()
 
     def write_filtered_gps(self, path: str | Path) -> Path:
         """Write one row per gps/filtered, as a recording has its fixes; see `write_csv`."""

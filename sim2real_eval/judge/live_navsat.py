@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.judge import navsat as kernels
-from sim2real_eval.judge.filtered_gps import filtered_fixes, no_fixes
+from sim2real_eval.judge.filtered_gps import FilteredGps, no_fixes
 from sim2real_eval.judge.fixes import (
     enter_fixes,
     new_navsat,
@@ -119,10 +119,11 @@ class LiveNavsat:
         """
         if self._plane is None or not kernels.publishes_filtered_gps(self._memory):
             return None
-        return filtered_fixes(
+        found = FilteredGps(
             self._memory, self._plane, self._base, np.array([stamp_ns]), np.array([tick_ns]),
             position[None], covariance[None, :3, :3],
         )  # fmt: skip
+        return found.fixes()
 
     @property
     def lost(self) -> int:
