@@ -66,6 +66,7 @@ def test_options_on_the_line_count_more_than_the_case_beside_the_recording(
     told = 'node: ukf_node\ncorrect: [unscented]\n'
     assert estimate(case='node: ukf_node') == unscented
     assert estimate(case=told) == textbook
+    assert estimate('--correct', 'unscented', case='node: ukf_node') == textbook
     assert estimate('--correct', 'none', case=told) == unscented
     assert estimate('--filter', 'ekf', '--correct', 'none', case=told) == extended
     assert estimate(case='latency: {odom: 0.2}') == late
@@ -95,6 +96,7 @@ def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path)
         (('--latency', '=1'), "--latency: '' is not allowed; must be a topic"),
         (('--latency', '/gps=1'), 'latency: topic gps is not heard by the judge; must be one of'),
         (('--transforms', 'gone.yaml'), 'gone.yaml: cannot be read'),
+        (('--transforms', ''), 'cannot be read'),
     ],
 )
 def test_what_is_not_allowed_is_said_in_a_line(
@@ -105,6 +107,30 @@ def test_what_is_not_allowed_is_said_in_a_line(
     assert outcome.status in (1, 2)
     assert any(complaint in line for line in outcome.complaints), outcome
     assert not (tmp_path / 'out.csv').exists()
+
+
+@pytest.mark.parametrize(
+    ('case', 'complaint'),
+    [
+        ('latency: {odom: 1' + 400 * '0' + '}', 'is not allowed; must be a number from 0 to'),
+        ('latency: {odom: .nan}', 'latency.odom: nan is not allowed'),
+        ('correct: gravity', "correct: 'gravity' is not allowed; must be a list"),
+        ('correct: [[gravity]]', "correct: ['gravity'] is not allowed; must be of"),
+        ('transforms: "a\\0b"', 'is no name of a file'),
+        ('front_end: [enu]', "front_end: ['enu'] is not allowed; must be navsat_transform or enu"),
+        ('node: ekf_node\ncorrect: [unscented]', 'correct: unscented goes with ukf_node only'),
+    ],
+)
+def test_what_a_case_may_not_say_is_said_in_a_line(
+    tmp_path: Path, capsys: Capture, case: str, complaint: str
+) -> None:
+    run = turn(tmp_path)
+    (run / 'case.yaml').write_text(case)
+    configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out.csv')
+    outcome = call(capsys, 'judge', run, *configured)
+    assert outcome.status == 2
+    assert len(outcome.err.splitlines()) == 1
+    assert complaint in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,8 @@ def test_a_description_gives_fixed_joints_and_moving_ones_at_zero(tmp_path: Path
         ('<robot', 'is no XML'),
         ('<sdf/>', "'sdf' is not allowed at the top; must be robot"),
         ('<robot/>', 'has no transform'),
+        ('<?xml version="1.0" encoding="of-old"?><robot/>', 'is no XML: unknown encoding'),
+        (ROBOT.replace('link="mast"', 'link="base_link"', 1), 'base_link is its own parent'),
         (
             '<robot xmlns:x="http://www.ros.org/wiki/xacro"><x:include filename="a"/></robot>',
             'is for xacro; run `xacro robot.urdf > robot.urdf`',

@@ -172,7 +172,9 @@ def judge_options(options: argparse.Namespace) -> Options:
         unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
         correct=correct,
         latency_ns=latency_ns(seconds, '--latency', ''),
-        transforms=options.transforms and TransformFile.from_file(options.transforms),
+        transforms=None
+        if options.transforms is None
+        else TransformFile.from_file(options.transforms),
         front_end=options.front_end,
     )
 

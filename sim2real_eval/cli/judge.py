@@ -22,6 +22,7 @@ from sim_sensors.errors import ParameterError, Sim2RealError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sim2real_eval.comparison import Source
     from sim2real_eval.consistency_check import Checked
     from sim2real_eval.judge import JudgedRun
     from sim2real_eval.judge_setup import Judge
@@ -88,7 +89,9 @@ def run(options: argparse.Namespace) -> int:
     if len(found) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
         raise ParameterError('--out', '', problem)
-    setup = judge_setup(options)
+    # Before anything is judged, unless every recording has a case that makes another.
+    cases = {source.path: _case_beside(source, options) for source in found}
+    setup = None if all(cases.values()) else judge_setup(options)
     summaries: list[dict[str, object]] = []
     checks: list[Checked] = []
     failures: list[str] = []
@@ -104,10 +107,8 @@ def run(options: argparse.Namespace) -> int:
                     _check_target(back, written, overwrite=options.overwrite)
                 if options.consistency:
                     _check_target(plot_path(target), written, overwrite=options.overwrite)
-                beside = Path(source.path) / 'case.yaml'
-                nodes = options.judge_kind not in INERTIAL
-                told = nodes and options.case is None and beside.is_file()
-                own = judge_setup(options, beside) if told else setup
+                case = cases[source.path]
+                own = setup if setup and not case else judge_setup(options, case)
                 judged = own.judge(recording)
                 if options.filtered_gps and judged.filtered_gps is None:
                     raise Sim2RealError(
@@ -146,6 +147,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(summaries)
     return 1 if failures else 0
+
+
+def _case_beside(source: Source, options: argparse.Namespace) -> Path | None:
+    from pathlib import Path
+
+    beside = Path(source.path) / 'case.yaml'
+    counts = options.judge_kind not in INERTIAL and options.case is None
+    return beside if counts and beside.is_file() else None
 
 
 def _checked(setup: Judge, recording: Recording, judged: JudgedRun) -> Checked:

@@ -57,6 +57,8 @@ class TransformFile:
             content = path.read_bytes()
         except OSError as error:
             raise ParameterError(str(path), '', f'cannot be read: {error.strerror}') from None
+        except ValueError:
+            raise ParameterError(repr(str(path)), '', 'is no name of a file') from None
         digest = hashlib.sha256(content).hexdigest()
         moving: tuple[str, ...] = ()
         if path.suffix.lower() in _DESCRIPTIONS or content.lstrip()[:1] == b'<':

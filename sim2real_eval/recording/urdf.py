@@ -44,7 +44,7 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
         root = ElementTree.fromstring(path.read_bytes())
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
-    except (ElementTree.ParseError, ValueError) as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise RecordingError(f'{path}: is no XML: {" ".join(str(error).split())}') from None
     if any(_is_of_xacro(element) for element in root.iter()):
         raise RecordingError(
@@ -67,6 +67,8 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
         parent, child = (_link(path, name, joint, end) for end in ('parent', 'child'))
         if child in transforms:
             raise RecordingError(f'{path}: {name}: link {child} has two parents; must have one')
+        if parent == child:
+            raise RecordingError(f'{path}: {name}: link {child} is its own parent')
         if kind in _TURNING:
             moving.append(name)
         origin = joint.find('origin')
