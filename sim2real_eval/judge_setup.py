@@ -203,11 +203,13 @@ class JudgeSetup:
 
 def check_for_nodes(case: Case, kind: str) -> None:
     """Raise ParameterError for what only the embedded judge can do."""
+    ours = kind == 'judge_node'
+    # Increments: what a recording says of their orientation, a node cannot know beforehand.
     for name, given in (
-        ('correct', case.correct),
+        ('correct', case.correct - ({'gravity', 'unscented'} if ours else set())),
         ('latency', any(case.latency_ns.values())),
         ('transforms', case.transforms),
-        ('front_end', kind != 'judge_node' and case.front_end != FRONT_ENDS[0]),
+        ('front_end', not ours and case.front_end != FRONT_ENDS[0]),
     ):
         if given:
             raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')

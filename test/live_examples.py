@@ -64,6 +64,7 @@ def curve(seconds: float = 4.0, transforms: tuple[StaticTransform, ...] = MOUNTE
 
 def everything(folder: Path, **more: object) -> FilterConfig:
     """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
+    given = {'odom1_pose_rejection_threshold': 3.0, **more}
     return filter_config(
         folder,
         frequency=35.0,
@@ -71,7 +72,6 @@ def everything(folder: Path, **more: object) -> FilterConfig:
         odom0_config=mask('vx', 'vyaw'),
         odom1='odometry/gps',
         odom1_config=mask('x', 'y'),
-        odom1_pose_rejection_threshold=3.0,
         imu0='imu/data',
         imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
         imu0_remove_gravitational_acceleration=True,
@@ -79,7 +79,7 @@ def everything(folder: Path, **more: object) -> FilterConfig:
         acceleration_gains=[1.0] * 6,
         control_config=[True, False, False, False, False, True],
         control_timeout=0.5,
-        **more,
+        **given,
     )
 
 
@@ -122,10 +122,14 @@ def batch_bits(judged: JudgedRun) -> bytes:
 
 
 def live_judge(
-    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None = None
+    recording: Recording,
+    config: FilterConfig,
+    navsat: NavsatConfig | None = None,
+    correct: frozenset[str] = frozenset(),
 ) -> LiveJudge:
     transforms = recording.transforms
-    return LiveJudge(config, navsat, FrameTree(transforms, assume_identity=not transforms))
+    tree = FrameTree(transforms, assume_identity=not transforms)
+    return LiveJudge(config, navsat, tree, correct)
 
 
 def arrivals(

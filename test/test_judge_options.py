@@ -143,5 +143,8 @@ def test_what_a_case_may_not_say_is_said_in_a_line(
 )
 def test_nodes_refuse_by_name_what_only_the_embedded_judge_can_do(case: Case, name: str) -> None:
     check_for_nodes(Case(latency_ns={'imu': 0}), 'robot_localization')
+    check_for_nodes(Case(correct=frozenset({'gravity', 'unscented'})), 'judge_node')
+    with pytest.raises(ParameterError, match=r'^correct: is not possible with judge_node'):
+        check_for_nodes(Case(correct=frozenset({'differential'})), 'judge_node')
     with pytest.raises(ParameterError, match=f'^{name}: is not possible with robot_localization'):
         check_for_nodes(case, 'robot_localization')

@@ -105,7 +105,10 @@ def assert_same(found: JudgedRun, expected: JudgedRun) -> None:
     ('options', 'clock'),
     [
         (Options(), Clock()),
-        (Options(unscented=True), Clock(step_ns=10_000_000, run_on_ns=100_000_000)),
+        (
+            Options(unscented=True, correct=frozenset({'gravity', 'unscented'})),
+            Clock(step_ns=10_000_000, run_on_ns=100_000_000),
+        ),
         (Options(front_end='enu'), Clock()),
     ],
     ids=['usual', 'unscented on a coarse clock', 'enu'],

@@ -286,8 +286,16 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
             ['-p', 'filter:=kf'],
             "parameters of /ekf_filter_node: filter: 'kf' is not allowed; must be ekf or ukf",
         ),
+        (
+            ['-p', 'correct:=gravity'],
+            "parameters of /ekf_filter_node: correct: 'gravity' is not allowed; must be a list",
+        ),
+        (
+            ['-p', 'correct:=[unscented]'],
+            'parameters of /ekf_filter_node: correct: unscented goes with ukf_node only',
+        ),
     ],
-    ids=['unknown', 'type', 'file', 'filter'],
+    ids=['unknown', 'type', 'file', 'filter', 'correct', 'unscented'],
 )
 def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
     folder: Path, arguments: list[str], problem: str

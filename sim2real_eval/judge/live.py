@@ -7,6 +7,8 @@ the same order give the same bits as `judge()`.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from sim2real_eval.judge.advice import enu_advice, input_advice, navsat_advice, part_advice
@@ -25,13 +27,27 @@ from sim2real_eval.judge.history import (
     measurements,
     new_history,
 )
-from sim2real_eval.judge.inputs import check_type, child_frame, gps_kind, part_frame, source_blocks
+from sim2real_eval.judge.inputs import (
+    check_type,
+    child_frame,
+    gps_kind,
+    lacks_attitude,
+    part_frame,
+    source_blocks,
+)
 from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
 from sim2real_eval.judge.live_enu import LiveEnu
 from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.output import new_output
-from sim2real_eval.judge.part_table import Part, new_parts, part_names, parts_of, place
+from sim2real_eval.judge.part_table import (
+    Part,
+    new_parts,
+    part_names,
+    parts_of,
+    place,
+    without_attitude,
+)
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import grown, new_queue
 from sim2real_eval.judge.replay import Timing, deliver, filter_tick, see_command
@@ -65,14 +81,23 @@ class LiveJudge:
         input that names that topic.
     frames : FrameTree
         Static transforms; `set_frames` replaces them.
+    correct : set of str
+        Oddities of robot_localization that are mended; see `Case`. Whether the poses of a
+        differential input have an orientation shows only as they come: they have none until one
+        is not the identity, from which increments begin anew.
     """
 
     def __init__(
-        self, config: FilterConfig, navsat: NavsatConfig | None, frames: FrameTree
+        self,
+        config: FilterConfig,
+        navsat: NavsatConfig | None,
+        frames: FrameTree,
+        correct: Set[str] = frozenset(),
     ) -> None:
         self.config = config
         self.navsat = navsat
         self.frames = frames
+        self.correct = correct
         base = config.base_link_frame
         self._gps: LiveNavsat | None = None
         self._enu: LiveEnu | None = None
@@ -92,8 +117,11 @@ class LiveJudge:
                 self._of[source.name] = (len(parts), own)
             parts += own
         self._names = part_names(parts)
-        self._parts = new_parts(parts, config)
-        self._dynamics = dynamics_of(config)
+        self._parts = new_parts(parts, config, correct)
+        for number in self._navsat_parts:
+            if 'differential' in correct and lacks_attitude(parts[number], None):
+                without_attitude(self._parts, number, parts[number])
+        self._dynamics = dynamics_of(config, textbook='unscented' in correct)
         self._scratch = (np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N)))
         self._timing = Timing(
             0, 1, 0, 0, 1, 0, 0, int(config.sensor_timeout * 1e9), history_ns(config),
@@ -111,6 +139,7 @@ class LiveJudge:
         self._last_published = NO_STAMP
         self._estimate: Estimate | None = None
         self._placed: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._oriented: set[int] = set()
         self._latest: dict[str, MessageArray | None] = {}
         self._heading: ImuArray | None = None
         for front_end in (self._gps, self._enu):
@@ -152,6 +181,8 @@ class LiveJudge:
             return
         check_type(own[0].source, array)
         config = self.config
+        if 'differential' in self.correct:
+            self._look_for_attitude(name, array)
         frames = tuple(
             (part_frame(part, array, config), child_frame(part, array, config)) for part in own
         )
@@ -293,7 +324,7 @@ class LiveJudge:
 
     def notes(self) -> list[str]:
         """Say what the user should know about the estimate so far, one line each."""
-        found = input_advice(self.config, self.navsat, self._latest, self._heading)
+        found = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
         found += part_advice(self.parts)
         if self.frames.assumed:
             pairs = ', '.join(f'{source} = {target}' for target, source in self.frames.assumed)
@@ -306,6 +337,17 @@ class LiveJudge:
                 gps.fixes_seen, gps.fixes_used, gps.lost, gps.early, gps.config.frequency
             )
         return found
+
+    def _look_for_attitude(self, name: str, array: MessageArray) -> None:
+        first, own = self._of[name]
+        for number, part in enumerate(own, first):
+            if number not in self._oriented and not lacks_attitude(part, array):
+                self._oriented.add(number)
+            lacks = number not in self._oriented
+            if lacks != bool(self._parts.no_attitude[number]):
+                self._parts.no_attitude[number] = lacks
+                self._memory.seen[number] = 0
+                self._placed.pop(name, None)
 
     def _forget_measurements(self) -> None:
         self._queue = new_queue(_FIRST_QUEUE)

@@ -140,6 +140,13 @@ class NodeParameters:
             raise self.refuse(name, value, 'a text')
         return value
 
+    def texts(self, name: str) -> list[str]:
+        """Take a list of texts, empty unless given."""
+        value = self._pop(name, [])
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self.refuse(name, value, 'a list of texts')
+        return value
+
     def number(
         self,
         name: str,

@@ -72,7 +72,7 @@ class JudgeNode(Node):
         told = JudgeParameters.of(self)
         self._told = told
         self._transforms = {transform.child: transform for transform in told.transforms}
-        self.live = LiveJudge(told.config, told.navsat, self._frames())
+        self.live = LiveJudge(told.config, told.navsat, self._frames(), told.correct)
         self.live.warm_up()
         self.health = JudgeHealth(self.get_fully_qualified_name(), self.live)
         self._timers_due: Grids | None = None

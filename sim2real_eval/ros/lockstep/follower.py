@@ -43,7 +43,7 @@ class Follower:
     def __init__(self, setup: JudgeSetup, frames: FrameTree, *, inside: bool) -> None:
         config, navsat = setup.filter, setup.navsat
         self._setup, self._inside = setup, inside
-        self._judge = LiveJudge(config, navsat if inside else None, frames)
+        self._judge = LiveJudge(config, navsat if inside else None, frames, setup.case.correct)
         self._navsat: LiveNavsat | None = None
         self.fed: list[str] = []
         if navsat is not None and not inside:

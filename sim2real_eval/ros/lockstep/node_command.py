@@ -100,6 +100,8 @@ class NodeCommand:
                 values['front_end'] = setup.navsat.front_end
                 path = write_parameters(folder / 'navsat.yaml', enu_parameters(setup.navsat))
                 values['navsat_params_file'] = str(path)
+            if setup.case.correct:
+                values['correct'] = sorted(setup.case.correct)
             transforms = transform_mappings(self._recording.transforms)
             path = folder / 'static_transforms.yaml'
             path.write_text(yaml.safe_dump(transforms), encoding='utf-8')
