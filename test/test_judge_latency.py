@@ -108,8 +108,16 @@ def test_the_same_latency_everywhere_moves_only_the_ticks(tmp_path: Path) -> Non
     assert on_time.parts == later.parts
 
 
-def test_odometry_gps_takes_its_time_to_the_filter(tmp_path: Path) -> None:
-    """As a recorded topic that arrives then: navsat_transform ticks 20 ms after each fix."""
+@pytest.mark.parametrize(
+    ('front_end', 'fix_ns', 'made_ns'),
+    [('navsat_transform', 0, 20_000_000), ('enu', 0, 0), ('enu', 70_000_000, 70_000_000)],
+)
+def test_odometry_gps_takes_its_time_to_the_filter(
+    tmp_path: Path, front_end: str, fix_ns: int, made_ns: int
+) -> None:
+    """As a recorded topic that arrives then: navsat_transform ticks 20 ms after each fix, the plain
+    front end needs no time, but its fixes may come late, too.
+    """
     clock = stamps(10.0, SECONDS)
     east = 2.5e-5 * (clock - START_NS) * 1e-9
     heading = imu(stamps(100.0, SECONDS))
@@ -122,13 +130,14 @@ def test_odometry_gps_takes_its_time_to_the_filter(tmp_path: Path) -> None:
         odom0_config=mask('x', 'y'),
         **YAW,
     )
-    case = Case(latency_ns={'odometry/gps': 330_000_000})
+    delays = {'odometry/gps': 330_000_000, 'fix': fix_ns}
+    case = Case(latency_ns=delays, front_end=front_end)
     made = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), case)
     n = len(made.gps_stamp_ns)
     assert n > 30
     positions = dataclasses.replace(
         odometry(made.gps_stamp_ns, position=made.gps_position, child_frame=''),
-        arrival_ns=made.gps_stamp_ns + 20_000_000 + 330_000_000,
+        arrival_ns=made.gps_stamp_ns + made_ns + 330_000_000,
         pose_covariance=made.gps_covariance,
         twist_covariance=np.zeros((n, 6, 6)),
     )
@@ -140,7 +149,8 @@ def test_odometry_gps_takes_its_time_to_the_filter(tmp_path: Path) -> None:
     assert made.tick_ns[:m].tobytes() == recorded.tick_ns[:m].tobytes()
     np.testing.assert_allclose(made.position[:m], recorded.position[:m], atol=1e-12)
     assert made.parts == recorded.parts
-    undelayed = judge(run, listener, navsat_config(tmp_path, zero_altitude=True))
+    on_time = Case(front_end=front_end)
+    undelayed = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), on_time)
     assert np.abs(undelayed.position[:m, 0] - made.position[:m, 0]).max() > 0.1
 
 
