@@ -64,15 +64,14 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
         return Checked(squares, tuple(notes))
     base = judge.base_link_frame
     transforms = recording.transforms
-    if isinstance(judge, JudgeSetup) and judge.case.transforms is not None:
-        transforms, _ = judge.case.transforms.over(transforms)
+    if judge.transforms is not None:
+        transforms, _ = judge.transforms.over(transforms)
     frames = FrameTree(transforms, assume_identity=not transforms)
     truth = truth_of_base(truth, base, frames)
     fixes, antenna = recording.gps, np.zeros(3)
     if fixes is not None and len(judged.gps_stamp_ns):
         antenna = frames.lookup(base, fixes.frame, 'gps')[1]
-    of_antenna = not isinstance(judge, JudgeSetup)
-    world, said = truth_in_world(judged, truth, fixes, antenna, of_antenna=of_antenna)
+    world, said = truth_in_world(judged, truth, fixes, antenna)
     axes, turns = ((0, 1), (2,)) if two_d else ((0, 1, 2), (0, 1, 2))
     notes += [f'consistency: {line}' for line in said]
     return Checked([*squares, *nees(judged, world, axes, turns)], tuple(notes))

@@ -15,6 +15,7 @@ from sim2real_eval.judge.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.navsat_configuration import with_front_end
 from sim2real_eval.judge.options import FRONT_ENDS, Options
 from sim2real_eval.judge.state import YAW
+from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.metrics import MetricError, speed
 from sim2real_eval.recording import Recording
 from sim2real_eval.series import VelocitySeries
@@ -50,6 +51,10 @@ class Judge(Protocol):
     @property
     def base_link_frame(self) -> str:
         """Frame whose motion it estimates."""
+
+    @property
+    def transforms(self) -> TransformFile | None:
+        """What replaces or completes a recording's static transforms."""
 
     def judge(
         self,
@@ -195,6 +200,11 @@ class JudgeSetup:
     def base_link_frame(self) -> str:
         """Frame whose motion is estimated."""
         return self.filter.base_link_frame
+
+    @property
+    def transforms(self) -> TransformFile | None:
+        """What replaces or completes a recording's static transforms."""
+        return self.case.transforms
 
     def settings(self) -> Mapping[str, Any]:
         """Return what made the result beside the files, as plain values."""

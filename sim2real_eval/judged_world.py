@@ -35,8 +35,6 @@ def truth_in_world(
     truth: OdometryArray,
     fixes: FixArray | None,
     antenna: FloatArray,
-    *,
-    of_antenna: bool = False,
 ) -> tuple[OdometryArray, tuple[str, ...]]:
     """Express the truth in the world frame of a judge.
 
@@ -49,8 +47,6 @@ def truth_in_world(
         Those that the judge was given.
     antenna : (3,) float
         Position of the antenna in the base frame, metres.
-    of_antenna : bool
-        Whether the judge's `gps_position` is that of the antenna, not of the base frame.
 
     Returns
     -------
@@ -66,7 +62,8 @@ def truth_in_world(
     """
     known = None
     if fixes is not None:
-        known = _of_fixes(judged, truth, valid_fixes(fixes), antenna, of_antenna=of_antenna)
+        fixes = valid_fixes(fixes)
+        known = _of_fixes(judged, truth, fixes, antenna)
     if known is not None:
         turn, shift, count = known
         said = (
@@ -95,8 +92,6 @@ def _of_fixes(
     truth: OdometryArray,
     fixes: FixArray,
     antenna: FloatArray,
-    *,
-    of_antenna: bool,
 ) -> tuple[float, FloatArray, int] | None:
     """Return turn, shift and how many fixes told; None when they do not tell."""
     stamps = judged.gps_stamp_ns
@@ -113,11 +108,7 @@ def _of_fixes(
     given = fixes.take(number)
     arms = Rotation.from_quat(true.orientation).apply(antenna)
     east = frame.to_enu(given.latitude, given.longitude, given.altitude)
-    position = true.position
-    if of_antenna:
-        position = position + arms
-    else:
-        east = east - arms
+    east -= arms
     before = (east - east.mean(axis=0))[:, :2]
     after = (world - world.mean(axis=0))[:, :2]
     least = max(_LEAST_EXTENT_M, _LEAST_ARMS * float(np.hypot(antenna[0], antenna[1])))
@@ -127,7 +118,7 @@ def _of_fixes(
         float(np.sum(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])),
         float(np.sum(before * after)),
     )
-    shift = np.mean(world - Rotation.from_euler('z', turn).apply(position), axis=0)
+    shift = np.mean(world - Rotation.from_euler('z', turn).apply(true.position), axis=0)
     return turn, shift, len(stamps)
 
 

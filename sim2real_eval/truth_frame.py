@@ -9,6 +9,7 @@ import math
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray, OdometryArray
@@ -48,10 +49,11 @@ def truth_of_base(truth: OdometryArray, base: str, frames: FrameTree) -> Odometr
 def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     """Return the local frame in which the truth's positions are, as far as the fixes tell.
 
-    A recording does not say where its map frame lies on the Earth. The first fix and the true
-    position at its stamp do, to the accuracy of that fix; velocity does not depend on it. Without
-    fixes the default origin is taken.
+    A recording does not say where its map frame lies on the Earth. The first valid fix and the
+    true position at its stamp do, to the accuracy of that fix; velocity does not depend on it.
+    Without fixes the default origin is taken.
     """
+    fixes = None if fixes is None else valid_fixes(fixes)
     if fixes is None or not len(fixes):
         return DEFAULT_ORIGIN
     first = int(fixes.stamp_ns[0])
@@ -98,7 +100,7 @@ def frame_remarks(
     if fixes is None or len(fixes) < 3:
         return ()
     inside = (fixes.stamp_ns >= truth.stamp_ns[0]) & (fixes.stamp_ns <= truth.stamp_ns[-1])
-    fixes = fixes.take(inside)
+    fixes = valid_fixes(fixes.take(inside))
     if len(fixes) < 3:
         return ()
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)[:, :2]

@@ -11,6 +11,8 @@ import pytest
 from cli_examples import call, write_runs
 from judge_examples import read_rows
 
+from sim2real_eval.inertial.error_state import ErrorStateJudge
+from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.recording import read_recording
 
 Capture = pytest.CaptureFixture[str]
@@ -67,7 +69,7 @@ def test_a_comparison_records_the_judge_and_its_settings(
     'option',
     [
         '--navsat-config x.yaml', '--case x.yaml', '--filter ekf', '--correct none',
-        '--latency /imu/data=0.1', '--transforms x.yaml', '--front-end enu', '--filtered-gps',
+        '--latency /imu/data=0.1', '--front-end enu', '--filtered-gps',
     ],
 )  # fmt: skip
 @pytest.mark.parametrize('judge', ['error_state', 'gtsam'])
@@ -80,3 +82,33 @@ def test_what_does_not_go_with_it_is_refused_by_name(
     assert f'{option.split()[0]}: does not go with --judge {judge}' in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert not out.exists()
+
+
+def test_transforms_from_a_file_move_the_antenna(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """The antenna a metre above where it is said to be: the estimate is a metre lower, and the
+    result says from which file.
+    """
+    file = tmp_path / 'car.yaml'
+    run = read_recording(bags[0])
+    assert run.gps is not None
+    assert run.imu is not None
+    file.write_text(
+        ''.join(
+            f'- {{parent: base_link, child: {frame}, translation: [0, 0, {up}], '
+            'rotation_xyzw: [0, 0, 0, 1]}\n'
+            for frame, up in ((run.imu.frame, 0), (run.gps.frame, 1))
+        ),
+        encoding='utf-8',
+    )
+    heights = []
+    for number, more in enumerate(([], ['--transforms', file])):
+        out = tmp_path / f'{number}.csv'
+        outcome = call(capsys, 'judge', bags[0], '--judge', 'error_state', *more, '--out', out)
+        assert outcome.status == 0
+        header, rows = read_rows(out)
+        heights.append(np.median(np.array(rows, dtype=float)[:, header.index('z')]))
+    assert heights[0] - heights[1] == pytest.approx(1.0, abs=0.2)
+    judge = ErrorStateJudge.load(transforms=TransformFile.from_file(file))
+    assert judge.settings()['transforms']['name'] == 'car.yaml'

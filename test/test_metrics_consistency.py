@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 from judge_examples import filter_config, mask, odometry, recording, stamps
 from scipy.signal import lfilter
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge import JudgedRun, judge
 from sim2real_eval.metrics.autocorrelation import correlation_time
@@ -128,6 +130,25 @@ def test_two_d_mode_changes_neither_innovations_nor_their_freedom(
     (held,) = nis(flat, two_d=True)
     np.testing.assert_array_equal(held.freedom, free.freedom)
     np.testing.assert_allclose(held.squares, free.squares, rtol=1e-6, atol=1e-9)
+
+
+def test_orientation_errors_are_in_the_coordinates_of_their_covariance() -> None:
+    """Of a vehicle that faces north, roll is a turn about the world's y axis: an error of it is
+    one deviation to a judge that states roll, ten to one that states the turn about x.
+    """
+    stamp_ns = stamps(10.0, 1.0)
+    truth = odometry(stamp_ns, yaw=np.full(len(stamp_ns), np.pi / 2))
+    covariance = np.tile(np.diag([1.0, 1.0, 1.0, 1e-4, 1e-6, 1e-4]), (len(stamp_ns), 1, 1))
+    rolled = Rotation.from_euler('xyz', [0.01, 0.0, np.pi / 2]).as_quat()
+    n = len(stamp_ns)
+    run = JudgedRun(
+        stamp_ns, stamp_ns, truth.position, np.tile(rolled, (n, 1)), truth.linear_velocity,
+        truth.angular_velocity, covariance, covariance, stamp_ns[:0], np.zeros((0, 3)),
+        np.zeros((0, 6, 6)), (), (),
+    )  # fmt: skip
+    for about_axes, expected in ((False, 1.0), (True, 100.0)):
+        squares = nees(dataclasses.replace(run, about_axes=about_axes), truth)
+        np.testing.assert_allclose(squares[1].squares, expected, rtol=1e-3)
 
 
 def test_bounds_hold_as_often_as_they_say() -> None:

@@ -21,7 +21,6 @@ _OF_NODES = {
     'filter_kind': '--filter',
     'correct': '--correct',
     'latency': '--latency',
-    'transforms': '--transforms',
     'front_end': '--front-end',
     'filtered_gps': '--filtered-gps',
 }
@@ -36,6 +35,8 @@ def inertial_judge(options: argparse.Namespace) -> Judge:
     Sim2RealError
         For an option that does not go with it, or wrong settings.
     """
+    from sim2real_eval.judge.transform_file import TransformFile
+
     for dest, option in _OF_NODES.items():
         if getattr(options, dest, None):
             raise ParameterError(
@@ -44,10 +45,11 @@ def inertial_judge(options: argparse.Namespace) -> Judge:
                 f'does not go with --judge {options.judge_kind}, only with the judges that are or '
                 "repeat robot_localization's nodes",
             )
+    transforms = options.transforms and TransformFile.from_file(options.transforms)
     if options.judge_kind == 'error_state':
         from sim2real_eval.inertial.error_state import ErrorStateJudge
 
-        return ErrorStateJudge.load(options.config)
+        return ErrorStateJudge.load(options.config, transforms)
     from sim2real_eval.inertial.smoother import SmootherJudge
 
-    return SmootherJudge.load(options.config)
+    return SmootherJudge.load(options.config, transforms)

@@ -211,14 +211,12 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.cli.result import print_comparison, write_result
     from sim2real_eval.comparison import ComparisonOptions, compare
     from sim2real_eval.comparison_folder import check_target
-    from sim2real_eval.judge_setup import JudgeSetup
 
     check_target(options.out, overwrite=options.overwrite)
     setup = judge_setup(options)
     # The sensors of twins sit where the judge is told that they do.
-    transforms = setup.case.transforms if isinstance(setup, JudgeSetup) else None
     recordings = [
-        dataclasses.replace(source, transforms=transforms)
+        dataclasses.replace(source, transforms=setup.transforms)
         for source in sources(options.real, options.topic, options.scenario)
     ]
     study = ComparisonOptions(

@@ -21,8 +21,9 @@ from sim2real_eval.inertial.events import grid, merge_events
 from sim2real_eval.inertial.first_motion import first_state, fixes_of_the_start, looked_back
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.inertial.loop import Events, Taken, run
-from sim2real_eval.inertial.settings import InertialSettings
+from sim2real_eval.inertial.settings import InertialSettings, settings_of
 from sim2real_eval.judge.judged import Corrections, JudgedRun, PartCount
+from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -40,14 +41,19 @@ class ErrorStateJudge:
     name : str
     files : tuple of Path
     inertial : InertialSettings
+    transforms : TransformFile or None
+        What replaces or completes a recording's own.
     """
 
     name: str
     files: tuple[Path, ...]
     inertial: InertialSettings
+    transforms: TransformFile | None = None
 
     @classmethod
-    def load(cls, config: str | Path | None = None) -> ErrorStateJudge:
+    def load(
+        cls, config: str | Path | None = None, transforms: TransformFile | None = None
+    ) -> ErrorStateJudge:
         """Return the judge with shipped settings by name, those of a file, or the default ones.
 
         Raises
@@ -57,7 +63,7 @@ class ErrorStateJudge:
         """
         settings, path = InertialSettings.load('default' if config is None else config)
         name = NAME if config is None else f'{NAME} ({config})'
-        return cls(name, (path,), settings)
+        return cls(name, (path,), settings, transforms)
 
     @property
     def base_link_frame(self) -> str:
@@ -66,7 +72,7 @@ class ErrorStateJudge:
 
     def settings(self) -> Mapping[str, Any]:
         """Return what made the result beside the files, as plain values."""
-        return {'inertial': self.inertial.to_mapping()}
+        return settings_of(self.inertial, self.transforms)
 
     def judge(
         self,
@@ -91,7 +97,9 @@ class ErrorStateJudge:
         Sim2RealError
             When the recording lacks what the filter needs.
         """
-        inputs = inertial_inputs(recording, self.inertial, start_ns=start_ns)
+        inputs = inertial_inputs(
+            recording, self.inertial, start_ns=start_ns, transforms=self.transforms
+        )
         return filter_inputs(
             inputs, self.inertial, start_ns=start_ns, start_heading=start_heading
         ).judged

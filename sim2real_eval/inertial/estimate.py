@@ -84,6 +84,7 @@ def judged_run(
         parts=parts,
         notes=notes,
         corrections=corrections,
+        about_axes=True,
     )
 
 

@@ -12,6 +12,7 @@ from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.recording import Recording
 from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, IntArray
@@ -71,7 +72,11 @@ class InertialInputs:
 
 
 def inertial_inputs(
-    recording: Recording, settings: InertialSettings, *, start_ns: int | None = None
+    recording: Recording,
+    settings: InertialSettings,
+    *,
+    start_ns: int | None = None,
+    transforms: TransformFile | None = None,
 ) -> InertialInputs:
     """Lay out the recording's imu and gps.
 
@@ -81,6 +86,8 @@ def inertial_inputs(
     settings : InertialSettings
     start_ns : int or None
         Messages with earlier stamps are left out.
+    transforms : TransformFile or None
+        What replaces or completes the recording's own.
 
     Raises
     ------
@@ -98,7 +105,11 @@ def inertial_inputs(
     if start_ns is not None:
         imu, gps = imu.take(imu.stamp_ns >= start_ns), gps.take(gps.stamp_ns >= start_ns)
     imu = _usable_imu(imu, f'{where}: {recording.roles["imu"]}', settings, notes)
-    frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+    known = recording.transforms
+    if transforms is not None:
+        known, replaced = transforms.over(known)
+        notes += [*transforms.notes, *replaced]
+    frames = FrameTree(known, assume_identity=not known)
     base = settings.base_link_frame
     turn, imu_arm = frames.lookup(base, imu.frame, 'imu')
     _, antenna = frames.lookup(base, gps.frame, 'gps')

@@ -15,12 +15,14 @@ from sim2real_eval.inertial import bridging
 from sim2real_eval.inertial.alignment import first_attitude
 from sim2real_eval.inertial.bridging import bridge
 from sim2real_eval.inertial.estimate import skew
+from sim2real_eval.inertial.events import grid
 from sim2real_eval.inertial.factor_graph import load_gtsam
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
-from sim2real_eval.inertial.settings import InertialSettings
+from sim2real_eval.inertial.settings import InertialSettings, settings_of
 from sim2real_eval.inertial.solution import Nodes, solve
 from sim2real_eval.inertial.steps import cut
 from sim2real_eval.judge.judged import JudgedRun, PartCount
+from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -43,14 +45,19 @@ class SmootherJudge:
     files : tuple of Path
         Files that its parameters came from.
     parameters : InertialSettings
+    transforms : TransformFile or None
+        What replaces or completes a recording's own.
     """
 
     name: str
     files: tuple[Path, ...]
     parameters: InertialSettings
+    transforms: TransformFile | None = None
 
     @classmethod
-    def load(cls, config: str | Path | None = None) -> SmootherJudge:
+    def load(
+        cls, config: str | Path | None = None, transforms: TransformFile | None = None
+    ) -> SmootherJudge:
         """Read settings by name or from a YAML file; None for the default.
 
         Raises
@@ -63,7 +70,7 @@ class SmootherJudge:
         load_gtsam()
         parameters, path = InertialSettings.load('default' if config is None else config)
         name = 'gtsam' if config is None else f'gtsam ({config})'
-        return cls(name=name, files=(path,), parameters=parameters)
+        return cls(name, (path,), parameters, transforms)
 
     def judge(
         self,
@@ -73,7 +80,13 @@ class SmootherJudge:
         start_heading: float | None = None,
     ) -> JudgedRun:
         """Estimate the motion in a recording from its imu and gps; see `smooth`."""
-        return smooth(recording, self.parameters, start_ns=start_ns, start_heading=start_heading)
+        return smooth(
+            recording,
+            self.parameters,
+            start_ns=start_ns,
+            start_heading=start_heading,
+            transforms=self.transforms,
+        )
 
     @property
     def base_link_frame(self) -> str:
@@ -82,7 +95,7 @@ class SmootherJudge:
 
     def settings(self) -> Mapping[str, Any]:
         """Return what made the result, as plain values."""
-        return {'inertial': self.parameters.to_mapping()}
+        return settings_of(self.parameters, self.transforms)
 
 
 def smooth(
@@ -91,6 +104,7 @@ def smooth(
     *,
     start_ns: int | None = None,
     start_heading: float | None = None,
+    transforms: TransformFile | None = None,
 ) -> JudgedRun:
     """Estimate the motion in a recording from all of its imu and gps at once.
 
@@ -99,9 +113,11 @@ def smooth(
     recording : Recording
     settings : InertialSettings
     start_ns : int or None
-        Messages with earlier stamps are left out.
+        Origin of the grid of estimates; messages before are left out. None: first usable fix.
     start_heading : float or None
         Yaw of base_link at the first fix, rad from east.
+    transforms : TransformFile or None
+        What replaces or completes the recording's own.
 
     Returns
     -------
@@ -117,16 +133,16 @@ def smooth(
         When the recording has no imu or no gps.
     """
     load_gtsam()
-    inputs = inertial_inputs(recording, settings, start_ns=start_ns)
+    inputs = inertial_inputs(recording, settings, start_ns=start_ns, transforms=transforms)
     start = first_attitude(inputs, settings, start_heading)
     first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
-    period = int(1e9 / settings.output_frequency)
-    output_ns = np.arange(first_ns, last_ns + 1, max(period, 1), dtype=np.int64)
+    origin_ns = first_ns if start_ns is None else start_ns
+    output_ns = grid(origin_ns, first_ns, last_ns, settings.output_frequency)
     steps = cut(inputs, settings, output_ns)
     nodes = solve(inputs, settings, steps, start)
     path = bridge(nodes, steps, settings)
     notes = (*inputs.notes, *start.notes, *_remarks(inputs, settings, nodes))
-    return _judged(inputs, settings, path, output_ns, notes)
+    return _judged(inputs, settings, nodes, path, output_ns, notes)
 
 
 def _remarks(inputs: InertialInputs, settings: InertialSettings, nodes: Nodes) -> tuple[str, ...]:
@@ -159,6 +175,7 @@ def _remarks(inputs: InertialInputs, settings: InertialSettings, nodes: Nodes) -
 def _judged(
     inputs: InertialInputs,
     settings: InertialSettings,
+    nodes: Nodes,
     path: bridging.Path,
     output_ns: IntArray,
     notes: tuple[str, ...],
@@ -180,6 +197,7 @@ def _judged(
     twist_covariance = twist @ P @ twist.transpose(0, 2, 1)
     twist_covariance += white[:, None, None] * (read @ read.transpose(0, 2, 1))
     fixes = len(inputs.fix)
+    held = nodes.orientation[nodes.fix_node] @ inputs.antenna
     return JudgedRun(
         stamp_ns=output_ns,
         tick_ns=output_ns,
@@ -190,7 +208,7 @@ def _judged(
         pose_covariance=_symmetric(pose_covariance),
         twist_covariance=_symmetric(twist_covariance),
         gps_stamp_ns=inputs.fix_ns,
-        gps_position=inputs.fix,
+        gps_position=inputs.fix - held,
         gps_covariance=_six(inputs.fix_covariance),
         parts=(
             PartCount(
@@ -204,6 +222,7 @@ def _judged(
             ),
         ),
         notes=notes,
+        about_axes=True,
     )
 
 

@@ -16,7 +16,7 @@ from sim2real_eval.inertial.front_end import InertialInputs
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.inertial.steps import Steps
 from sim2real_eval.judge.errors import JudgeError
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['Nodes', 'solve']
 
@@ -40,6 +40,8 @@ class Nodes:
         m/s^2 and rad/s.
     joint : (k - 1, 30, 30) float
         Covariance of the errors of a node and the next.
+    fix_node : (m,) int64
+        Node of each fix.
     fix_distance : (m,) float
         Mahalanobis distance of each fix from the solution.
     iterations : int
@@ -52,6 +54,7 @@ class Nodes:
     accelerometer_bias: FloatArray
     gyroscope_bias: FloatArray
     joint: FloatArray
+    fix_node: IntArray
     fix_distance: FloatArray
     iterations: int
     converged: bool
@@ -177,6 +180,7 @@ def _nodes(
         accelerometer_bias=np.array([bias.accelerometer() for bias in biases]),
         gyroscope_bias=np.array([bias.gyroscope() for bias in biases]),
         joint=joint,
+        fix_node=fixes,
         fix_distance=np.sqrt(np.sum(error * solved, axis=1)),
         iterations=iterations,
         converged=converged,

@@ -120,8 +120,7 @@ class JudgedRun:
     gps_stamp_ns : (g,) int64
         Stamps of the fixes that navsat_transform passed on.
     gps_position : (g, 3) float
-        Their positions in the world frame: of base_link, as navsat_transform gives them; of the
-        antenna from the judges in `sim2real_eval.inertial`.
+        Their positions in the world frame, moved from the antenna to base_link.
     gps_covariance : (g, 6, 6) float
     parts : tuple of PartCount
     notes : tuple of str
@@ -131,6 +130,10 @@ class JudgedRun:
     filtered_gps : FilteredGps or None
         What navsat_transform sends out as gps/filtered; see `filtered_fixes`. Of a judge that runs
         in another process as the corrections.
+    about_axes : bool
+        Whether the last three of `pose_covariance` are those of the small rotation e about the
+        world's axes with truth = Exp(e) estimate; else, as robot_localization has them, those of
+        roll, pitch and yaw. The two differ once the vehicle is turned.
     """
 
     stamp_ns: IntArray
@@ -148,6 +151,7 @@ class JudgedRun:
     notes: tuple[str, ...]
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
     filtered_gps: FilteredGps | None = None
+    about_axes: bool = False
 
     def __len__(self) -> int:
         return len(self.stamp_ns)

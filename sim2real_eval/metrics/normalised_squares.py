@@ -104,17 +104,10 @@ def nees(
     )
     stamps = judged.stamp_ns[inside]
     true = truth_at(truth, stamps)
-    # Small rotations about the fixed axes: what roll, pitch and yaw differ by where both are flat.
-    estimated = Rotation.from_quat(judged.orientation[inside]) if len(inside) else None
-    turned = np.zeros((0, 3))
-    if estimated is not None:
-        attitude = Rotation.from_quat(true.orientation)
-        turned = estimated.as_euler('xyz') - attitude.as_euler('xyz')
-        turned = (turned + np.pi) % (2.0 * np.pi) - np.pi
     pose, twist = judged.pose_covariance[inside], judged.twist_covariance[inside]
     errors = (
         judged.position[inside] - true.position,
-        turned,
+        _turned(judged.orientation[inside], true.orientation, about_axes=judged.about_axes),
         judged.linear_velocity[inside] - true.linear_velocity,
         judged.angular_velocity[inside] - true.angular_velocity,
     )
@@ -130,6 +123,17 @@ def nees(
         freedom = np.full(len(squares), len(kept))
         found.append(Squares(f'NEES {name}', stamps[sound], squares, freedom, correlated=True))
     return found
+
+
+def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
+    """Return the errors of orientations, (n, 3), in the coordinates of their covariance."""
+    if not len(estimate):
+        return np.zeros((0, 3))
+    estimated, true = Rotation.from_quat(estimate), Rotation.from_quat(truth)
+    if about_axes:
+        return np.asarray((estimated * true.inv()).as_rotvec())
+    angles = estimated.as_euler('xyz') - true.as_euler('xyz')
+    return np.asarray((angles + np.pi) % (2.0 * np.pi) - np.pi)
 
 
 def truth_at(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
