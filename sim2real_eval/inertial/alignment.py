@@ -27,6 +27,8 @@ UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
 
 # Displacement over its own deviation from which on a course is a course and not noise.
 _SIGNIFICANT = 5.0
+# Cosine of a tilt that no vehicle drives with.
+_STEEP = 0.5
 # Ways of 1, 2, ... 16 times `start.time` are looked at.
 _LENGTHS = 5
 
@@ -81,7 +83,7 @@ def first_attitude(
     """
     start = settings.start
     stamp_ns = int(inputs.fix_ns[0])
-    still = _stands(inputs, settings)
+    rest = _standstill(inputs, settings)
     end_ns = stamp_ns + round(start.time * 1e9)
     window = (inputs.imu_ns >= stamp_ns) & (inputs.imu_ns <= end_ns)
     if not window.any():
@@ -90,7 +92,7 @@ def first_attitude(
     force = np.mean(inputs.force[window], axis=0)
     roll = math.atan2(force[1], force[2])
     pitch = math.atan2(-force[0], math.hypot(force[1], force[2]))
-    bias, variance = _gyroscope_bias(inputs, settings, window, still)
+    bias, variance = _gyroscope_bias(inputs, settings, window, rest)
     known = _Known(roll, pitch, bias, variance)
     yaw, deviation, about = _heading(inputs, settings, start_heading, known)
     attitude = Rotation.from_euler('xyz', [roll, pitch, yaw])
@@ -99,9 +101,21 @@ def first_attitude(
     coupling = -tilt @ attitude.as_matrix()
     covariance = coupling @ coupling.T * start.accelerometer_bias_deviation**2
     quiet = settings.accelerometer_noise / settings.gravity / math.sqrt(start.time)
-    shaken = quiet if still else start.moving_tilt_deviation
+    shaken = start.moving_tilt_deviation
+    if rest is not None:
+        shaken = math.hypot(quiet, rest.acceleration / settings.gravity)
     covariance += np.diag([shaken**2, shaken**2, deviation**2])
-    level = 'at rest' if still else f'in motion, to {start.moving_tilt_deviation:g} rad'
+    level = 'in motion' if rest is None else 'at rest'
+    notes = [
+        f'start: levelled {level}, to {shaken:.2g} rad and the bias; heading '
+        f'{math.degrees(yaw):.0f} deg {about}'
+    ]
+    upright = float(attitude.as_matrix()[2, 2])
+    if upright < _STEEP:
+        notes.append(
+            f'start: base_link is tilted by {math.degrees(math.acos(max(upright, -1.0))):.0f} '
+            'degrees: is the transform to the IMU wrong or missing?'
+        )
     return FirstAttitude(
         stamp_ns=stamp_ns,
         orientation=attitude.as_quat(),
@@ -109,9 +123,9 @@ def first_attitude(
         bias_coupling=coupling,
         gyroscope_bias=bias,
         gyroscope_bias_variance=np.full(3, variance),
-        still=still,
+        still=rest is not None,
         heading_known=deviation < UNKNOWN_HEADING_DEVIATION,
-        notes=(f'start: levelled {level}; heading {math.degrees(yaw):.0f} deg {about}',),
+        notes=tuple(notes),
     )
 
 
@@ -126,11 +140,14 @@ class _Known:
 
 
 def _gyroscope_bias(
-    inputs: InertialInputs, settings: InertialSettings, window: NDArray[np.bool_], still: bool
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    window: NDArray[np.bool_],
+    rest: _Standstill | None,
 ) -> tuple[FloatArray, float]:
     """Return the first bias and its variance, which a standstill makes smaller."""
     variance = settings.start.gyroscope_bias_deviation**2
-    if not still or variance == 0.0:
+    if rest is None or rest.speed > settings.start.still_speed or variance == 0.0:
         return np.zeros(3), variance
     noise = settings.gyroscope_noise**2 / settings.start.time
     mean = np.mean(inputs.rate[window], axis=0)
@@ -141,19 +158,32 @@ def _gyroscope_bias(
     return share * mean, share * noise
 
 
-def _stands(inputs: InertialInputs, settings: InertialSettings) -> bool:
-    """Say whether the fixes of the first moments are of a standing antenna, within their noise."""
+@dataclasses.dataclass(frozen=True)
+class _Standstill:
+    """Deviations of the motion that fixes of a standing antenna would not show."""
+
+    speed: float
+    acceleration: float
+
+
+def _standstill(inputs: InertialInputs, settings: InertialSettings) -> _Standstill | None:
+    """Say whether the fixes of the first moments are of a standing antenna, and how well they
+    tell; None for a moving one, or when they tell less than what is assumed in motion.
+    """
     time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
     first = time <= max(settings.start.time, float(time[1]) if len(time) > 1 else 0.0)
     if np.sum(first) < 2 or time[first][-1] <= 0.0:
-        return False
+        return None
     last = int(np.sum(first)) - 1
+    span = float(time[last])
     moved = float(np.linalg.norm(inputs.fix[last, :2] - inputs.fix[0, :2]))
     noise = _deviation(inputs, 0, last)
-    if moved > settings.start.still_speed * float(time[last]) + 2.0 * noise:
-        return False
-    # Fixes too coarse to tell rest from a drive tell nothing.
-    return noise < settings.start.course_speed * float(time[last])
+    if moved > settings.start.still_speed * span + 2.0 * noise:
+        return None
+    # Who sets out with the acceleration a comes a T^2 / 2 far, and is levelled a / g off.
+    rest = _Standstill(noise / span, 2.0 * noise / span**2)
+    coarse = settings.start.moving_tilt_deviation * settings.gravity
+    return rest if rest.acceleration < coarse else None
 
 
 def _deviation(inputs: InertialInputs, i: int, j: int) -> float:
