@@ -115,8 +115,8 @@ def test_the_same_latency_everywhere_moves_only_the_ticks(tmp_path: Path) -> Non
 def test_odometry_gps_takes_its_time_to_the_filter(
     tmp_path: Path, front_end: str, fix_ns: int, made_ns: int
 ) -> None:
-    """As a recorded topic that arrives then: navsat_transform ticks 20 ms after each fix, the plain
-    front end needs no time, but its fixes may come late, too.
+    """As a recorded topic that arrives then: navsat_transform ticks 20 ms after each fix; the
+    plain front end needs no time, but its fixes may come late, too.
     """
     clock = stamps(10.0, SECONDS)
     east = 2.5e-5 * (clock - START_NS) * 1e-9
