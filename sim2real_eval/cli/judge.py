@@ -6,16 +6,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import (
-    add_json,
-    add_judge,
-    add_judge_kind,
-    add_topics,
-    judge_setup,
-    sources,
-)
+from sim2real_eval.cli.arguments import add_json, add_topics, sources
 from sim2real_eval.cli.consistency import plot_path, print_over_runs, show_consistency
 from sim2real_eval.cli.inertial_judge import INERTIAL
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim_sensors.errors import ParameterError, Sim2RealError
 

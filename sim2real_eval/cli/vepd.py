@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.cli.arguments import (
     add_jobs,
     add_json,
-    add_judge,
-    add_judge_kind,
     add_seed,
     add_topics,
     at_least,
-    judge_setup,
     scenario_label,
     sources,
     twins,
 )
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
