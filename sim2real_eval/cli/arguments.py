@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sim2real_eval.comparison import Source
     from sim2real_eval.twin import Twin
 
