@@ -74,6 +74,14 @@ def test_several_runs_end_in_one_table_more(
     assert outcome.status == 0
     assert 'Consistency of 2 runs' in outcome.out
     assert outcome.out.count('NEES velocity') == 3
+    outcome = call(
+        capsys, 'judge', *bags, '--config', 'clean', '--consistency', '--out', tmp_path / 'more',
+        '--json',
+    )  # fmt: skip
+    *single, together = json.loads(outcome.out)
+    assert together['recordings'] == [one['recording'] for one in single]
+    rows = {row['name']: row for row in together['consistency']}
+    assert rows['NEES velocity']['freedom'] == 4.0
 
 
 def test_without_truth_there_is_nis_alone(tmp_path: Path, capsys: Capture) -> None:

@@ -167,6 +167,9 @@ def test_what_cannot_be_integrated_is_refused() -> None:
     with pytest.raises(JudgeError, match='has no linear_acceleration'):
         inertial_inputs(recording({'imu': deaf, 'gps': fixes(sky)}), SETTINGS)
     late = fixes(sky + 5_000_000_000)
+    odd = dataclasses.replace(imu(clock), linear_acceleration=np.full((len(clock), 3), 1e200))
+    with pytest.raises(JudgeError, match=r'linear_acceleration of 1e\+200; must be at most'):
+        inertial_inputs(recording({'imu': odd, 'gps': fixes(sky)}), SETTINGS)
     with pytest.raises(JudgeError, match='no valid fix while there are IMU messages'):
         inertial_inputs(recording({'imu': imu(clock), 'gps': late}), SETTINGS)
     with pytest.raises(JudgeError, match='has 1 usable messages; must have two'):

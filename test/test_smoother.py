@@ -262,6 +262,26 @@ def test_a_recording_without_gps_or_with_one_fix() -> None:
     assert np.isfinite(alone.position).all()
 
 
+def test_fixes_at_the_very_end_of_the_imu() -> None:
+    """One with its last message is refused; one a moment before leaves an estimate behind it."""
+    recording, _ = drive(WAVY, 11)
+    fixes, imu = recording.gps, recording.imu
+    assert fixes is not None
+    assert imu is not None
+    last = int(imu.stamp_ns[-1])
+    often = dataclasses.replace(SETTINGS, output_frequency=1e4)
+    late = dataclasses.replace(fixes.take([20]), stamp_ns=np.array([last]))
+    for judge in (ErrorStateJudge('', (), often), SmootherJudge('', (), often)):
+        with pytest.raises(JudgeError, match='no valid fix while there are IMU messages'):
+            judge.judge(recording.with_messages('gps', late))
+        for before in (50_000, 1):
+            stamps = np.array([last - 200_000, last - before])
+            end = dataclasses.replace(fixes.take([20, 21]), stamp_ns=stamps)
+            run = judge.judge(recording.with_messages('gps', end))
+            assert run.stamp_ns.tolist() == [last - 200_000, last - 100_000, last]
+            assert np.isfinite(run.pose_covariance).all()
+
+
 def test_it_meets_the_velocity_of_a_real_drive(real_dir: Path) -> None:
     """45 s of a car: the receiver's carrier-phase velocity, which the smoother has not seen."""
     (path,) = segments(real_dir, [3])

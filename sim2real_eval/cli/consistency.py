@@ -12,7 +12,7 @@ from sim2real_eval.cli.output import print_table
 if TYPE_CHECKING:
     from sim2real_eval.consistency_check import Checked
 
-__all__ = ['plot_path', 'print_over_runs', 'show_consistency']
+__all__ = ['plot_path', 'show_consistency', 'show_over_runs']
 
 
 def plot_path(estimate: Path) -> Path:
@@ -39,11 +39,15 @@ def show_consistency(
     return {'consistency': [row.summary() for row in rows], 'consistency_plot': plot}
 
 
-def print_over_runs(runs: list[Checked]) -> None:
-    """Print one more table, over all runs."""
+def show_over_runs(runs: list[Checked], *, quiet: bool) -> list[Mapping[str, object]]:
+    """Print one more table, over all runs, unless `quiet`; return it for --json."""
     from sim2real_eval.metrics.consistency import consistency, over_runs
     from sim2real_eval.report.consistency_table import consistency_table
 
     rows = [consistency(squares) for squares in over_runs([run.squares for run in runs])]
-    title = f'Consistency of {len(runs)} runs: NIS of all, NEES summed over runs at equal times'
-    print_table(consistency_table(rows, title))
+    if not quiet:
+        title = (
+            f'Consistency of {len(runs)} runs: NIS of all, NEES summed over runs at equal times'
+        )
+        print_table(consistency_table(rows, title))
+    return [row.summary() for row in rows]

@@ -7,7 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_topics, sources
-from sim2real_eval.cli.consistency import plot_path, print_over_runs, show_consistency
+from sim2real_eval.cli.consistency import plot_path, show_consistency, show_over_runs
 from sim2real_eval.cli.inertial_judge import INERTIAL
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
@@ -136,8 +136,10 @@ def run(options: argparse.Namespace) -> int:
             if not options.json:
                 print_notes(notes)
     report_failures(failures, of=len(found))
-    if len(checks) > 1 and not options.json:
-        print_over_runs(checks)
+    if len(checks) > 1:
+        together = [summary['recording'] for summary in summaries]
+        rows = show_over_runs(checks, quiet=options.json)
+        summaries.append({'recordings': together, 'consistency': rows})
     if options.json:
         print_json(summaries)
     return 1 if failures else 0

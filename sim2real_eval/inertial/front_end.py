@@ -20,6 +20,8 @@ from sim_sensors.measurements import FixArray, FloatArray, ImuArray, IntArray
 __all__ = ['InertialInputs', 'inertial_inputs']
 
 _ABSENT = -1.0
+# Beyond what any sensor measures; squares of it still fit into a double.
+_MOST = 1e6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,7 +121,9 @@ def inertial_inputs(
     valid = valid_fixes(gps)
     if len(valid) < len(gps):
         notes.append(f'{len(gps) - len(valid)} of {len(gps)} messages of the GPS have no fix')
+    # An estimate needs IMU messages behind its first fix.
     inside = (valid.stamp_ns >= imu.stamp_ns[0]) & (valid.stamp_ns <= imu.stamp_ns[-1])
+    inside &= bool(np.any(valid.stamp_ns[inside] < imu.stamp_ns[-1]))
     if not inside.any():
         raise JudgeError(
             f'{where}: {recording.roles["gps"]} has no valid fix while there are IMU messages; '
@@ -158,6 +162,9 @@ def _usable_imu(
         if len(imu) and absent.all():
             raise JudgeError(f'{where}: has no {name} (its covariance is -1); must have both')
         imu = imu.take(~absent & np.isfinite(getattr(imu, name)).all(axis=1))
+        largest = float(np.max(np.abs(getattr(imu, name)), initial=0.0))
+        if largest > _MOST:
+            raise JudgeError(f'{where}: {name} of {largest:.3g}; must be at most {_MOST:g}')
     fresh = np.ones(len(imu), dtype=bool)
     fresh[1:] = np.diff(imu.stamp_ns) > 0
     if not fresh.all():

@@ -112,7 +112,8 @@ def _nodes(fix_ns: IntArray, edges: IntArray, first_ns: int, last_ns: int) -> In
     wanted = np.unique(np.concatenate([fix_ns, edges, [last_ns]]))
     kept = [first_ns]
     for stamp in wanted.tolist():
-        if stamp - kept[-1] >= _SAME_NODE_NS:
+        # The last one in any case: no output may lie beyond the nodes.
+        if stamp - kept[-1] >= _SAME_NODE_NS or last_ns == stamp > kept[-1]:
             fillers = (stamp - kept[-1] - _FILLER_CLEARANCE_NS) // _LONGEST_INTERVAL_NS
             kept += [kept[-1] + (i + 1) * _LONGEST_INTERVAL_NS for i in range(fillers)]
             kept.append(stamp)
