@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim2real_eval.inertial.looking import blind_at_rest, look_at_antenna, look_at_speed
 from sim2real_eval.inertial.strapdown import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
@@ -18,7 +19,6 @@ from sim2real_eval.inertial.strapdown import (
     move,
 )
 from sim2real_eval.inertial.update import distance, update
-from sim2real_eval.judge.rotations import matrix_from_quaternion
 from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -52,6 +52,8 @@ class Events(NamedTuple):
         After so long without an accepted fix the next one is taken.
     doubt : float
         What the variance of the attitude then grows by, rad^2.
+    still : float
+        Estimated speed below which fixes tell no heading, m/s.
     hold : (2,) float
         Variance of the lateral and of the vertical speed, (m/s)^2; 0: not held.
     """
@@ -71,6 +73,7 @@ class Events(NamedTuple):
     gate: float
     patience_ns: int
     doubt: float
+    still: float
     hold: FloatArray
 
 
@@ -112,66 +115,6 @@ class Taken(NamedTuple):
 
 
 @kernel
-def _look_at_antenna(x: FloatArray, arm: FloatArray, H: FloatArray, R: FloatArray) -> None:
-    """Fill H, (3, 15), with the derivative of the antenna's position, and H[3, :3] with it."""
-    matrix_from_quaternion(x[6:10], R)
-    for i in range(3):
-        for j in range(ERRORS):
-            H[i, j] = 0.0
-        H[i, POSITION + i] = 1.0
-        H[3, i] = R[i, 0] * arm[0] + R[i, 1] * arm[1] + R[i, 2] * arm[2]
-    a0, a1, a2 = H[3, 0], H[3, 1], H[3, 2]
-    # Exp(e) R arm = R arm - [R arm] e.
-    H[0, ATTITUDE + 1], H[0, ATTITUDE + 2] = a2, -a1
-    H[1, ATTITUDE], H[1, ATTITUDE + 2] = -a2, a0
-    H[2, ATTITUDE], H[2, ATTITUDE + 1] = a1, -a0
-    for i in range(3):
-        H[3, i] += x[i]
-
-
-@kernel
-def _look_at_speed(
-    x: FloatArray,
-    rate: FloatArray,
-    base: FloatArray,
-    hold: FloatArray,
-    H: FloatArray,
-    nu: FloatArray,
-    V: FloatArray,
-    R: FloatArray,
-) -> int:
-    """Fill H, nu and V for the held speeds of base_link; return how many there are.
-
-    The velocity of base_link in the body is R' v + (w - b) x base.
-    """
-    matrix_from_quaternion(x[6:10], R)
-    v0, v1, v2 = x[3], x[4], x[5]
-    w0, w1, w2 = rate[0] - x[10], rate[1] - x[11], rate[2] - x[12]
-    m = 0
-    for axis in range(1, 3):
-        if hold[axis - 1] > 0.0:
-            for j in range(ERRORS):
-                H[m, j] = 0.0
-            r0, r1, r2 = R[0, axis], R[1, axis], R[2, axis]
-            H[m, VELOCITY], H[m, VELOCITY + 1], H[m, VELOCITY + 2] = r0, r1, r2
-            # R' Exp(-e) v = R' v + R' [v] e.
-            H[m, ATTITUDE] = r1 * v2 - r2 * v1
-            H[m, ATTITUDE + 1] = r2 * v0 - r0 * v2
-            H[m, ATTITUDE + 2] = r0 * v1 - r1 * v0
-            if axis == 1:
-                speed = w2 * base[0] - w0 * base[2]
-                H[m, GYROSCOPE_BIAS], H[m, GYROSCOPE_BIAS + 2] = base[2], -base[0]
-            else:
-                speed = w0 * base[1] - w1 * base[0]
-                H[m, GYROSCOPE_BIAS], H[m, GYROSCOPE_BIAS + 1] = -base[1], base[0]
-            nu[m] = -(speed + r0 * v0 + r1 * v1 + r2 * v2)
-            V[m, 0] = V[m, 1] = 0.0
-            V[m, m] = hold[axis - 1]
-            m += 1
-    return m
-
-
-@kernel
 def _advance(
     x: FloatArray, ev: Events, k: int, F: FloatArray, half: FloatArray, work: FloatArray
 ) -> None:
@@ -206,6 +149,7 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
     H, PH, K = np.zeros((4, ERRORS)), np.zeros((ERRORS, 3)), np.zeros((ERRORS, 3))
     L, J, R = np.zeros((4, 3)), np.zeros((4, 4)), np.zeros((3, 3))
     nu, e, work, V = np.zeros(3), np.zeros(16), np.zeros((12, 4)), np.zeros((3, 3))
+    blind, none = np.zeros((2, 3)), np.zeros((2, 3))
     next_fix = next_out = next_hold = 0
     last_ns = ev.time_ns[0]
     for k in range(len(ev.time_ns)):
@@ -214,7 +158,7 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
             grow(P, F, half, A)
         while next_fix < len(ev.fix_at) and ev.fix_at[next_fix] == k:
             covariance = ev.fix_covariance[next_fix]
-            _look_at_antenna(x, ev.antenna, H, R)
+            look_at_antenna(x, ev.antenna, H, R)
             for i in range(3):
                 nu[i] = ev.fix[next_fix, i] - H[3, i]
             nis = distance(P, H, nu, covariance, 3, PH, L)
@@ -232,15 +176,16 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
                     P[ATTITUDE + i, ATTITUDE + i] += ev.doubt
                 distance(P, H, nu, covariance, 3, PH, L)
             if taken.accepted[next_fix] > 0:
-                update(x, P, H, covariance, 3, PH, L, K, A, e, J)
+                blind_at_rest(x, P, ev.still, blind, R)
+                update(x, P, H, covariance, 3, PH, L, K, A, e, J, blind)
                 last_ns = ev.time_ns[k]
             for i in range(4):
                 taken.attitude[next_fix, i] = x[6 + i]
             next_fix += 1
         while next_hold < len(ev.hold_at) and ev.hold_at[next_hold] == k:
-            m = _look_at_speed(x, ev.rate[k], ev.base, ev.hold, H, nu, V, R)
+            m = look_at_speed(x, ev.rate[k], ev.base, ev.hold, H, nu, V, R)
             taken.hold_nis[next_hold] = distance(P, H, nu, V, m, PH, L)
-            update(x, P, H, V, m, PH, L, K, A, e, J)
+            update(x, P, H, V, m, PH, L, K, A, e, J, none)
             next_hold += 1
         while next_out < len(ev.out_at) and ev.out_at[next_out] == k:
             taken.x[next_out] = x
@@ -291,7 +236,7 @@ def sensitivities(
                         A[i, j] += F[i, n] * total[n, j]
             total[:, :] = A
         while done < count and ev.fix_at[done] == k:
-            _look_at_antenna(x, ev.antenna, H, R)
+            look_at_antenna(x, ev.antenna, H, R)
             position[done] = H[3, :3]
             looked[done] = H[:3]
             growth[done] = total

@@ -78,6 +78,7 @@ def update(
     A: FloatArray,
     e: FloatArray,
     J: FloatArray,
+    blind: FloatArray,
 ) -> None:
     """Correct state and covariance after `distance`, by the Joseph form, and reset the error.
 
@@ -88,6 +89,10 @@ def update(
     ----------
     x, P, H, R, m, PH, L
         As in `distance`; x, (16,), and P are changed in place.
+    blind : (2, 3) float
+        Directions in which attitude and gyroscope bias are left as they are, unit vectors; zeros:
+        none. Their correlations count in full (Schmidt's consider filter; the Joseph form holds
+        for any gain).
     K : (15, 3) float
     A : (15, 15) float
     e : (16,) float
@@ -108,6 +113,18 @@ def update(
             for k in range(j + 1, m):
                 total -= K[i, k] * L[k, j]
             K[i, j] = total / L[j, j]
+    for first, direction in ((ATTITUDE, blind[0]), (GYROSCOPE_BIAS, blind[1])):
+        along = 0.0
+        for i in range(3):
+            along += direction[i] * e[first + i]
+        for i in range(3):
+            e[first + i] -= direction[i] * along
+        for j in range(m):
+            along = 0.0
+            for i in range(3):
+                along += direction[i] * K[first + i, j]
+            for i in range(3):
+                K[first + i, j] -= direction[i] * along
     # (I - K H) P (I - K H)' + K R K' with A = (I - K H) P.
     for i in range(ERRORS):
         for j in range(ERRORS):
