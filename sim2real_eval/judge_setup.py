@@ -130,17 +130,16 @@ class JudgeSetup:
                 )
             path = config_path('judge', f'{config}.yaml')
         navsat_path = None if navsat_config is None else Path(navsat_config)
-        told = Case() if case is None else Case.from_file(case)
         options = options or Options()
-        if options.unscented is None and _names_node(path, 'ukf'):
-            told = dataclasses.replace(
-                told, unscented=told.unscented or not _names_node(path, 'ekf')
+        told = options.over(Case() if case is None else Case.from_file(case))
+        if options.unscented is None and not told.unscented:
+            ukf, ekf = (
+                told.section.startswith(kind) if told.section else _names_node(path, kind)
+                for kind in ('ukf', 'ekf')
             )
-        told = options.over(told)
+            told = dataclasses.replace(told, unscented=ukf and not ekf)
         _check(told)
-        filter_config = FilterConfig.from_file(
-            path, node_of(path, told.unscented), unscented=told.unscented
-        )
+        filter_config = FilterConfig.from_file(path, node_of(path, told), unscented=told.unscented)
         if navsat_path is None and any(
             source.topic == NAVSAT_TOPIC for source in filter_config.sources
         ):
@@ -230,11 +229,11 @@ def _check(case: Case) -> None:
         raise ParameterError('correct', '', 'unscented goes with ukf_node only')
 
 
-def node_of(path: Path, unscented: bool) -> str:
+def node_of(path: Path, case: Case) -> str:
     """Name whose parameters a filter takes from a file that may be written for the other one."""
-    own, other = ('ukf', 'ekf') if unscented else ('ekf', 'ukf')
+    own, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
     named = other if _names_node(path, other) and not _names_node(path, own) else own
-    return f'{named}_filter_node'
+    return case.section or f'{named}_filter_node'
 
 
 def _names_node(path: Path, start: str) -> bool:

@@ -73,6 +73,32 @@ def test_options_on_the_line_count_more_than_the_case_beside_the_recording(
     assert estimate('--latency', 'odom=0', case='latency: {odom: 0.2}') == extended
 
 
+def test_a_file_with_several_filters_needs_the_name_of_one(tmp_path: Path) -> None:
+    """As robot_localization's own example for two filters and navsat_transform."""
+    path = tmp_path / 'dual.yaml'
+    path.write_text(
+        '\n'.join(
+            f'{node}:\n  ros__parameters:\n    frequency: {rate}.0\n    odom0: odom\n'
+            f'    odom0_config: {mask("x")}'
+            for node, rate in (
+                ('ekf_filter_node_odom', 30), ('ekf_filter_node_map', 20), ('ukf_other', 10),
+            )
+        ).lower()
+    )  # fmt: skip
+    with pytest.raises(ParameterError, match='which node is meant by ekf_filter_node'):
+        JudgeSetup.load(path)
+    (tmp_path / 'case.yaml').write_text('section: ekf_filter_node_odom')
+    by_case = JudgeSetup.load(path, case=tmp_path / 'case.yaml')
+    assert by_case.filter.frequency == 30.0
+    for node, rate, unscented in (('ekf_filter_node_map', 20.0, False), ('ukf_other', 10.0, True)):
+        setup = JudgeSetup.load(path, None, tmp_path / 'case.yaml', Options(section=node))
+        assert setup.filter.frequency == rate
+        assert setup.case.unscented == unscented
+        assert setup.settings()['case']['section'] == node
+    with pytest.raises(ParameterError, match='which node is meant by gone'):
+        JudgeSetup.load(path, options=Options(section='gone'))
+
+
 def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path) -> None:
     """Within 1 cm of each other in a gentle turn, where the original's is 4 cm off."""
     path, file = turn(tmp_path), tmp_path / 'params.yaml'

@@ -24,7 +24,7 @@ pytest.importorskip('rclpy', reason='no ROS')
 from cli_examples import call, command, contents, environment, run_of
 from judge_examples import read_rows
 
-from sim2real_eval.cli import arguments
+from sim2real_eval.cli import judge_arguments
 from sim2real_eval.judge import JudgeError
 from sim2real_eval.recording import write_recording
 from sim2real_eval.ros.lockstep import JudgeProcess, conductor
@@ -238,7 +238,7 @@ def test_what_is_not_installed_is_said_in_one_line(
         outcome = call(capsys, *given, 'nobody')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
-    monkeypatch.setattr(arguments, 'find_spec', lambda name: None)
+    monkeypatch.setattr(judge_arguments, 'find_spec', lambda name: None)
     outcome = call(capsys, *of_judge, 'judge_node')
     assert outcome.status == 2
     assert "pip install '.[ros]'" in outcome.err

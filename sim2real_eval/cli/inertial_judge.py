@@ -19,6 +19,7 @@ _OF_NODES = {
     'navsat_config': '--navsat-config',
     'case': '--case',
     'filter_kind': '--filter',
+    'section': '--section',
     'correct': '--correct',
     'latency': '--latency',
     'front_end': '--front-end',

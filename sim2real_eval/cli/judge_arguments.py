@@ -49,6 +49,11 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
         help='filter (default: as case.yaml or the parameter file says, else ekf)',
     )
     parser.add_argument(
+        '--section',
+        metavar='NODE',
+        help='node whose parameters count, in a file with those of several filters',
+    )
+    parser.add_argument(
         '--correct',
         metavar='LIST',
         help='oddities of robot_localization to mend, by comma: gravity, differential, unscented, '
@@ -127,6 +132,7 @@ def judge_options(options: argparse.Namespace) -> Options:
         if options.transforms is None
         else TransformFile.from_file(options.transforms),
         front_end=options.front_end,
+        section=options.section,
     )
 
 

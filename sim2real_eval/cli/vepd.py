@@ -52,6 +52,7 @@ _WITH_REAL = {
     'navsat_config': '--navsat-config',
     'case': '--case',
     'filter_kind': '--filter',
+    'section': '--section',
     'correct': '--correct',
     'latency': '--latency',
     'transforms': '--transforms',

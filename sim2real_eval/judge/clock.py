@@ -67,6 +67,7 @@ _CLOCK_KEYS: Mapping[str, str] = {
 
 _KEYS = (
     'node', 'inputs', 'clock', 'navsat', 'correct', 'latency', 'transforms', 'front_end',
+    'section',
 )  # fmt: skip
 
 
@@ -92,6 +93,8 @@ class Case:
         Static transforms that replace or complete those of the recording.
     front_end : str
         What turns fixes into odometry/gps: navsat_transform or enu.
+    section : str
+        Name of the node whose parameters count, in a file with those of several filters.
     """
 
     clock: Clock = Clock()
@@ -103,6 +106,7 @@ class Case:
     latency_ns: Mapping[str, int] = dataclasses.field(default_factory=dict)
     transforms: TransformFile | None = None
     front_end: str = FRONT_ENDS[0]
+    section: str = ''
 
     @classmethod
     def from_file(cls, path: str | Path) -> Case:
@@ -147,6 +151,7 @@ class Case:
             ),
             transforms=_transforms(tree.get('transforms'), Path(path)),
             front_end=front_end(tree.get('front_end') or FRONT_ENDS[0], where, 'front_end'),
+            section=_section(tree.get('section'), where),
         )
 
     def settings(self) -> dict[str, Any]:
@@ -181,6 +186,14 @@ def _transforms(name: Any, case: Path) -> TransformFile | None:
     if not isinstance(name, str) or not name:
         raise ParameterError(str(case), 'transforms', f'{name!r} is not allowed; must be a file')
     return TransformFile.from_file(case.parent / name)
+
+
+def _section(name: Any, where: str) -> str:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise ParameterError(
+            where, 'section', f'{name!r} is not allowed; must be the name of a node'
+        )
+    return name or ''
 
 
 def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:

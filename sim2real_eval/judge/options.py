@@ -39,6 +39,8 @@ class Options:
         By topic; replaces that of the case topic by topic.
     transforms : TransformFile or None
     front_end : str or None
+    section : str or None
+        Node whose parameters count.
     """
 
     unscented: bool | None = None
@@ -46,12 +48,13 @@ class Options:
     latency_ns: Mapping[str, int] = dataclasses.field(default_factory=dict)
     transforms: TransformFile | None = None
     front_end: str | None = None
+    section: str | None = None
 
     def over(self, case: Case) -> Case:
         """Return a case in which these options replace its own."""
         given = {
             name: value
-            for name in ('unscented', 'correct', 'transforms', 'front_end')
+            for name in ('unscented', 'correct', 'transforms', 'front_end', 'section')
             if (value := getattr(self, name)) is not None
         }
         given['latency_ns'] = {**case.latency_ns, **self.latency_ns}

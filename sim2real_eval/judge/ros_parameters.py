@@ -52,8 +52,9 @@ def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
             if name.split('/')[-1].startswith(node) or (len(named) == 1 and not everyone)
         }
     if len(own) > 1 or not (own or everyone):
+        hint = '; for the filter, section (--section) names one' if len(named) > 1 else ''
         raise ParameterError(
-            where, '', f'which node is meant by {node}? It has {", ".join(sorted(named))}'
+            where, '', f'which node is meant by {node}? It has {", ".join(sorted(named))}{hint}'
         )
     merged: dict[str, Any] = {}
     for entries in (*everyone.values(), *own.values()):

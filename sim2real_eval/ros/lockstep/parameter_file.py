@@ -34,7 +34,7 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     """
     wanted = setup.filter
     unscented = wanted.sigma_points is not None
-    given = read_node_parameters(setup.files[0], node_of(setup.files[0], unscented))
+    given = read_node_parameters(setup.files[0], node_of(setup.files[0], setup.case))
     values = _declared(given.values)
     original = FilterConfig.from_parameters(given, unscented=unscented)
     for name, before, now in (
