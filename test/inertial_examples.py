@@ -91,3 +91,9 @@ def truth_at(motion: Motion, stamp_ns: IntArray) -> Trajectory:
 def turned(truth: FloatArray, estimate: FloatArray) -> FloatArray:
     """Rotation vectors, (n, 3), about the world's axes, from estimate to truth."""
     return (Rotation.from_quat(truth) * Rotation.from_quat(estimate).inv()).as_rotvec()
+
+
+def error_of(truth: FloatArray, estimate: FloatArray) -> FloatArray:
+    """Error of position, velocity, attitude (about the world's axes) and biases, (15,)."""
+    rotation = turned(truth[None, 6:10], estimate[None, 6:10])[0]
+    return np.concatenate([truth[:6] - estimate[:6], rotation, truth[10:] - estimate[10:]])
