@@ -62,6 +62,9 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     if truth is None or len(truth) < 2:
         notes.append('consistency: the recording has no truth, so there is no NEES')
         return Checked(squares, tuple(notes))
+    if not judged.finite.any():
+        notes.append('consistency: no estimate is a number, so there is no NEES')
+        return Checked(squares, tuple(notes))
     base = judge.base_link_frame
     transforms = recording.transforms
     if judge.transforms is not None:

@@ -255,10 +255,12 @@ def velocity_series(
     Raises
     ------
     MetricError
-        When the judge published nothing.
+        When the judge published nothing, or what is not a number.
     """
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')
+    if told := judged.diverged:
+        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told}')
     return VelocitySeries(
         se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
         se_vel=speed(judged.linear_velocity, judged.orientation, component),

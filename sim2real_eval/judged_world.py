@@ -96,6 +96,8 @@ def _of_fixes(
     """Return turn, shift and how many fixes told; None when they do not tell."""
     stamps = judged.gps_stamp_ns
     inside = (stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1])
+    # A position needs the filter's attitude, which may be no number.
+    inside &= np.isfinite(judged.gps_position).all(axis=1)
     stamps, world = stamps[inside], judged.gps_position[inside]
     # Of several fixes with one stamp the last is the one that the node keeps.
     number = np.searchsorted(fixes.stamp_ns, stamps, side='right') - 1
@@ -124,8 +126,9 @@ def _of_fixes(
 
 def _of_first_estimate(judged: JudgedRun, truth: OdometryArray) -> tuple[float, FloatArray]:
     inside = (judged.stamp_ns >= truth.stamp_ns[0]) & (judged.stamp_ns <= truth.stamp_ns[-1])
+    inside &= judged.finite
     if not inside.any():
-        raise MetricError('consistency: no estimate lies within the truth')
+        raise MetricError('consistency: no estimate that is a number lies within the truth')
     first = int(np.argmax(inside))
     true = truth_at(truth, judged.stamp_ns[first : first + 1])
     estimated = Rotation.from_quat(judged.orientation[first]).as_euler('xyz')

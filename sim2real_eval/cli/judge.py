@@ -10,7 +10,14 @@ from sim2real_eval.cli.arguments import add_json, add_topics, sources
 from sim2real_eval.cli.consistency import plot_path, show_consistency, show_over_runs
 from sim2real_eval.cli.inertial_judge import INERTIAL
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
+from sim2real_eval.cli.output import (
+    complain,
+    print_json,
+    print_notes,
+    progress_bar,
+    report_failures,
+)
+from sim2real_eval.told import by_weight
 from sim_sensors.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
@@ -89,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
     summaries: list[dict[str, object]] = []
     checks: list[Checked] = []
     failures: list[str] = []
+    diverged: list[str] = []
     written: set[Path] = set()
     with progress_bar(len(found), 'recordings') as advance:
         for source in found:
@@ -116,9 +124,11 @@ def run(options: argparse.Namespace) -> int:
                 continue
             judged.write_csv(target)
             written.add(target)
+            if judged.diverged:
+                diverged.append(f'{source.path}: {judged.diverged}')
             if options.filtered_gps:
                 written.add(judged.write_filtered_gps(back))
-            notes = [str(note) for note in recording.notes] + list(judged.notes)
+            notes: list[str] = [note.told for note in recording.notes] + list(judged.notes)
             summary = {'recording': source.path, 'out': str(target), **judged.summary()}
             advance()
             if not options.json:
@@ -132,17 +142,20 @@ def run(options: argparse.Namespace) -> int:
                     title=f'{recording.name}, judge {Path(own.name).stem}',
                     quiet=options.json,
                 )
+            notes = by_weight(notes)
             summaries.append({**summary, 'notes': notes})
             if not options.json:
                 print_notes(notes)
     report_failures(failures, of=len(found))
+    for told in diverged:
+        complain(told)
     if len(checks) > 1:
         together = [summary['recording'] for summary in summaries]
         rows = show_over_runs(checks, quiet=options.json)
         summaries.append({'recordings': together, 'consistency': rows})
     if options.json:
         print_json(summaries)
-    return 1 if failures else 0
+    return 1 if failures or diverged else 0
 
 
 def _case_beside(source: Source, options: argparse.Namespace) -> Path | None:

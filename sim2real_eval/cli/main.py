@@ -24,7 +24,8 @@ from sim_sensors.errors import Sim2RealError
 __all__ = ['build_parser', 'main']
 
 _EPILOG = """\
-exit status: 0 done; 1 done, but not for every recording; 2 bad input or options, nothing written
+exit status: 0 done; 1 done, but not for every recording, or an
+estimate is not a number; 2 bad input or options, nothing written
 
 examples:
   sim2real demo

@@ -11,9 +11,13 @@ from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.judged import PartCount
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.state import YAW
+from sim2real_eval.told import decisive
 from sim_sensors.measurements import FloatArray, ImuArray, MessageArray
 
-__all__ = ['enu_advice', 'input_advice', 'mounting_advice', 'navsat_advice', 'part_advice']
+__all__ = [
+    'divergence_remedy', 'enu_advice', 'input_advice', 'mounting_advice', 'navsat_advice',
+    'part_advice',
+]  # fmt: skip
 
 _MOST = 0.5
 _LEAST_GRAVITY = 0.05
@@ -104,6 +108,26 @@ def mounting_advice(inputs_frames: Sequence[tuple[str, FloatArray]], gravity: fl
     return notes
 
 
+def divergence_remedy(unscented: bool, textbook: bool) -> str:
+    """Say what to do about estimates that are not numbers.
+
+    Parameters
+    ----------
+    unscented, textbook : bool
+        Whether the filter is unscented, and if so that of the textbook.
+    """
+    if unscented and not textbook:
+        return (
+            "robot_localization's unscented filter does this when its covariance is positive "
+            'definite no more, which its correction lets happen; `correct: [unscented]` '
+            '(--correct unscented) avoids it'
+        )
+    return (
+        'as in robot_localization, state or covariance grew out of bounds: look at process noise, '
+        'initial covariance and the covariances of the messages'
+    )
+
+
 def part_advice(parts: Sequence[PartCount]) -> list[str]:
     """Say which inputs the judge hardly used, one line each."""
     notes = []
@@ -116,10 +140,21 @@ def part_advice(parts: Sequence[PartCount]) -> list[str]:
             notes.append(f'{source} ({topic}): no message, so it measured nothing')
     for part in parts:
         judged = part.fused + part.rejected
-        if judged and part.rejected > _MOST * judged:
+        gated = part.rejected - part.singular
+        if judged and gated > _MOST * judged:
             notes.append(
-                f'{part.name} ({part.topic}): the Mahalanobis gate refused {part.rejected} of '
-                f'{judged} measurements, so the estimate hardly depends on this sensor'
+                decisive(
+                    f'{part.name} ({part.topic}): the Mahalanobis gate refused {gated} of '
+                    f'{judged} measurements, so the estimate hardly depends on this sensor'
+                )
+            )
+        if part.singular:
+            notes.append(
+                decisive(
+                    f'{part.name} ({part.topic}): {part.singular} of {judged} measurements were '
+                    'refused because the covariance of their innovation was singular or not a '
+                    'number'
+                )
             )
         if part.older:
             notes.append(

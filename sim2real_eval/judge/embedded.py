@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from sim2real_eval.judge.advice import (
+    divergence_remedy,
     enu_advice,
     input_advice,
     mounting_advice,
@@ -33,6 +34,7 @@ from sim2real_eval.judge.routing import route
 from sim2real_eval.judge.state import ROLL, VX
 from sim2real_eval.judge.timers import Grids
 from sim2real_eval.recording import Recording
+from sim2real_eval.told import assumed, decisive
 from sim_sensors.measurements import FixArray, ImuArray, TwistArray
 
 __all__ = ['Prepared', 'judge', 'prepare']
@@ -127,7 +129,9 @@ def prepare(
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
     if frames.assumed:
         pairs = ', '.join(f'{source} = {target}' for target, source in frames.assumed)
-        notes.append(f'no static transforms in the recording: frames assumed equal: {pairs}')
+        notes.append(
+            assumed(f'no static transforms in the recording: frames assumed equal: {pairs}')
+        )
     notes += input_advice(config, navsat, sources, headings, case.correct)
     mountings = [
         (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
@@ -206,8 +210,14 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
             break
         # The run is repeated with a larger queue and history.
         capacity *= 8
-    parts = part_counts(inputs.names, out.counts)
     n, g, c, f = out.n.tolist()
+    corrections = Corrections(
+        part=out.correction[:c, 0].copy(),
+        stamp_ns=out.correction[:c, 1].copy(),
+        states=out.correction[:c, 2].copy(),
+        nis=out.nis[:c].copy(),
+    )
+    parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
     notes += part_advice(parts)
     if navsat is not None and not navsat.timed:
         notes += enu_advice(config, navsat, fixes)
@@ -223,7 +233,7 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
             navsat_memory, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
             x[row, :3], pose_covariance[row, :3, :3],
         )  # fmt: skip
-    return JudgedRun(
+    run = JudgedRun(
         stamp_ns=out.stamp_ns[:n],
         tick_ns=out.tick_ns[:n],
         position=x[:, :3].copy(),
@@ -237,14 +247,13 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         gps_covariance=out.gps_covariance[:g].copy(),
         parts=parts,
         notes=tuple(notes),
-        corrections=Corrections(
-            part=out.correction[:c, 0].copy(),
-            stamp_ns=out.correction[:c, 1].copy(),
-            states=out.correction[:c, 2].copy(),
-            nis=out.nis[:c].copy(),
-        ),
+        corrections=corrections,
         filtered_gps=filtered,
+        remedy=divergence_remedy(config.sigma_points is not None, prepared.textbook),
     )
+    if told := run.diverged:
+        run = dataclasses.replace(run, notes=(decisive(told), *run.notes))
+    return run
 
 
 def _navsat_ticks(navsat: NavsatConfig | None, timing: Timing) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim2real_eval.judge.filtered_gps import FilteredGps, no_fixes
 from sim2real_eval.judge.part_table import PartName
@@ -40,7 +41,10 @@ class PartCount:
         Such as `imu0 twist` and `/imu/data`.
     received, older, unusable, fused, rejected : int
         Messages in; refused because an earlier one had a later stamp; yielding no measurement;
-        fused; refused by the Mahalanobis gate.
+        fused; refused, by the Mahalanobis gate or as `singular`.
+    singular : int
+        Of those refused, how many because the covariance of their innovation was singular or not
+        a number, which no gate is needed for.
     """
 
     name: str
@@ -50,6 +54,7 @@ class PartCount:
     unusable: int
     fused: int
     rejected: int
+    singular: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,11 +85,37 @@ class Corrections:
         return cls(empty, empty, empty, np.zeros(0))
 
 
-def part_counts(names: Sequence[PartName], counts: IntArray) -> tuple[PartCount, ...]:
-    """Name the counts, (p, 5), that the loop kept."""
+def part_counts(
+    names: Sequence[PartName],
+    counts: IntArray,
+    threshold: FloatArray,
+    corrections: Corrections | None = None,
+) -> tuple[PartCount, ...]:
+    """Name the counts that the loop kept.
+
+    Parameters
+    ----------
+    names : sequence of p PartName
+    counts : (p, 5) int64
+    threshold : (p,) float
+        Mahalanobis thresholds.
+    corrections : Corrections or None
+        All measurements whose distance is known; None: then all refusals by a part with a
+        threshold count as those of its gate.
+    """
+    gated = np.where(np.isinf(threshold), 0, counts[:, 4])
+    if corrections is not None:
+        far = corrections.nis >= threshold[corrections.part] ** 2
+        # A measurement that was taken once more (smooth_lagged_data) has several distances.
+        gated = np.minimum(gated, np.bincount(corrections.part[far], minlength=len(names)))
     return tuple(
-        PartCount(str(name), name.topic, *(int(count) for count in row))
-        for name, row in zip(names, counts, strict=True)
+        PartCount(
+            str(name),
+            name.topic,
+            *(int(count) for count in row[:5]),  # type: ignore[call-arg]
+            singular=int(row[4] - refused),
+        )
+        for name, row, refused in zip(names, counts, gated, strict=True)
     )
 
 
@@ -134,6 +165,8 @@ class JudgedRun:
         Whether the last three of `pose_covariance` are those of the small rotation e about the
         world's axes with truth = Exp(e) estimate; else, as robot_localization has them, those of
         roll, pitch and yaw. The two differ once the vehicle is turned.
+    remedy : str
+        What to do when estimates are not numbers; empty where nothing is known.
     """
 
     stamp_ns: IntArray
@@ -152,6 +185,7 @@ class JudgedRun:
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
     filtered_gps: FilteredGps | None = None
     about_axes: bool = False
+    remedy: str = ''
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
@@ -162,6 +196,30 @@ class JudgedRun:
             f'{part.name} {part.fused}/{part.received - part.older}' for part in self.parts
         )
         return f'{len(self)} estimates over {span:.1f} s; fused {fused}'
+
+    @property
+    def finite(self) -> NDArray[np.bool_]:
+        """Which estimates are numbers throughout, (n,)."""
+        numbers = (
+            self.position, self.orientation, self.linear_velocity, self.angular_velocity,
+            self.pose_covariance, self.twist_covariance,
+        )  # fmt: skip
+        found = np.ones(len(self), dtype=np.bool_)
+        for field in numbers:
+            found &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
+        return found
+
+    @property
+    def diverged(self) -> str:
+        """Which estimates are not numbers, and what to do, as one line; empty if all are."""
+        wrong = np.flatnonzero(~self.finite)
+        if not len(wrong):
+            return ''
+        after = (self.stamp_ns[wrong[0]] - self.stamp_ns[0]) * 1e-9
+        return (
+            f'the estimate is not a number from t = {after:.2f} s after the first one on '
+            f'({len(wrong)} of {len(self)} estimates)' + (self.remedy and f': {self.remedy}')
+        )
 
     def write_csv(self, path: str | Path) -> Path:
         """Write one row per estimate: stamp, tick, pose, body twist, both covariances.
@@ -199,6 +257,7 @@ class JudgedRun:
         """Return counts and notes as plain values."""
         return {
             'estimates': len(self),
+            'nan': int(np.sum(~self.finite)),
             'fixes_used': len(self.gps_stamp_ns),
             'parts': [dataclasses.asdict(part) for part in self.parts],
             'notes': list(self.notes),

@@ -320,7 +320,7 @@ class LiveJudge:
     @property
     def parts(self) -> tuple[PartCount, ...]:
         """What became of each part of each input since the start or reset."""
-        return part_counts(self._names, self._out.counts)
+        return part_counts(self._names, self._out.counts, self._parts.threshold)
 
     def notes(self) -> list[str]:
         """Say what the user should know about the estimate so far, one line each."""

@@ -96,11 +96,13 @@ def nees(
     -------
     list of Squares
         Position, orientation, velocity, angular velocity; the last two in the body frame.
-        Estimates whose covariance is not positive definite are left out.
+        Estimates that are not numbers, or whose covariance is not positive definite, are left out.
     """
     turns = axes if turns is None else turns
     inside = np.flatnonzero(
-        (judged.stamp_ns >= truth.stamp_ns[0]) & (judged.stamp_ns <= truth.stamp_ns[-1])
+        judged.finite
+        & (judged.stamp_ns >= truth.stamp_ns[0])
+        & (judged.stamp_ns <= truth.stamp_ns[-1])
     )
     stamps = judged.stamp_ns[inside]
     true = truth_at(truth, stamps)

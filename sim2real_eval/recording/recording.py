@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.reference_truth import ReferenceTruth
+from sim2real_eval.told import Told, Weight
 from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray
 
 __all__ = ['DEFAULT_TOPICS', 'ROLE_CLASSES', 'Note', 'Recording', 'StaticTransform']
@@ -38,15 +39,23 @@ class Note:
         Messages (or places) concerned.
     action : str
         What was done about it, or what it means for the result.
+    weight : Weight
+        How much it weighs among what is told.
     """
 
     topic: str
     problem: str
     count: int
     action: str
+    weight: Weight = Weight.ROUTINE
 
     def __str__(self) -> str:
         return f'{self.topic}: {self.problem} ({self.count}x): {self.action}'
+
+    @property
+    def told(self) -> Told:
+        """The note as the user is told it."""
+        return Told(str(self), self.weight)
 
 
 @dataclasses.dataclass(frozen=True)
