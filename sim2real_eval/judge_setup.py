@@ -139,7 +139,9 @@ class JudgeSetup:
             )
             told = dataclasses.replace(told, unscented=ukf and not ekf)
         _check(told)
-        filter_config = FilterConfig.from_file(path, node_of(path, told), unscented=told.unscented)
+        filter_config = FilterConfig.from_file(
+            path, node_of(path, told), unscented=told.unscented, strictly=bool(told.section)
+        ).renamed(told.renamed)
         if navsat_path is None and any(
             source.topic == NAVSAT_TOPIC for source in filter_config.sources
         ):

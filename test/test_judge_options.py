@@ -95,7 +95,7 @@ def test_a_file_with_several_filters_needs_the_name_of_one(tmp_path: Path) -> No
         assert setup.filter.frequency == rate
         assert setup.case.unscented == unscented
         assert setup.settings()['case']['section'] == node
-    with pytest.raises(ParameterError, match='which node is meant by gone'):
+    with pytest.raises(ParameterError, match='has no node gone'):
         JudgeSetup.load(path, options=Options(section='gone'))
 
 

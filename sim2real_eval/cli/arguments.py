@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ __all__ = [
     'add_seed',
     'add_topics',
     'at_least',
+    'input_topics',
     'scenario_label',
     'scenario_problem',
     'sources',
@@ -30,6 +33,7 @@ __all__ = [
     'twins',
 ]
 
+_ROLES = ('imu', 'gps', 'truth')
 PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 
 
@@ -67,7 +71,8 @@ def add_topics(parser: argparse._ActionsContainer) -> None:
         action='append',
         default=[],
         metavar='ROLE=TOPIC',
-        help='topic of the imu, gps or truth, such as truth=/odom; repeatable',
+        help='topic of the imu, gps or truth, such as truth=/odom, or of an input of the '
+        "judge's parameter file, such as odom0=/wheel/odometry; repeatable",
     )
 
 
@@ -106,26 +111,52 @@ def scenario_label(text: str) -> str:
     return text
 
 
-def topic_roles(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the (role, topic) pairs of --topic.
+def topic_roles(given: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the (role, topic) pairs of --topic; with `inputs` there may be others beside them.
 
     Raises
     ------
     ParameterError
-        For a text that is no pair, or an unknown role.
+        For a text that is no pair, or neither a role nor an input.
     """
-    pairs = []
-    for text in given:
-        role, equals, topic = text.partition('=')
-        if not equals or not topic or role not in ('imu', 'gps', 'truth'):
+    pairs = _topics(given)
+    for name, _ in pairs:
+        if name not in _ROLES and not inputs:
             raise ParameterError(
-                '--topic', '', f'{text!r} is not allowed; must be imu=, gps= or truth= and a topic'
+                '--topic', '', f"{name} is an input of robot_localization's filters; here only "
+                'imu=, gps= and truth= are allowed'
+            )  # fmt: skip
+    return tuple(pair for pair in pairs if pair[0] in _ROLES)
+
+
+def input_topics(given: Sequence[str]) -> dict[str, str]:
+    """Return the topics of --topic by input of the filter, such as odom0; errors as above."""
+    return {name: topic for name, topic in _topics(given) if name not in _ROLES}
+
+
+def _topics(given: Sequence[str]) -> list[tuple[str, str]]:
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, equals, topic = text.partition('=')
+        known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
+        if not equals or not topic.strip('/') or not known:
+            near = difflib.get_close_matches(name, _ROLES, n=1)
+            hint = f'; did you mean {near[0]}?' if near and not known else ''
+            raise ParameterError(
+                '--topic',
+                '',
+                f'{text!r} is not allowed; must be imu=, gps=, truth= or an input such as odom0= '
+                f'and a topic{hint}',
             )
-        pairs.append((role, topic))
-    return tuple(pairs)
+        if name in pairs:
+            raise ParameterError('--topic', '', f'{name} is given twice; must be given once')
+        pairs[name] = topic
+    return list(pairs.items())
 
 
-def sources(paths: Sequence[str], topics: Sequence[str], scenario: str | None) -> list[Source]:
+def sources(
+    paths: Sequence[str], topics: Sequence[str], scenario: str | None, *, inputs: bool = False
+) -> list[Source]:
     """Return one source per path; where last folders are alike, the folder above goes before.
 
     A label depends on its own path and on which labels are alike, never on the order.
@@ -135,7 +166,7 @@ def sources(paths: Sequence[str], topics: Sequence[str], scenario: str | None) -
     from sim2real_eval.comparison import Source
     from sim2real_eval.recording.roles import run_name
 
-    pairs = topic_roles(topics)
+    pairs = topic_roles(topics, inputs=inputs)
     seen: dict[Path, str] = {}
     for path in paths:
         whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are other recordings

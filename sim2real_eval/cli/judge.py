@@ -85,7 +85,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from pathlib import Path
 
-    found = sources(options.recordings, options.topic, None)
+    found = sources(
+        options.recordings, options.topic, None, inputs=options.judge_kind not in INERTIAL
+    )
     out = Path(options.out)
     if len(found) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'

@@ -107,6 +107,7 @@ def judge_options(options: argparse.Namespace) -> Options:
     Sim2RealError
         For a value that is not allowed, or a file of transforms that cannot be read.
     """
+    from sim2real_eval.cli.arguments import input_topics
     from sim2real_eval.judge.options import Options, corrections, latency_ns
     from sim2real_eval.judge.transform_file import TransformFile
 
@@ -133,6 +134,7 @@ def judge_options(options: argparse.Namespace) -> Options:
         else TransformFile.from_file(options.transforms),
         front_end=options.front_end,
         section=options.section,
+        topics=input_topics(options.topic),
     )
 
 

@@ -16,6 +16,7 @@ from sim2real_eval.cli.arguments import (
     sources,
     twins,
 )
+from sim2real_eval.cli.inertial_judge import INERTIAL
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.output import (
     print_json,
@@ -216,7 +217,12 @@ def run(options: argparse.Namespace) -> int:
     # The sensors of twins sit where the judge is told that they do.
     recordings = [
         dataclasses.replace(source, transforms=setup.transforms)
-        for source in sources(options.real, options.topic, options.scenario)
+        for source in sources(
+            options.real,
+            options.topic,
+            options.scenario,
+            inputs=options.judge_kind not in INERTIAL,
+        )
     ]
     study = ComparisonOptions(
         twins=twins(options.gps, options.imu),

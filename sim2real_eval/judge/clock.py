@@ -67,7 +67,7 @@ _CLOCK_KEYS: Mapping[str, str] = {
 
 _KEYS = (
     'node', 'inputs', 'clock', 'navsat', 'correct', 'latency', 'transforms', 'front_end',
-    'section',
+    'section', 'topics',
 )  # fmt: skip
 
 
@@ -95,6 +95,8 @@ class Case:
         What turns fixes into odometry/gps: navsat_transform or enu.
     section : str
         Name of the node whose parameters count, in a file with those of several filters.
+    renamed : mapping of str to str
+        By input of the configuration, such as `odom0`, the topic that it hears instead.
     """
 
     clock: Clock = Clock()
@@ -107,6 +109,7 @@ class Case:
     transforms: TransformFile | None = None
     front_end: str = FRONT_ENDS[0]
     section: str = ''
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Case:
@@ -152,6 +155,7 @@ class Case:
             transforms=_transforms(tree.get('transforms'), Path(path)),
             front_end=front_end(tree.get('front_end') or FRONT_ENDS[0], where, 'front_end'),
             section=_section(tree.get('section'), where),
+            renamed=_renamed(_mapping(tree.get('topics') or {}, where, 'topics'), where),
         )
 
     def settings(self) -> dict[str, Any]:
@@ -162,6 +166,7 @@ class Case:
             'clock': dataclasses.asdict(self.clock),
             'topics': list(self.topics),
             'correct': sorted(self.correct),
+            'renamed': dict(sorted(self.renamed.items())),
             'latency_ns': dict(sorted(self.latency_ns.items())),
             'transforms': None if self.transforms is None else self.transforms.settings(),
         }
@@ -186,6 +191,15 @@ def _transforms(name: Any, case: Path) -> TransformFile | None:
     if not isinstance(name, str) or not name:
         raise ParameterError(str(case), 'transforms', f'{name!r} is not allowed; must be a file')
     return TransformFile.from_file(case.parent / name)
+
+
+def _renamed(topics: Mapping[Any, Any], where: str) -> dict[str, str]:
+    for name, topic in topics.items():
+        if not isinstance(topic, str) or not topic_name(topic):
+            raise ParameterError(
+                where, f'topics.{name}', f'{topic!r} is not allowed; must be a topic'
+            )
+    return {str(name): topic_name(topic) for name, topic in topics.items()}
 
 
 def _section(name: Any, where: str) -> str:

@@ -108,15 +108,22 @@ def part_counts(
         far = corrections.nis >= threshold[corrections.part] ** 2
         # A measurement that was taken once more (smooth_lagged_data) has several distances.
         gated = np.minimum(gated, np.bincount(corrections.part[far], minlength=len(names)))
-    return tuple(
-        PartCount(
-            str(name),
-            name.topic,
-            *(int(count) for count in row[:5]),  # type: ignore[call-arg]
-            singular=int(row[4] - refused),
+    parts = []
+    for name, row, by_gate in zip(names, counts.tolist(), gated.tolist(), strict=True):
+        received, older, unusable, fused, rejected = row
+        parts.append(
+            PartCount(
+                str(name),
+                name.topic,
+                received,
+                older,
+                unusable,
+                fused,
+                rejected,
+                singular=rejected - by_gate,
+            )
         )
-        for name, row, refused in zip(names, counts, gated, strict=True)
-    )
+    return tuple(parts)
 
 
 def quaternions(angles: FloatArray) -> FloatArray:

@@ -41,6 +41,9 @@ class Options:
     front_end : str or None
     section : str or None
         Node whose parameters count.
+    topics : mapping of str to str
+        By input of the configuration, such as `odom0`, the topic that it is to hear; replaces that
+        of the case input by input.
     """
 
     unscented: bool | None = None
@@ -49,6 +52,7 @@ class Options:
     transforms: TransformFile | None = None
     front_end: str | None = None
     section: str | None = None
+    topics: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def over(self, case: Case) -> Case:
         """Return a case in which these options replace its own."""
@@ -58,6 +62,7 @@ class Options:
             if (value := getattr(self, name)) is not None
         }
         given['latency_ns'] = {**case.latency_ns, **self.latency_ns}
+        given['renamed'] = {**case.renamed, **self.topics}
         return dataclasses.replace(case, **given)
 
 

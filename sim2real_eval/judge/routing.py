@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 
 from sim2real_eval.judge.clock import Case
@@ -11,6 +12,7 @@ from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, Source
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.recording import Recording
+from sim2real_eval.told import decisive
 from sim_sensors.measurements import FixArray, ImuArray, MessageArray, TwistArray
 
 __all__ = ['COMMAND', 'FIX', 'HEADING', 'Routing', 'route']
@@ -91,7 +93,12 @@ def route(
             used = _stand_in(source, recording, topics, taken_by)
             sources[source.name] = used
             taken_by = source.name
-            notes.append(f'{source.name} subscribes to {source.topic}: {used} used instead')
+            notes.append(
+                decisive(
+                    f'{source.name} subscribes to {source.topic}, which the recording has not: '
+                    f'its IMU {used} used instead; --topic {source.name}=... names another'
+                )
+            )
     command = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
     if command is not None and not isinstance(recording.messages[command], TwistArray):
         command = None
@@ -115,9 +122,11 @@ def _stand_in(
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
     taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
+    near = difflib.get_close_matches(source.topic, topics, n=1)
+    hint = f'; did you mean {near[0]}?' if near else ''
     raise JudgeError(
         f'{source.name}: topic {source.topic} is not in {recording.path}{taken}; it has '
-        f'{", ".join(sorted(topics)) or "nothing"}'
+        f'{", ".join(sorted(topics)) or "nothing"}{hint}; --topic {source.name}=... names one'
     )
 
 
