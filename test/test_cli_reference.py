@@ -196,6 +196,18 @@ def test_start_heading_and_settings_are_taken(
     told = call(capsys, 'reference', blind, '--start-heading', 40, '--out', tmp_path / 'o')
     assert told.status == 0
     assert 'heading 40 deg as given' in told.err
+    mast = tmp_path / 'mast.yaml'
+    mast.write_text('[{parent: base_link, child: gps_link, translation: [0.0, 0.0, 30.0]}]')
+    assert (
+        call(capsys, 'reference', blind, '--transforms', mast, '--out', tmp_path / 'high').status
+        == 0
+    )
+    without = read_recording(tmp_path / 'o' / 'drive_1').truth
+    high = read_recording(tmp_path / 'high' / 'drive_1').truth
+    assert without is not None
+    assert high is not None
+    # Height is counted from the first fix, which is one of the antenna.
+    assert np.median(high.position[:, 2] - without.position[:, 2]) < -20.0
 
 
 def test_a_segment_of_a_real_drive(real_dir: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -129,23 +129,26 @@ def test_fixes_are_metres_about_the_first_valid_one() -> None:
     assert '1 of 10 messages of the GPS have no fix' in found.notes
 
 
-def test_a_covariance_that_says_nothing_is_replaced_and_one_too_small_raised() -> None:
-    sky = stamps(10.0, 0.6)
-    covariance = np.tile(np.diag([4.0, 9.0, 16.0]), (6, 1, 1))
+def test_a_covariance_is_replaced_raised_or_lowered_where_it_is_of_no_use() -> None:
+    sky = stamps(10.0, 0.7)
+    covariance = np.tile(np.diag([4.0, 9.0, 16.0]), (7, 1, 1))
+    covariance[6] *= 1e18
     covariance[1] = 0.0
     covariance[2] = np.diag([-1.0, 1.0, 1.0])
     covariance[3] = np.diag([1e-6, 4.0, 0.0])
     covariance[4, 0, 1] = covariance[4, 1, 0] = 7.0
     covariance[5, 0, 1] = covariance[5, 1, 0] = 3.0
-    given = dataclasses.replace(placed(sky, np.zeros((6, 3))), position_covariance=covariance)
+    given = dataclasses.replace(placed(sky, np.zeros((7, 3))), position_covariance=covariance)
     found = inertial_inputs(recording({'imu': imu(stamps(100.0, 1.0)), 'gps': given}), SETTINGS)
-    expected = np.tile(np.diag([4.0, 9.0, 16.0]), (6, 1, 1))
+    expected = np.tile(np.diag([4.0, 9.0, 16.0]), (7, 1, 1))
+    expected[6] *= 1e12 / 16.0
     expected[1] = expected[2] = np.diag([1.0, 1.0, 4.0])
     expected[3] = np.diag([1e-4, 4.0, 4.0])
     expected[5, 0, 1] = expected[5, 1, 0] = 3.0
     np.testing.assert_allclose(found.fix_covariance, expected, rtol=1e-12)
-    assert any('2 of 6 fixes state no covariance' in note for note in found.notes)
-    assert any('1 of 6 fixes state less than' in note for note in found.notes)
+    assert any('2 of 7 fixes state no covariance' in note for note in found.notes)
+    assert any('1 of 7 fixes state less than' in note for note in found.notes)
+    assert '1 of 7 fixes state more than 1e+06 m: lowered' in found.notes
 
 
 def test_gaps_and_repeated_stamps_of_the_imu_are_told() -> None:

@@ -68,6 +68,11 @@ def add_parser(verbs: Any) -> None:
     )
     add_topics(parser)
     parser.add_argument(
+        '--transforms',
+        metavar='FILE',
+        help='static transforms, YAML or URDF, that replace or complete those of the recordings',
+    )
+    parser.add_argument(
         '--storage',
         choices=('mcap', 'sqlite3', 'csv'),
         default='mcap',
@@ -84,11 +89,15 @@ def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from sim2real_eval.inertial.smoother import SmootherJudge
+    from sim2real_eval.judge.transform_file import TransformFile
 
     judge = SmootherJudge.load(options.config)
     parameters = dataclasses.replace(judge.parameters, output_frequency=options.rate)
     judge = dataclasses.replace(judge, parameters=parameters)
     found = sources(options.recordings, options.topic, None)
+    if options.transforms is not None:
+        transforms = TransformFile.from_file(options.transforms)
+        found = [dataclasses.replace(source, transforms=transforms) for source in found]
     written: list[dict[str, Any]] = []
     failures: list[str] = []
     with progress_bar(len(found), 'recordings') as advance:

@@ -22,6 +22,7 @@ __all__ = ['InertialInputs', 'inertial_inputs']
 _ABSENT = -1.0
 # Beyond what any sensor measures; squares of it still fit into a double.
 _MOST = 1e6
+_MOST_VARIANCE = 1e12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -202,6 +203,9 @@ def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[str]) 
     diagonal = np.einsum('nii->ni', given)
     unknown = ~(np.isfinite(given).all(axis=(1, 2)) & (diagonal >= 0.0).all(axis=1))
     unknown |= ~diagonal.any(axis=1)
+    # Beyond it a fix says nothing, and the digits of the filter's own covariance would be lost.
+    vague = ~unknown & (diagonal > _MOST_VARIANCE).any(axis=1)
+    given[vague] *= (_MOST_VARIANCE / np.max(diagonal[vague], axis=1))[:, None, None]
     result = np.where(unknown[:, None, None], 0.0, given)
     # What is no covariance (correlations beyond 1) keeps its variances.
     odd = ~unknown & (np.linalg.eigvalsh(result)[:, 0] < -1e-9 * np.max(diagonal, axis=1))
@@ -215,6 +219,10 @@ def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[str]) 
         text = ', '.join(f'{value:g}' for value in settings.fix_deviation)
         notes.append(
             f'{int(np.sum(unknown))} of {n} fixes state no covariance: taken as good to {text} m'
+        )
+    if vague.any():
+        notes.append(
+            f'{int(np.sum(vague))} of {n} fixes state more than {_MOST_VARIANCE**0.5:g} m: lowered'
         )
     raised = ~unknown & (stated < least).any(axis=1)
     if raised.any():
