@@ -38,12 +38,12 @@ class Told(str):
         return note
 
 
-def decisive(text: str) -> Told:
+def decisive(text: str) -> str:
     """Return a note without which the result would be misread."""
     return Told(text, Weight.DECISIVE)
 
 
-def assumed(text: str) -> Told:
+def assumed(text: str) -> str:
     """Return a note on something that was taken to be so."""
     return Told(text, Weight.ASSUMED)
 

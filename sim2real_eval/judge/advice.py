@@ -11,7 +11,7 @@ from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.judged import PartCount
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.state import YAW
-from sim2real_eval.told import decisive
+from sim2real_eval.told import assumed, decisive
 from sim_sensors.measurements import FloatArray, ImuArray, MessageArray
 
 __all__ = [
@@ -51,9 +51,11 @@ def input_advice(
     for source in config.sources:
         if source.differential and source.topic == NAVSAT_TOPIC and 'differential' not in correct:
             notes.append(
-                f'{source.name} fuses GPS increments, which are world components, as body '
-                'velocity: forward speed is meaningless unless the vehicle heads along a world '
-                'axis; horizontal speed is not affected; `correct: [differential]` turns them'
+                assumed(
+                    f'{source.name} fuses GPS increments, which are world components, as body '
+                    'velocity: forward speed is meaningless unless the vehicle heads along a '
+                    'world axis; horizontal speed is not affected; `correct: [differential]` turns them'
+                )
             )
         imu = sources.get(source.name)
         if not isinstance(imu, ImuArray) or not _has_no_attitude(imu):
@@ -69,6 +71,7 @@ def input_advice(
                     'accelerations are fused in a wrong direction unless the run starts eastward; '
                     'give the heading in `initial_state`, or `sim2real vepd --start-heading`'
                 )
+                text = decisive(text)
             notes.append(text)
         if source.remove_gravity:
             notes.append(
@@ -77,9 +80,11 @@ def input_advice(
             )
     if navsat is not None and headings is not None and _has_no_attitude(headings):
         notes.append(
-            'navsat_transform takes its heading from an IMU that carries no orientation (-1): as '
-            'in robot_localization the start heading counts as 0 (east), so the estimated track '
-            'is turned by the true start heading'
+            decisive(
+                'navsat_transform takes its heading from an IMU that carries no orientation (-1): '
+                'as in robot_localization the start heading counts as 0 (east), so the estimated '
+                'track is turned by the true start heading'
+            )
         )
     return notes
 
@@ -137,7 +142,7 @@ def part_advice(parts: Sequence[PartCount]) -> list[str]:
         received[key] = received.get(key, 0) + part.received
     for (source, topic), count in received.items():
         if not count:
-            notes.append(f'{source} ({topic}): no message, so it measured nothing')
+            notes.append(decisive(f'{source} ({topic}): no message, so it measured nothing'))
     for part in parts:
         judged = part.fused + part.rejected
         gated = part.rejected - part.singular
@@ -176,7 +181,7 @@ def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float
         Of its timer, Hz.
     """
     if not fixes:
-        return ['navsat_transform got no valid fix, so the filter had no GPS']
+        return [decisive('navsat_transform got no valid fix, so the filter had no GPS')]
     notes = []
     if early:
         notes.append(
@@ -185,7 +190,9 @@ def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float
         )
     if used == 0 and early < fixes:
         notes.append(
-            f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry'
+            decisive(
+                f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry'
+            )
         )
     # One is normal: the tick that fixes the transform publishes nothing.
     elif lost > 1:
@@ -200,7 +207,7 @@ def enu_advice(config: FilterConfig, navsat: NavsatConfig, fixes: int) -> list[s
     """Say what the plain front end leaves out, one line each; `fixes` is how many were valid."""
     notes = []
     if not fixes:
-        notes.append(f'{navsat.title} got no valid fix, so the filter had no GPS')
+        notes.append(decisive(f'{navsat.title} got no valid fix, so the filter had no GPS'))
     if navsat.datum is not None and navsat.datum[2] != 0.0:
         notes.append(
             f'{navsat.title}: the yaw of the datum is not used; x of the world points east'

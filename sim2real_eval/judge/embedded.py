@@ -27,6 +27,7 @@ from sim2real_eval.judge.latency import delayed
 from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_memory
 from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.judge.output import new_output
+from sim2real_eval.judge.plausibility import datum_advice, motion_advice, twist_advice
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.replay import Timing, replay
@@ -133,6 +134,9 @@ def prepare(
             assumed(f'no static transforms in the recording: frames assumed equal: {pairs}')
         )
     notes += input_advice(config, navsat, sources, headings, case.correct)
+    notes += twist_advice(config, sources, turned=bool(transforms))
+    if navsat is not None and fixes is not None:
+        notes += datum_advice(navsat, fixes)
     mountings = [
         (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
         for source in config.sources
@@ -219,6 +223,7 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     )
     parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
     notes += part_advice(parts)
+    notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
     if navsat is not None and not navsat.timed:
         notes += enu_advice(config, navsat, fixes)
     elif navsat is not None:
