@@ -114,6 +114,11 @@ def run(options: argparse.Namespace) -> int:
                 case = cases[source.path]
                 own = setup if setup and not case else judge_setup(options, case)
                 judged = own.judge(recording)
+                if options.filtered_gps and judged.filtered_gps is None and _is_plain(own):
+                    raise Sim2RealError(
+                        f'{source.path}: no gps/filtered to write for --filtered-gps: the front '
+                        'end enu has none, only navsat_transform'
+                    )
                 if options.filtered_gps and judged.filtered_gps is None:
                     raise Sim2RealError(
                         f'{source.path}: no gps/filtered to write for --filtered-gps; needs a '
@@ -166,6 +171,12 @@ def _case_beside(source: Source, options: argparse.Namespace) -> Path | None:
     beside = Path(source.path) / 'case.yaml'
     counts = options.judge_kind not in INERTIAL and options.case is None
     return beside if counts and beside.is_file() else None
+
+
+def _is_plain(setup: Judge) -> bool:
+    from sim2real_eval.judge_setup import JudgeSetup
+
+    return isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu'
 
 
 def _checked(setup: Judge, recording: Recording, judged: JudgedRun) -> Checked:

@@ -26,8 +26,9 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
         name,
         dest='config',
         metavar='NAME|FILE',
-        help='profile (paper_released, clean) or parameter file of ekf_node' + shown + '; with '
-        '--judge error_state or gtsam their settings (default default)',
+        help='profile (paper_released, clean) or parameter file of ekf_node' + shown + '. With '
+        '--judge error_state or gtsam another kind of file: inertial settings, such as chrono '
+        '(default default)',
     )
     # Not the default of the option: which one it is follows from --judge.
     parser.set_defaults(config_option=name, config_default=default)
@@ -69,7 +70,9 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
     parser.add_argument(
         '--transforms',
         metavar='FILE',
-        help='static transforms, YAML or URDF, that replace or complete those of the recording',
+        help='static transforms that replace or complete those of the recording: a URDF, or YAML '
+        'such as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], '
+        'rotation_xyzw: [0, 0, 0, 1]}"',
     )
     parser.add_argument(
         '--front-end',
@@ -118,6 +121,8 @@ def judge_options(options: argparse.Namespace) -> Options:
     seconds: dict[str, float] = {}
     for text in options.latency:
         topic, equals, value = text.rpartition('=')
+        if equals and topic.strip('/') in (known.strip('/') for known in seconds):
+            raise ParameterError('--latency', '', f'{topic} is given twice; must be given once')
         try:
             if not equals:
                 raise ValueError

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
 import signal
 import sys
@@ -37,12 +38,27 @@ examples:
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as all other errors; not below a page of usage."""
 
+    given: Sequence[str] = ()
+
     def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix('unrecognized arguments: ')
+        if unknown != message and (near := self._near(unknown.split()[0])):
+            message = f'{message}; did you mean {near}?'
         complain(f'{message} (see {self.prog} --help)')
         self.exit(2)
 
+    def _near(self, option: str) -> str:
+        """Return the option of this command, or of one of its verbs, most like the given one."""
+        known = set(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                verb = next((name for name in action.choices if name in self.given), None)
+                known |= set(action.choices[verb]._option_string_actions) if verb else set()
+        near = difflib.get_close_matches(option.split('=')[0], sorted(known), n=1)
+        return near[0] if near else ''
 
-def build_parser() -> argparse.ArgumentParser:
+
+def build_parser() -> _Parser:
     """Return the parser with all verbs."""
     parser = _Parser(
         prog='sim2real',
@@ -67,6 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Without the program's name; default: those of the process.
     """
     parser = build_parser()
+    parser.given = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
     if options.version:
         from sim2real_eval.provenance import versions

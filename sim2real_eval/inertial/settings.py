@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -166,11 +167,18 @@ class InertialSettings(Parameters):
         if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
             known = config_names('inertial')
             if str(name_or_path) not in known:
+                near = difflib.get_close_matches(str(name_or_path), known, n=1)
+                hint = f'; did you mean {near[0]}?' if near else ''
+                if str(name_or_path) in config_names('judge'):
+                    hint = (
+                        f'; {name_or_path} is a profile of ekf_node: leave --config out, or name '
+                        'inertial settings'
+                    )
                 raise ParameterError(
                     'inertial settings',
                     '',
                     f'{str(name_or_path)!r} is unknown; must be one of {", ".join(known)}, or a '
-                    'path of a YAML file',
+                    'path of a YAML file' + hint,
                 )
             path = config_path('inertial', f'{name_or_path}.yaml')
         return cls.from_mapping(read_yaml_mapping(path), str(path)), path

@@ -54,7 +54,8 @@ def input_advice(
                 assumed(
                     f'{source.name} fuses GPS increments, which are world components, as body '
                     'velocity: forward speed is meaningless unless the vehicle heads along a '
-                    'world axis; horizontal speed is not affected; `correct: [differential]` turns them'
+                    'world axis; horizontal speed is not affected; `correct: [differential]` '
+                    'turns them'
                 )
             )
         imu = sources.get(source.name)

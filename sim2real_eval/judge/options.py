@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,10 @@ def corrections(names: Iterable[Any], where: str, key: str) -> frozenset[str]:
     found = list(names)
     for name in found:
         if name not in CORRECTIONS:
+            near = difflib.get_close_matches(str(name), CORRECTIONS, n=1)
+            hint = f'; did you mean {near[0]}?' if near else ''
             raise ParameterError(
-                where, key, f'{name!r} is not allowed; must be of {", ".join(CORRECTIONS)}'
+                where, key, f'{name!r} is not allowed; must be of {", ".join(CORRECTIONS)}{hint}'
             )
     return frozenset(found)
 

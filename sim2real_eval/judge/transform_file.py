@@ -78,7 +78,8 @@ class TransformFile:
                     f'{list(transform.rotation)} is not allowed; must be a quaternion',
                 )
         if not transforms:
-            raise ParameterError(str(path), '', 'has no transform; must have one or more')
+            hint = f'; run `xacro {path.name} > robot.urdf` first' if b'xacro' in content else ''
+            raise ParameterError(str(path), '', f'has no transform; must have one or more{hint}')
         notes = (f'{path.name}: joints that move are taken at zero: {", ".join(moving)}',)
         return cls(path.name, digest, transforms, notes if moving else ())
 

@@ -148,6 +148,9 @@ def _read_content(path: Path, given: Metadata, reader: str) -> _Content:
         if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
             return _read_bag(path, reader)
         inside = [each.parent.name for each in sorted(path.glob('*/metadata.yaml'))]
+        inside += [
+            str(each.parent.relative_to(path)) for each in sorted(path.glob('*/*/metadata.yaml'))
+        ]
         hint = f'; did you mean {path / inside[0]}?' if inside else ''
         raise RecordingError(
             f'{path}: not a recording: neither metadata.yaml nor CSV files inside{hint}'
