@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording, RecordingError
+from sim2real_eval.told import decisive
 from sim2real_eval.truth_frame import frame_remarks, truth_of_base, truth_origin
 from sim_sensors import gps, imu
 from sim_sensors.environment import LocalFrame
@@ -257,8 +258,11 @@ class TwinMaker:
             real = _rate(array)
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
                 notes.append(
-                    f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the rate '
-                    'alone can change VEPD severalfold; --match-rates simulates at the real rate'
+                    decisive(
+                        f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the '
+                        'rate alone can change VEPD severalfold; --match-rates simulates at the '
+                        'real rate'
+                    )
                 )
         if twin.imu is not None and self.real.imu is not None:
             real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())

@@ -12,12 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
 from sim2real_eval.metrics import MetricError
 from sim2real_eval.metrics.autocorrelation import correlation_time
 from sim2real_eval.metrics.consistency import consistency, ratio_bounds
 from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.report.consistency_table import short_ratio
 from sim2real_eval.report.figures import REAL_COLOUR, new_figure, save_png, tidy
 from sim_sensors.measurements import FloatArray
 
@@ -103,6 +104,7 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     panel.set_yscale('log')
     # Half of the time to draw goes into them.
     panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_major_locator(LogLocator(numticks=6))
     panel.plot(
         time, np.clip(values / freedom, _LEAST, _MOST), '.', color=REAL_COLOUR, markersize=1.5,
         alpha=0.5, rasterized=True,
@@ -113,7 +115,11 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=_MEAN, linewidth=1.3)
     panel.axhline(1.0, color='black', linewidth=0.6)
     found = consistency(squares, probability)
-    panel.set_title(f'{squares.name}: ratio {found.ratio:.3g}, {found.verdict}', fontsize=9)
+    title = f'{squares.name}: ratio {short_ratio(found.ratio)}, {found.verdict}'
+    beyond = int(np.sum(values / freedom > _MOST))
+    if beyond:
+        title += f'; {beyond} above {_MOST:g}, drawn there'
+    panel.set_title(title, fontsize=9)
     panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
     panel.tick_params(labelbottom=True)
     tidy(panel)

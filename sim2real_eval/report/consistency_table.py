@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sim2real_eval.metrics.consistency import Consistency
 
-__all__ = ['consistency_table']
+__all__ = ['consistency_table', 'short_ratio']
 
 _STYLES = {'consistent': 'green', 'too sure': 'red', 'not sure enough': 'yellow'}
 
@@ -49,7 +49,7 @@ def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
                 str(row.samples),
                 f'{row.effective:.0f}',
                 f'{row.freedom:.3g}',
-                _short(row.ratio),
+                short_ratio(row.ratio),
                 f'{row.lower:.2f}..{row.upper:.2f}',
                 f'{100.0 * row.inside:.0f} %',
                 verdict,
@@ -59,6 +59,6 @@ def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
     return table
 
 
-def _short(ratio: float) -> str:
-    """Three digits, but no exponent before it is needed."""
+def short_ratio(ratio: float) -> str:
+    """Return a ratio with two decimals; with an exponent where it needs one."""
     return f'{ratio:.2f}' if 0.1 <= ratio < 1e4 else f'{ratio:.2g}'
