@@ -58,6 +58,11 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
             'part; these add nothing to a NIS and do not count as its degrees of freedom; errors '
             'are those of x, y and yaw'
         )
+    if not len(judged.corrections.part):
+        notes.append(
+            'consistency: the judge compared no measurement with what it expected, as a smoother '
+            'has no innovations, so there is no NIS'
+        )
     truth = recording.truth
     if truth is None or len(truth) < 2:
         notes.append('consistency: the recording has no truth, so there is no NEES')

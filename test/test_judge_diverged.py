@@ -12,6 +12,7 @@ import pytest
 import yaml
 from cli_examples import call, write_runs
 
+from sim2real_eval.consistency_check import check_consistency
 from sim2real_eval.judge.advice import divergence_remedy
 from sim2real_eval.judge.judged import Corrections, part_counts
 from sim2real_eval.judge.part_table import PartName
@@ -97,3 +98,12 @@ def test_a_row_counts_when_any_of_its_fields_is_none(run: Path) -> None:
     covariance = judged.pose_covariance.copy()
     covariance[3, 5, 5] = np.inf
     assert not dataclasses.replace(judged, pose_covariance=covariance).finite[3]
+
+
+def test_a_judge_without_innovations_says_why_there_is_no_nis(run: Path) -> None:
+    """A smoother has none."""
+    setup, recording = JudgeSetup.load('clean'), read_recording(run)
+    judged = setup.judge(recording)
+    silent = dataclasses.replace(judged, corrections=Corrections.none())
+    told = [check_consistency(setup, recording, one).notes for one in (judged, silent)]
+    assert ['no NIS' in ' '.join(notes) for notes in told] == [False, True]
