@@ -7,6 +7,7 @@ accelerations of an IMU). All filters get the same measurements and must end in 
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,13 +19,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from arithmetic import operations, peak_flops
 from measuring import parse, seconds, spread, table, write
 from textbook_filters import FilterpyFilter, NumpyFilter
 
-from sim2real_eval.judge import FilterConfig, NavsatConfig, embedded, judge
+from sim2real_eval.judge import FilterConfig, NavsatConfig, embedded, judge, judge_all
 from sim2real_eval.judge.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.correction import process
+from sim2real_eval.judge.correction import correct, process
 from sim2real_eval.judge.filter import INITIALISED, Dynamics, Filter, new_filter, padded
+from sim2real_eval.judge.prediction import predict
 from sim2real_eval.recording import Recording
 from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
@@ -49,6 +52,22 @@ def run_compiled(
             for j in range(len(index)):
                 block[i, j] = R[i, j]
         process(flt, dyn, (k + 1) * dt_ns, index, len(index), z[k], block, np.inf)
+
+
+@numba.njit(error_model='numpy')
+def run_predictions(flt: Filter, dyn: Dynamics, n: int) -> None:
+    for k in range(n):
+        predict(flt, dyn, k, 1e-4)
+
+
+@numba.njit(error_model='numpy')
+def run_steps(
+    flt: Filter, dyn: Dynamics, index: np.ndarray, z: np.ndarray, R: np.ndarray, n: int,
+    threshold: float,
+) -> None:  # fmt: skip
+    for k in range(n):
+        predict(flt, dyn, k, 1e-4)
+        correct(flt, index, len(index), z, R, threshold)
 
 
 def start() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -127,6 +146,55 @@ def compare(repetitions: int) -> dict[str, Any]:
     }
 
 
+def pieces(repetitions: int) -> dict[str, Any]:
+    """Nanoseconds of a prediction and of corrections by m states, fused and refused."""
+    n = 10_000
+    flt, dyn = compiled_filter()
+    work: dict[str, Callable[[], None]] = {'predict': lambda: run_predictions(flt, dyn, n)}
+    for m in (1, 3, 6, 8):
+        index, noise = np.arange(14 - m, 14), 1e-3 * np.eye(m)
+        for name, threshold in (('correct', np.inf), ('refuse', 0.0)):
+            one, _ = compiled_filter()
+            work[f'{name} {m}'] = lambda f=one, i=index, r=noise, t=threshold: run_steps(
+                f, dyn, i, np.full(len(i), 0.1), r, n, t
+            )
+    times: dict[str, list[float]] = defaultdict(list)
+    for function in work.values():
+        function()
+    for _ in range(repetitions):
+        for name, function in work.items():
+            times[name].append(1e9 * seconds(function) / n)
+    # Corrections come with a prediction, whose time is taken off: without, P would shrink to zero.
+    alone = times['predict']
+    found: dict[str, Any] = {
+        name: spread(
+            values if values is alone else [a - b for a, b in zip(values, alone, strict=True)]
+        )
+        for name, values in times.items()
+    }
+    count = operations(M)
+    step = count['predict'] + count['correct']
+    peak = peak_flops()
+    found['operations_of_a_step'] = step
+    found['operations_per_second_of_the_core'] = peak
+    found['least_ns_of_a_step'] = 1e9 * step / peak
+    return found
+
+
+def in_threads(repetitions: int) -> dict[str, Any]:
+    """How much faster two threads judge 20 recordings of 30 s than one."""
+    runs = [recording(30.0)] * 20
+    config = FilterConfig.from_file(config_path('judge', 'clean.yaml'))
+    navsat = NavsatConfig.from_file(config_path('judge', 'clean_navsat.yaml'))
+    gains = []
+    for _ in range(repetitions):
+        one, two = (
+            seconds(lambda k=k: judge_all(runs, config, navsat, threads=k)) for k in (1, 2)
+        )
+        gains.append(one / two)
+    return spread(gains)
+
+
 def recording(seconds_long: float) -> Recording:
     motion = FigureEight(duration=seconds_long)
     return Recording(
@@ -141,10 +209,14 @@ def recording(seconds_long: float) -> Recording:
     )
 
 
-def whole_run(profile: str, repetitions: int) -> dict[str, Any]:
-    """Time of judge() on 30 s of IMU at 100 Hz and GPS at 10 Hz, and where it goes."""
+def whole_run(profile: str, repetitions: int, *, flat: bool = True) -> dict[str, Any]:
+    """Time of judge() on 30 s of IMU at 100 Hz and GPS at 10 Hz, and where it goes.
+
+    The profiles are flat (`two_d_mode`): every part of a message measures seven states more.
+    """
     run = recording(30.0)
     config = FilterConfig.from_file(config_path('judge', f'{profile}.yaml'))
+    config = dataclasses.replace(config, two_d_mode=flat)
     navsat = NavsatConfig.from_file(config_path('judge', f'{profile}_navsat.yaml'))
     result = judge(run, config, navsat)
     fused = sum(part.fused + part.rejected for part in result.parts)
@@ -197,6 +269,7 @@ def main() -> None:
     )
     print()
     runs = {name: whole_run(name, 4 * options.repetitions) for name in ('paper_released', 'clean')}
+    runs['clean, not two_d_mode'] = whole_run('clean', 4 * options.repetitions, flat=False)
     table(
         ('30 s, 100 + 10 Hz', 'total ms', 'inputs', 'loop', 'rest', 'measurements', 'x real time'),
         [
@@ -212,7 +285,25 @@ def main() -> None:
             for name, found in runs.items()
         ],
     )
-    write(options.out, 'judge_speed', {'filters': result, 'runs': runs})
+    print()
+    found = pieces(options.repetitions)
+    step, least = found['operations_of_a_step'], found['least_ns_of_a_step']
+    table(
+        ('one call of', 'ns'),
+        [
+            (name, f'{value["median"]:.0f}')
+            for name, value in found.items()
+            if ' ' in name or name == 'predict'
+        ],
+    )
+    print(f'a step has {step} operations; at the rate of registers it would last {least:.0f} ns')
+    threads = in_threads(max(options.repetitions // 3, 3))
+    print(f'two threads are faster than one by {threads["median"]:.2f}')
+    write(
+        options.out,
+        'judge_speed',
+        {'filters': result, 'runs': runs, 'pieces': found, 'two_threads_faster_by': threads},
+    )
 
 
 if __name__ == '__main__':

@@ -70,6 +70,7 @@ def parse(description: str, repetitions: int, *, json_option: bool = False) -> a
         '--out',
         type=Path,
         default=Path(__file__).parent / 'results',
+        metavar='DIR',
         help='folder of the JSON result, default %(default)s',
     )
     if json_option:
@@ -80,6 +81,8 @@ def parse(description: str, repetitions: int, *, json_option: bool = False) -> a
             f'--repetitions: {options.repetitions} is not allowed; '
             f'must be {FEWEST_REPETITIONS} or more'
         )
+    if options.out.suffix == '.json':
+        parser.error(f'--out: {str(options.out)!r} is not allowed; must be a folder')
     if LOAD_BEFORE[0] > QUIET_LOAD:
         print(
             f'{parser.prog}: warning: load {LOAD_BEFORE[0]} before the start, above '

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time of a study of the paper's size: 5 GPS models x 30 drives x 20 s, on one core.
+"""Time of a study of the paper's size: 30 drives x 20 s, 5 GPS models and a real receiver.
 
 10 drives each of line, circle and half-sine; Chrono's IMU at 100 Hz and a GPS at 10 Hz; the judge
-as released with the paper; the score of every run.
+as released with the paper, in one thread and in two; the score of every run. For the real
+recordings stand those of a receiver without noise, which take the judge as long.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measuring import parse, seconds, spread, table, write
 
-from sim2real_eval.judge import FilterConfig, JudgedRun, NavsatConfig, judge
+from sim2real_eval.judge import FilterConfig, JudgedRun, NavsatConfig, judge_all
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.speeds import speed
 from sim2real_eval.recording import Recording
@@ -30,7 +31,7 @@ from sim_sensors.path_following import DRIVES, drive
 from sim_sensors.resources import config_path
 from sim_sensors.trajectory import Trajectory
 
-MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
+MODELS = ('baseline', 'ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 RUNS = 10
 SEED = 1
 TRUTH_RATE = 5.0
@@ -60,6 +61,7 @@ def study(config: FilterConfig, navsat: NavsatConfig) -> dict[str, float]:
     stages = Stages()
     chrono = load_imu('chrono')
     receivers = {name: load_gps(name) for name in MODELS}
+    recordings, truths = [], []
     for scenario in DRIVES:
         for number in range(RUNS):
             label = f'{scenario}_{number}'
@@ -79,9 +81,13 @@ def study(config: FilterConfig, navsat: NavsatConfig) -> dict[str, float]:
                     {'/imu/data': inertial, '/gps/fix': fixes},
                     {'imu': '/imu/data', 'gps': '/gps/fix'},
                 )
-                judged = stages.time('judge', lambda r=run: judge(r, config, navsat))
-                stages.time('score', lambda j=judged, t=truth: score(j, t))
+                recordings.append(run)
+                truths.append(truth)
+    judged = stages.time('judge', lambda: judge_all(recordings, config, navsat, threads=1))
+    for one, truth in zip(judged, truths, strict=True):
+        stages.time('score', lambda j=one, t=truth: score(j, t))
     stages.seconds['total'] = sum(stages.seconds.values())
+    stages.time('judge, 2 threads', lambda: judge_all(recordings, config, navsat, threads=2))
     return dict(stages.seconds)
 
 

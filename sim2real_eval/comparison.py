@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.metrics import RunScore, VepdRow, vepd_table
-from sim2real_eval.recording import Recording, read_recording
+from sim2real_eval.recording import Note, Recording, read_recording
 from sim2real_eval.run_notes import merge_notes
 from sim2real_eval.run_plan import ComparisonOptions, JudgedScore, RunPlan
 from sim2real_eval.series_folder import REAL, SeriesKey
@@ -44,18 +45,27 @@ class Source:
         Topics that override the recording's own roles.
     scenario : str or None
         Label that overrides the recording's own.
+    transforms : TransformFile or None
+        Static transforms that replace or complete the recording's own.
     """
 
     path: str
     name: str | None = None
     topics: tuple[tuple[str, str], ...] = ()
     scenario: str | None = None
+    transforms: TransformFile | None = None
 
     def read(self) -> Recording:
         """Read the recording."""
         recording = read_recording(
             self.path, topics=dict(self.topics) or None, scenario=self.scenario
         )
+        if self.transforms is not None:
+            transforms, notes = self.transforms.over(recording.transforms)
+            told = tuple(Note('transforms', note, 1, 'the file counts') for note in notes)
+            recording = dataclasses.replace(
+                recording, transforms=transforms, notes=(*recording.notes, *told)
+            )
         # Afterwards: the scenario may follow from the recording's own name, never from this one.
         return recording if self.name is None else dataclasses.replace(recording, name=self.name)
 

@@ -12,7 +12,10 @@ import numpy as np
 
 from sim2real_eval.judge import Case, FilterConfig, JudgedRun, NavsatConfig, judge
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.navsat_configuration import with_front_end
+from sim2real_eval.judge.options import FRONT_ENDS, Options
 from sim2real_eval.judge.state import YAW
+from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.metrics import MetricError, speed
 from sim2real_eval.recording import Recording
 from sim2real_eval.series import VelocitySeries
@@ -21,7 +24,7 @@ from sim_sensors.measurements import OdometryArray
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['Judge', 'JudgeSetup', 'profiles', 'velocity_series']
+__all__ = ['Judge', 'JudgeSetup', 'check_for_nodes', 'node_of', 'profiles', 'velocity_series']
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 
@@ -48,6 +51,10 @@ class Judge(Protocol):
     @property
     def base_link_frame(self) -> str:
         """Frame whose motion it estimates."""
+
+    @property
+    def transforms(self) -> TransformFile | None:
+        """What replaces or completes a recording's static transforms."""
 
     def judge(
         self,
@@ -89,6 +96,7 @@ class JudgeSetup:
         config: str | Path,
         navsat_config: str | Path | None = None,
         case: str | Path | None = None,
+        options: Options | None = None,
     ) -> JudgeSetup:
         """Read a set-up.
 
@@ -103,11 +111,13 @@ class JudgeSetup:
             when it names that node.
         case : str, Path or None
             `case.yaml` with clock and timers.
+        options : Options or None
+            What replaces its options.
 
         Raises
         ------
-        ParameterError
-            For an unknown profile or a wrong file.
+        Sim2RealError
+            For an unknown profile, a wrong file, or options that do not go together.
         """
         path = Path(config)
         if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
@@ -120,10 +130,18 @@ class JudgeSetup:
                 )
             path = config_path('judge', f'{config}.yaml')
         navsat_path = None if navsat_config is None else Path(navsat_config)
-        told = Case() if case is None else Case.from_file(case)
-        ukf = _names_node(path, 'ukf') and not _names_node(path, 'ekf')
-        unscented = told.unscented or ukf
-        filter_config = FilterConfig.from_file(path, unscented=unscented)
+        options = options or Options()
+        told = options.over(Case() if case is None else Case.from_file(case))
+        if options.unscented is None and not told.unscented:
+            ukf, ekf = (
+                told.section.startswith(kind) if told.section else _names_node(path, kind)
+                for kind in ('ukf', 'ekf')
+            )
+            told = dataclasses.replace(told, unscented=ukf and not ekf)
+        _check(told)
+        filter_config = FilterConfig.from_file(
+            path, node_of(path, told), unscented=told.unscented, strictly=bool(told.section)
+        ).renamed(told.renamed)
         if navsat_path is None and any(
             source.topic == NAVSAT_TOPIC for source in filter_config.sources
         ):
@@ -132,11 +150,12 @@ class JudgeSetup:
                 navsat_path = beside
             elif _names_node(path, 'navsat_transform'):
                 navsat_path = path
+        navsat = None if navsat_path is None else NavsatConfig.from_file(navsat_path)
         return cls(
             name=str(config),
             files=(path,) if navsat_path in (None, path) else (path, navsat_path),
             filter=filter_config,
-            navsat=None if navsat_path is None else NavsatConfig.from_file(navsat_path),
+            navsat=with_front_end(navsat, told.front_end),
             case=told,
         )
 
@@ -183,9 +202,40 @@ class JudgeSetup:
         """Frame whose motion is estimated."""
         return self.filter.base_link_frame
 
+    @property
+    def transforms(self) -> TransformFile | None:
+        """What replaces or completes a recording's static transforms."""
+        return self.case.transforms
+
     def settings(self) -> Mapping[str, Any]:
         """Return what made the result beside the files, as plain values."""
-        return {'case': dataclasses.asdict(self.case)}
+        return {'case': self.case.settings()}
+
+
+def check_for_nodes(case: Case, kind: str) -> None:
+    """Raise ParameterError for what only the embedded judge can do."""
+    ours = kind == 'judge_node'
+    # Increments: what a recording says of their orientation, a node cannot know beforehand.
+    for name, given in (
+        ('correct', case.correct - ({'gravity', 'unscented'} if ours else set())),
+        ('latency', any(case.latency_ns.values())),
+        ('transforms', case.transforms),
+        ('front_end', not ours and case.front_end != FRONT_ENDS[0]),
+    ):
+        if given:
+            raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')
+
+
+def _check(case: Case) -> None:
+    if 'unscented' in case.correct and not case.unscented:
+        raise ParameterError('correct', '', 'unscented goes with ukf_node only')
+
+
+def node_of(path: Path, case: Case) -> str:
+    """Name whose parameters a filter takes from a file that may be written for the other one."""
+    own, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
+    named = other if _names_node(path, other) and not _names_node(path, own) else own
+    return case.section or f'{named}_filter_node'
 
 
 def _names_node(path: Path, start: str) -> bool:
@@ -207,10 +257,12 @@ def velocity_series(
     Raises
     ------
     MetricError
-        When the judge published nothing.
+        When the judge published nothing, or what is not a number.
     """
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')
+    if told := judged.diverged:
+        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told}')
     return VelocitySeries(
         se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
         se_vel=speed(judged.linear_velocity, judged.orientation, component),

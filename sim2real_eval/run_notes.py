@@ -7,6 +7,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 
+from sim2real_eval.told import Told, Weight, by_weight, weight_of
+
 __all__ = ['merge_notes']
 
 # Numbers that stand alone, or before an x (3x): not the 0 of imu0, nor parts of names.
@@ -17,6 +19,7 @@ _NUMBER = re.compile(r'(?<![\w.-])-?\d+(?:\.\d+)?(?=x?(?![\w.]*\w))')
 class _Group:
     counts: dict[str, int]
     numbers: list[list[str]]
+    weight: Weight = Weight.ROUTINE
 
 
 def merge_notes(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
@@ -30,8 +33,8 @@ def merge_notes(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     Returns
     -------
     list of str
-        Each kind of note once, in order of first appearance: how many runs of which kind it
-        concerns, and its text, with the range of every number that varies.
+        Each kind of note once, the weightiest first, else in order of first appearance: how many
+        runs of which kind it concerns, and its text, with the range of every number that varies.
 
     Examples
     --------
@@ -47,20 +50,21 @@ def merge_notes(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
             found = _NUMBER.findall(note)
             texts = tuple(_NUMBER.split(note))
             group = groups.setdefault(texts, _Group({}, [[] for _ in found]))
+            group.weight = min(group.weight, weight_of(note))
             if texts not in counted:
                 group.counts[kind] = group.counts.get(kind, 0) + 1
                 counted.add(texts)
             for slot, number in zip(group.numbers, found, strict=True):
                 slot.append(number)
-    lines = []
+    lines: list[str] = []
     for texts, group in groups.items():
         ranges = [_range(slot) for slot in group.numbers]
         text = ''.join(part for pair in zip(texts, [*ranges, ''], strict=True) for part in pair)
         who = ' and '.join(
             f'{count} of {totals[kind]} {kind} runs' for kind, count in group.counts.items()
         )
-        lines.append(f'{who}: {text}')
-    return lines
+        lines.append(Told(f'{who}: {text}', group.weight))
+    return by_weight(lines)
 
 
 def _range(numbers: Sequence[str]) -> str:

@@ -149,7 +149,7 @@ class RunPlan:
             first = Rotation.from_quat(self.maker.truth.orientation[0])
             self.start_heading = float(first.as_euler('xyz')[2])
         self._options = options
-        self._about = tuple(str(note) for note in recording.notes) + self.maker.remarks
+        self._about = tuple(note.told for note in recording.notes) + self.maker.remarks
 
     def __iter__(self) -> Iterator[PlannedRun]:
         yield self.real

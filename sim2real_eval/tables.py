@@ -86,6 +86,9 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
     try:
         temporary.write_bytes(data)
         temporary.replace(target)
+    except OSError as error:
+        # The user named this file, and knows of no other.
+        raise OSError(error.errno, error.strerror, str(target)) from None
     finally:
         temporary.unlink(missing_ok=True)
     return target

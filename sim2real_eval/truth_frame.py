@@ -1,29 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where on the Earth the truth of a recording is, and whether its axes are east and north."""
+"""Frames of a truth: its body, its place on the Earth, and whether its axes are east and north."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
+from sim2real_eval.judge.fixes import valid_fixes
+from sim2real_eval.judge.frames import FrameTree
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray, OdometryArray
 
-__all__ = ['frame_remarks', 'truth_origin']
+__all__ = ['frame_remarks', 'truth_of_base', 'truth_origin']
 
 _LEAST_EXTENT_M = 10.0
 _LEAST_TURN_DEG = 3.0
 _LEAST_RMS_M = 1.0
 
 
+def truth_of_base(truth: OdometryArray, base: str, frames: FrameTree) -> OdometryArray:
+    """Return the truth of the frame `base`; the very same when it is given for that frame.
+
+    Raises
+    ------
+    JudgeError
+        When no static transform connects the two.
+    """
+    child = truth.child_frame.strip('/') or base
+    rotation, offset = frames.lookup(child, base, 'truth')
+    if np.array_equal(rotation, np.eye(3)) and not offset.any():
+        return truth
+    body = Rotation.from_quat(truth.orientation)
+    turn = Rotation.from_matrix(rotation)
+    swept = np.cross(truth.angular_velocity, offset)
+    return dataclasses.replace(
+        truth,
+        child_frame=base,
+        position=truth.position + body.apply(offset),
+        orientation=(body * turn).as_quat(),
+        linear_velocity=turn.inv().apply(truth.linear_velocity + swept),
+        angular_velocity=turn.inv().apply(truth.angular_velocity),
+    )
+
+
 def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     """Return the local frame in which the truth's positions are, as far as the fixes tell.
 
-    A recording does not say where its map frame lies on the Earth. The first fix and the true
-    position at its stamp do, to the accuracy of that fix; velocity does not depend on it. Without
-    fixes the default origin is taken.
+    A recording does not say where its map frame lies on the Earth. The first valid fix and the
+    true position at its stamp do, to the accuracy of that fix; velocity does not depend on it.
+    Without fixes the default origin is taken.
     """
+    fixes = None if fixes is None else valid_fixes(fixes)
     if fixes is None or not len(fixes):
         return DEFAULT_ORIGIN
     first = int(fixes.stamp_ns[0])
@@ -70,7 +100,7 @@ def frame_remarks(
     if fixes is None or len(fixes) < 3:
         return ()
     inside = (fixes.stamp_ns >= truth.stamp_ns[0]) & (fixes.stamp_ns <= truth.stamp_ns[-1])
-    fixes = fixes.take(inside)
+    fixes = valid_fixes(fixes.take(inside))
     if len(fixes) < 3:
         return ()
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)[:, :2]

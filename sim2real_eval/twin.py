@@ -11,7 +11,8 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording, RecordingError
-from sim2real_eval.truth_frame import frame_remarks, truth_origin
+from sim2real_eval.told import decisive
+from sim2real_eval.truth_frame import frame_remarks, truth_of_base, truth_origin
 from sim_sensors import gps, imu
 from sim_sensors.environment import LocalFrame
 from sim_sensors.gps import GpsModel
@@ -168,7 +169,7 @@ class TwinMaker:
         self._frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
         given = recording.require('truth')
         assert isinstance(given, OdometryArray)
-        truth = self._at_base(given)
+        truth = truth_of_base(given, self._base, self._frames)
         recording = recording.with_messages('truth', truth)
         self.start_ns, self.end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
         self.truth = truth
@@ -216,6 +217,9 @@ class TwinMaker:
                 frame=sensors.origin,
             )
             recording = recording.with_messages('gps', fixes)
+        if sensors.imu is not None and sensors.gps is not None:
+            # Whatever the motion was made from, it is the true one of what was measured on it.
+            recording = dataclasses.replace(recording, reference=None)
         return recording
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
@@ -258,8 +262,11 @@ class TwinMaker:
             real = _rate(array)
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
                 notes.append(
-                    f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the rate '
-                    'alone can change VEPD severalfold; --match-rates simulates at the real rate'
+                    decisive(
+                        f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the '
+                        'rate alone can change VEPD severalfold; --match-rates simulates at the '
+                        'real rate'
+                    )
                 )
         if twin.imu is not None and self.real.imu is not None:
             real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())
@@ -285,24 +292,6 @@ class TwinMaker:
 
     def _first(self, array: MessageArray | None) -> int:
         return self.start_ns if array is None else int(array.stamp_ns[0])
-
-    def _at_base(self, truth: OdometryArray) -> OdometryArray:
-        """Return the truth of the base frame; the very same when it is given for that frame."""
-        child = truth.child_frame.strip('/') or self._base
-        rotation, offset = self._frames.lookup(child, self._base, 'truth')
-        if np.array_equal(rotation, np.eye(3)) and not offset.any():
-            return truth
-        body = Rotation.from_quat(truth.orientation)
-        turn = Rotation.from_matrix(rotation)
-        swept = np.cross(truth.angular_velocity, offset)
-        return dataclasses.replace(
-            truth,
-            child_frame=self._base,
-            position=truth.position + body.apply(offset),
-            orientation=(body * turn).as_quat(),
-            linear_velocity=turn.inv().apply(truth.linear_velocity + swept),
-            angular_velocity=turn.inv().apply(truth.angular_velocity),
-        )
 
     def _body_remarks(self, truth: OdometryArray) -> tuple[str, ...]:
         child = truth.child_frame.strip('/')

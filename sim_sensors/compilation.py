@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -18,6 +19,10 @@ __all__ = ['compiled', 'kernel']
 
 F = TypeVar('F', bound=Callable[..., object])
 
+# In the names of this process's files of machine code. numba numbers the versions of a function,
+# so that two processes that compile two of them at once would write to one file, and the index
+# could call one version the other: wrong code, until the sources change.
+_OWN = uuid.uuid4().hex[:12]
 _WORDS = (b'numba', b'compilation')
 _PACKAGES = ('sim_sensors', 'sim2real_eval')
 
@@ -83,6 +88,10 @@ def _compiled(function: F, **options: bool) -> F:
     try:
         njit: Any = numba.njit
         made = njit(cache=True, nogil=True, error_model='numpy', **options)(function)
+        # Without a compiler (NUMBA_DISABLE_JIT) there are no files.
+        files: Any = getattr(getattr(made, '_cache', None), '_cache_file', None)
+        if pattern := getattr(files, '_data_name_pattern', ''):
+            files._data_name_pattern = pattern.replace('{number:d}', f'{_OWN}-{{number:d}}')
         return cast(F, made)
     finally:
         config.CACHE_DIR = before

@@ -32,7 +32,7 @@ from sim2real_eval.judge import (
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, topic_name
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors.measurements import MessageArray
+from sim_sensors.measurements import FixArray, MessageArray
 
 MOUNTED = (
     StaticTransform('base_link', 'imu_link', (0.3, -0.1, 0.2), (0.0, 0.0, 0.6, 0.8)),
@@ -64,6 +64,7 @@ def curve(seconds: float = 4.0, transforms: tuple[StaticTransform, ...] = MOUNTE
 
 def everything(folder: Path, **more: object) -> FilterConfig:
     """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
+    given = {'odom1_pose_rejection_threshold': 3.0, **more}
     return filter_config(
         folder,
         frequency=35.0,
@@ -71,7 +72,6 @@ def everything(folder: Path, **more: object) -> FilterConfig:
         odom0_config=mask('vx', 'vyaw'),
         odom1='odometry/gps',
         odom1_config=mask('x', 'y'),
-        odom1_pose_rejection_threshold=3.0,
         imu0='imu/data',
         imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
         imu0_remove_gravitational_acceleration=True,
@@ -79,7 +79,7 @@ def everything(folder: Path, **more: object) -> FilterConfig:
         acceleration_gains=[1.0] * 6,
         control_config=[True, False, False, False, False, True],
         control_timeout=0.5,
-        **more,
+        **given,
     )
 
 
@@ -89,9 +89,10 @@ class Published:
 
     filtered: list[Estimate] = dataclasses.field(default_factory=list)
     gps: list[GpsPosition] = dataclasses.field(default_factory=list)
+    back: list[FixArray] = dataclasses.field(default_factory=list)
 
     def bits(self) -> bytes:
-        return estimate_bits(self.filtered) + gps_bits(self.gps)
+        return estimate_bits(self.filtered) + gps_bits(self.gps) + fix_bits(self.back)
 
 
 def estimate_bits(estimates: list[Any]) -> bytes:
@@ -106,18 +107,29 @@ def gps_bits(positions: list[Any]) -> bytes:
     return b''.join(column.tobytes() for column in columns)
 
 
+def fix_bits(fixes: list[FixArray]) -> bytes:
+    fields = [field.name for field in dataclasses.fields(FixArray) if field.name != 'frame']
+    columns = [[getattr(fix, name) for fix in fixes] for name in fields]
+    return b''.join(np.concatenate(column).tobytes() for column in columns if column)
+
+
 def batch_bits(judged: JudgedRun) -> bytes:
     """Bits of a batch run, laid out as those of a live one."""
     filtered = [field.name for field in dataclasses.fields(Estimate)]
     gps = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
-    return b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
+    bits = b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
+    return bits + fix_bits([judged.filtered_fixes])
 
 
 def live_judge(
-    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None = None
+    recording: Recording,
+    config: FilterConfig,
+    navsat: NavsatConfig | None = None,
+    correct: frozenset[str] = frozenset(),
 ) -> LiveJudge:
     transforms = recording.transforms
-    return LiveJudge(config, navsat, FrameTree(transforms, assume_identity=not transforms))
+    tree = FrameTree(transforms, assume_identity=not transforms)
+    return LiveJudge(config, navsat, tree, correct)
 
 
 def arrivals(
@@ -144,15 +156,17 @@ def arrivals(
     return sorted(events, key=lambda event: event[0])
 
 
-def give(live: LiveJudge, taker: str, message: Any) -> None:
+def give(live: LiveJudge, taker: str, message: Any) -> list[GpsPosition]:
+    """Deliver a message; return what is published at once."""
     if taker == 'fix':
-        live.see_fix(message)
-    elif taker == 'heading':
+        return live.see_fix(message)
+    if taker == 'heading':
         live.see_heading(message)
     elif taker == 'command':
         live.see_command(message)
     else:
         live.receive(taker, message)
+    return []
 
 
 def step_through(live: LiveJudge, recording: Recording, case: Case | None = None) -> Published:
@@ -163,7 +177,7 @@ def step_through(live: LiveJudge, recording: Recording, case: Case | None = None
     period = clock.filter_period_ns or int(1e9 / live.config.frequency)
     origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
     due, navsat_due, navsat_period = origin + period, 2**62, 1
-    if live.navsat is not None:
+    if live.navsat is not None and live.navsat.timed:
         navsat_period = clock.navsat_period_ns or int(1e9 / live.navsat.frequency)
         navsat_due = navsat_period + (
             start + 20_000_000 if clock.navsat_origin_ns is None else clock.navsat_origin_ns
@@ -175,7 +189,7 @@ def step_through(live: LiveJudge, recording: Recording, case: Case | None = None
         if now > end:
             return out
         while i < len(events) and events[i][0] <= now:
-            give(live, events[i][1], events[i][2])
+            out.gps += give(live, events[i][1], events[i][2])
             i += 1
         if due <= now:
             due += ((now - due) // period + 1) * period
@@ -187,3 +201,6 @@ def step_through(live: LiveJudge, recording: Recording, case: Case | None = None
             position = live.navsat_tick()
             if position is not None:
                 out.gps.append(position)
+            back = live.filtered_fix(now)
+            if back is not None:
+                out.back.append(back)

@@ -25,10 +25,10 @@ from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
 from sim2real_eval.judge import LiveJudge
-from sim2real_eval.judge.timers import Timers
+from sim2real_eval.judge.timers import Grids
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim_sensors.measurements import OdometryArray
+from sim_sensors.measurements import MessageArray, OdometryArray
 
 PATIENCE_S = 60.0
 _AGAIN_S = 0.5
@@ -59,7 +59,7 @@ def play(live: LiveJudge, script: Script) -> Published:
         if taker != 'clock':
             give(live, taker, what)
             continue
-        timers = timers or Timers(live.config, live.navsat, what)
+        timers = timers or Grids(live.config, live.navsat, what)
         if timers.take_filter(what):
             estimate = live.tick(what)
             if estimate is not None:
@@ -68,23 +68,31 @@ def play(live: LiveJudge, script: Script) -> Published:
             position = live.navsat_tick()
             if position is not None:
                 out.gps.append(position)
+            back = live.filtered_fix(what)
+            if back is not None:
+                out.back.append(back)
     return out
 
 
 @dataclasses.dataclass
 class Heard:
-    """Serialised nav_msgs/Odometry of one topic."""
+    """Serialised messages of one topic, nav_msgs/Odometry if nothing else is said."""
 
     data: list[bytes] = dataclasses.field(default_factory=list)
+    ros_type: str = 'nav_msgs/msg/Odometry'
+
+    @property
+    def array(self) -> MessageArray:
+        arrival = np.zeros(len(self.data), dtype=np.int64)
+        decoded = decode(MESSAGE_TYPES[self.ros_type], self.data, arrival, 'heard')
+        assert not decoded.other_frames
+        return decoded.array
 
     @property
     def odometry(self) -> OdometryArray:
-        kind = MESSAGE_TYPES['nav_msgs/msg/Odometry']
-        arrival = np.zeros(len(self.data), dtype=np.int64)
-        decoded = decode(kind, self.data, arrival, 'heard')
-        assert not decoded.other_frames
-        assert isinstance(decoded.array, OdometryArray)
-        return decoded.array
+        array = self.array
+        assert isinstance(array, OdometryArray)
+        return array
 
 
 class Graph:
@@ -104,15 +112,17 @@ class Graph:
         self.status_client = self.node.create_client(Trigger, '/ekf_filter_node/status')
         self.reset_client = self.node.create_client(Trigger, '/ekf_filter_node/reset')
         self.filtered, self.gps = Heard(), Heard()
+        self.back = Heard(ros_type='sensor_msgs/msg/NavSatFix')
         self._hear('/odometry/filtered', self.filtered)
         self._hear('/odometry/gps', self.gps)
+        self._hear('/gps/filtered', self.back, NavSatFix)
         self.sent: dict[str, int] = {}
         self.log = (folder / 'judge_node.log').open('ab')
         self.arguments = arguments
         self.start()
 
-    def _hear(self, topic: str, heard: Heard) -> None:
-        self.node.create_subscription(Odometry, topic, heard.data.append, 1000, raw=True)
+    def _hear(self, topic: str, heard: Heard, kind: Any = Odometry) -> None:
+        self.node.create_subscription(kind, topic, heard.data.append, 1000, raw=True)
 
     def listen(self, topic: str) -> Heard:
         """Subscribe, and wait until the node knows."""

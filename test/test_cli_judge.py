@@ -13,6 +13,9 @@ from cli_examples import call, contents, run_of, write_runs
 from judge_examples import read_rows
 
 from sim2real_eval.recording import read_recording, write_recording
+from sim2real_eval.recording.csv_table import read_table
+from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim_sensors.measurements import FixArray
 
 Capture = pytest.CaptureFixture[str]
 NODES = Path('judge/node')
@@ -179,3 +182,28 @@ def test_topic_can_be_named(bags: list[Path], tmp_path: Path, capsys: Capture) -
     usual = ['judge', bags[0], '--config', 'clean']
     assert call(capsys, *usual, '--out', tmp_path / 'y.csv').status == 0
     assert (tmp_path / 'x.csv').read_bytes() == (tmp_path / 'y.csv').read_bytes()
+
+
+def test_the_estimate_is_written_as_latitude_and_longitude_too(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """It reads back as fixes, one for each tick of navsat_transform, near where the receiver was:
+    2 m for its noise and the lever arm. With a profile whose navsat_transform makes none it is
+    refused.
+    """
+    given = ['judge', bags[0], '--out', tmp_path / 'line.csv', '--filtered-gps', '--config']
+    outcome = call(capsys, *given, 'clean')
+    assert outcome.status == 2
+    assert 'no gps/filtered to write for --filtered-gps' in outcome.err
+    assert call(capsys, *given, 'paper_released').status == 0
+    kind = MESSAGE_TYPES['sensor_msgs/msg/NavSatFix']
+    back, _ = read_table(tmp_path / 'line_gps_filtered.csv', kind)
+    gps = read_recording(bags[0]).gps
+    assert isinstance(back, FixArray)
+    assert gps is not None
+    assert len(back) > 50
+    metres = 111e3 * (back.latitude - np.interp(back.stamp_ns, gps.stamp_ns, gps.latitude))
+    assert np.abs(metres[10:]).max() < 2.0
+    outcome = call(capsys, *given, 'paper_released')
+    assert outcome.status == 2
+    assert 'exists' in outcome.err

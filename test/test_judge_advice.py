@@ -98,13 +98,21 @@ def test_older_messages_are_told() -> None:
 
 
 def test_dropped_fixes_are_told() -> None:
-    (none,) = navsat_advice(fixes=20, used=0, lost=5, frequency=10.0)
+    (none,) = navsat_advice(fixes=20, used=0, lost=5, early=0, frequency=10.0)
     assert none.startswith('navsat_transform passed on none of 20 fixes')
-    (some,) = navsat_advice(fixes=20, used=10, lost=9, frequency=10.0)
+    (some,) = navsat_advice(fixes=20, used=10, lost=9, early=0, frequency=10.0)
     assert some == (
         'navsat_transform (10 Hz timer) dropped 9 of 20 fixes that a newer one overtook before '
         'its tick'
     )
-    assert not navsat_advice(fixes=20, used=19, lost=0, frequency=10.0)
-    (nothing,) = navsat_advice(fixes=0, used=0, lost=0, frequency=10.0)
+    assert not navsat_advice(fixes=20, used=19, lost=0, early=0, frequency=10.0)
+    (nothing,) = navsat_advice(fixes=0, used=0, lost=0, early=0, frequency=10.0)
     assert 'no valid fix' in nothing
+
+
+def test_fixes_before_the_datum_are_told() -> None:
+    early, lost = navsat_advice(fixes=20, used=10, lost=6, early=3, frequency=10.0)
+    assert early.startswith('navsat_transform dropped 3 of 20 fixes that came before its datum')
+    assert 'dropped 6 of 20' in lost
+    (all_of_them,) = navsat_advice(fixes=20, used=0, lost=0, early=20, frequency=10.0)
+    assert 'dropped 20 of 20 fixes that came before' in all_of_them

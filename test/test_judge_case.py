@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 from judge_examples import write
 
 from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.options import Options
+from sim2real_eval.recording import StaticTransform
 from sim_sensors.errors import ParameterError
 
 CASE = """
@@ -59,6 +63,17 @@ def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> Non
         ('inputs: {a.csv: {type: x}}', 'inputs.a.csv.topic'),
         ('navsat: {fixes: /fix}', 'navsat.fixes'),
         ('navsat: {fix: 3}', 'navsat.fix'),
+        ('correct: gravity', 'correct'),
+        ('correct: [gravy]', 'correct'),
+        ('correct: [[gravity]]', 'correct'),
+        ('latency: 0.1', 'latency'),
+        ('latency: {imu: -0.1}', 'latency.imu'),
+        ('latency: {imu: .nan}', 'latency.imu'),
+        ('latency: {imu: true}', 'latency.imu'),
+        ('latency: {imu: 1e7}', 'latency.imu'),
+        ('latency: {3: 0.1}', 'latency'),
+        ('transforms: 3', 'transforms'),
+        ('front_end: utm', 'front_end'),
     ],
 )
 def test_wrong_case_file_is_refused_with_its_key(tmp_path: Path, text: str, key: str) -> None:
@@ -68,3 +83,37 @@ def test_wrong_case_file_is_refused_with_its_key(tmp_path: Path, text: str, key:
     assert error.value.key == key
     assert error.value.where == str(path)
     assert '\n' not in str(error.value)
+
+
+def test_options_replace_those_of_the_case_and_settings_are_plain_and_ordered(
+    tmp_path: Path,
+) -> None:
+    mounting = '- {parent: base_link, child: imu, translation: [1, 0, 0]}'
+    (tmp_path / 'mounting.yaml').write_text(mounting)
+    text = (
+        'node: ukf_node\ncorrect: [unscented, gravity]\nlatency: {/imu: 0.25, gps/fix/: 1}\n'
+        'transforms: mounting.yaml\nfront_end: enu\n'
+    )
+    case = Case.from_file(write(tmp_path, text))
+    assert case.correct == {'gravity', 'unscented'}
+    assert case.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 250_000_000}
+    assert case.transforms is not None
+    assert case.transforms.transforms == (StaticTransform('base_link', 'imu', (1.0, 0.0, 0.0)),)
+    again = json.loads(json.dumps(case.settings()))
+    assert again['correct'] == ['gravity', 'unscented']
+    assert again['transforms'] == {
+        'name': 'mounting.yaml',
+        'sha256': hashlib.sha256(mounting.encode()).hexdigest(),
+    }
+    assert Options().over(case) == case
+    told = Options(
+        unscented=False,
+        correct=frozenset(),
+        latency_ns={'imu': 0, 'odom': 5},
+        front_end='navsat_transform',
+    ).over(case)
+    assert not told.unscented
+    assert not told.correct
+    assert told.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 0, 'odom': 5}
+    assert told.transforms == case.transforms
+    assert told.front_end == 'navsat_transform'

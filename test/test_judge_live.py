@@ -14,6 +14,7 @@ from judge_examples import (
     imu,
     mask,
     navsat_config,
+    odometry,
     recording,
     stamps,
 )
@@ -31,6 +32,7 @@ from live_examples import (
 from sim2real_eval.judge import Case, FilterConfig, JudgeError, LiveJudge, NavsatConfig, judge
 from sim2real_eval.judge import live as live_module
 from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.navsat_configuration import with_front_end
 from sim2real_eval.judge.queue import grown, new_queue, pop, push
 from sim2real_eval.recording import StaticTransform, read_recording
 from sim_sensors.measurements import PoseArray
@@ -59,6 +61,64 @@ def test_live_is_batch_to_the_bit_on_the_reference_traces(reference_dir: Path, n
     assert set(live.parts) == set(judged.parts)
 
 
+@pytest.mark.parametrize('name', ['ukf_distinct_alpha01', 'ukf_equal_alpha01'])
+def test_live_is_batch_to_the_bit_with_the_unscented_filter(name: str) -> None:
+    """Also where stamps are equal and their order decides."""
+    folder = Path(__file__).parent / 'traces' / name
+    run = read_recording(folder)
+    config = FilterConfig.from_file(folder / 'params.yaml', unscented=True)
+    case = Case.from_file(folder / 'case.yaml')
+    live = live_judge(run, config)
+    published = step_through(live, run, case)
+    assert len(published.filtered) > 20
+    assert published.bits() == batch_bits(judge(run, config, None, case))
+
+
+@pytest.mark.parametrize('front_end', ['navsat_transform', 'enu'])
+@pytest.mark.parametrize('unscented', [False, True], ids=['ekf', 'ukf'])
+def test_live_is_batch_to_the_bit_with_all_that_can_be_mended(
+    tmp_path: Path, unscented: bool, front_end: str
+) -> None:
+    """An IMU that stands slanted, increments of fixes, and the textbook's unscented filter."""
+    slanted = StaticTransform('base_link', 'imu_link', (0.3, 0.0, 0.1), (0.1, 0.2, 0.2, 0.9))
+    run = curve(transforms=(slanted, MOUNTED[1]))
+    more = {'odom1_differential': True, 'odom1_pose_rejection_threshold': 1e3}
+    config = everything(tmp_path, two_d_mode=True, alpha=0.1, **more)
+    if unscented:
+        config = FilterConfig.from_file(tmp_path / 'params.yaml', unscented=True)
+    navsat = with_front_end(navsat_config(tmp_path, use_odometry_yaw=True), front_end)
+    names = {'gravity', 'differential', *(['unscented'] if unscented else [])}
+    found = set()
+    for correct in (frozenset[str](), *(frozenset({name}) for name in names), frozenset(names)):
+        judged = judge(run, config, navsat, Case(correct=correct, front_end=front_end))
+        live = live_judge(run, config, navsat, correct)
+        assert step_through(live, run).bits() == batch_bits(judged)
+        found.add(batch_bits(judged))
+    assert len(found) == len(names) + 2
+
+
+def test_a_live_judge_takes_increments_for_unoriented_until_one_is(tmp_path: Path) -> None:
+    """As a batch judge does where all are; where one is not, increments begin anew from there."""
+    config = filter_config(
+        tmp_path, odom0='odom', odom0_config=mask('x', 'y'), odom0_differential=True,
+        initial_state=[0.0] * 5 + [1.0] + [0.0] * 9,
+    )  # fmt: skip
+    clock = stamps(10.0, 1.0)
+    position = np.stack([0.2 * np.arange(10), np.zeros(10), np.zeros(10)], axis=1)
+    plain = odometry(clock, position=position)
+    turned = odometry(clock, position=position, yaw=np.where(np.arange(10) < 5, 0.0, 0.5))
+    mended = frozenset({'differential'})
+    for array, received in ((plain, [9, 1]), (turned, [8, 2])):
+        run = recording({'odom': array})
+        live = live_judge(run, config, None, mended)
+        published = step_through(live, run)
+        (part,) = live.parts
+        assert [part.fused, part.unusable] == received
+        if array is plain:
+            judged = judge(run, config, None, Case(correct=mended))
+            assert published.bits() == batch_bits(judged)
+
+
 @pytest.mark.parametrize('heading', [False, True], ids=['from imu', 'from odometry'])
 @pytest.mark.parametrize('two_d', [False, True], ids=['3d', '2d'])
 def test_live_is_batch_to_the_bit_with_all_inputs(
@@ -71,6 +131,7 @@ def test_live_is_batch_to_the_bit_with_all_inputs(
     published = step_through(live, run)
     assert len(published.filtered) > 100
     assert len(published.gps) > 30
+    assert len(published.back) > 60
     assert published.bits() == batch_bits(judged)
     assert live.parts == judged.parts
     assert live.notes() == list(judged.notes)

@@ -196,6 +196,7 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
         use_odometry_yaw=False,
         zero_altitude=False,
         publish_filtered_gps=publish_filtered_gps,
+        at_arrival=False,
     )
     memory = new_navsat_memory()
     see_heading(node, memory, np.array([0.0, 0.0, 0.0, 1.0]))

@@ -54,9 +54,9 @@ def attitude(row: Row) -> ImuArray:
     )  # fmt: skip
 
 
-def played(folder: Path) -> list[GpsPosition]:
-    """What is published when the timer ticks where the node showed that it had; first twice, as
-    the tick that fixes the transform publishes nothing.
+def played(folder: Path) -> tuple[list[GpsPosition], list[FixArray]]:
+    """What is published on odometry/gps and gps/filtered when the timer ticks where the node
+    showed that it had; first twice, as the tick that fixes the transform publishes nothing.
     """
     navsat = LiveNavsat(
         NavsatConfig.from_file(folder / 'navsat_params.yaml'),
@@ -70,7 +70,7 @@ def played(folder: Path) -> list[GpsPosition]:
     ]
     outputs = ('expected_odometry_gps', 'expected_gps_filtered')
     ticks = {int(row['after_seq']) for name in outputs for row in rows(folder / f'{name}.csv')}
-    published = []
+    published, filtered, odometry = [], [], None
     for seq, kind, row in sorted(events, key=lambda event: event[0]):
         if kind == 'fix':
             navsat.see_fix(fix(row))
@@ -78,14 +78,20 @@ def played(folder: Path) -> list[GpsPosition]:
             navsat.see_heading(attitude(row))
         else:
             angles = Rotation.from_quat(numbers(row, 'qx', 'qy', 'qz', 'qw')).as_euler('xyz')
-            navsat.see_odometry(
-                int(row['stamp_ns']), np.append(numbers(row, 'x', 'y', 'z'), angles)
-            )
+            odometry = row
+            navsat.see_odometry(np.append(numbers(row, 'x', 'y', 'z'), angles))
         for _ in range((seq in ticks) + (seq == min(ticks))):
             position = navsat.tick()
             if position is not None:
                 published.append(position)
-    return published
+            if odometry is None:
+                continue
+            covariance = numbers(odometry, *(f'pcov{k}' for k in range(36))).reshape(6, 6)
+            stamp_ns, position = int(odometry['stamp_ns']), numbers(odometry, 'x', 'y', 'z')
+            back = navsat.filtered_fix(stamp_ns, stamp_ns, position, covariance)
+            if back is not None:
+                filtered.append(back)
+    return published, filtered
 
 
 @pytest.mark.parametrize('name', CASES)
@@ -94,7 +100,7 @@ def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
     are 5e6 m, and by another library), covariances to 1e-9 of the largest.
     """
     folder = TRACES / name
-    published = played(folder)
+    published, _ = played(folder)
     expected = rows(folder / 'expected_odometry_gps.csv')
     assert len(expected) >= 2
     assert [found.stamp_ns for found in published] == [int(row['stamp_ns']) for row in expected]
@@ -103,3 +109,27 @@ def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
         names = [f'Ppose_{i}_{j}' for i in range(6) for j in range(6)]
         covariance = numbers(row, *names).reshape(6, 6)
         assert np.abs(found.covariance - covariance).max() <= 1e-9 * covariance.max()
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_navsat_transform_sends_the_filtered_position_back_as_the_node_did(name: str) -> None:
+    """Latitude and longitude to 1e-9 degrees (0.1 mm), altitude to 1e-8 m, covariance to 1e-12;
+    of the latest odometry, at the ticks at which the node did.
+    """
+    folder = TRACES / name
+    _, filtered = played(folder)
+    expected = rows(folder / 'expected_gps_filtered.csv')
+    assert len(expected) >= 2
+    assert [int(fix.stamp_ns[0]) for fix in filtered] == [int(row['stamp_ns']) for row in expected]
+    for found, row in zip(filtered, expected, strict=True):
+        latitude, longitude, altitude = numbers(row, 'lat', 'lon', 'alt')
+        assert found.latitude[0] == pytest.approx(latitude, rel=0, abs=1e-9)
+        assert found.longitude[0] == pytest.approx(longitude, rel=0, abs=1e-9)
+        assert found.altitude[0] == pytest.approx(altitude, rel=0, abs=1e-8)
+        covariance = numbers(row, *(f'cov{k}' for k in range(9))).reshape(3, 3)
+        np.testing.assert_allclose(found.position_covariance[0], covariance, rtol=0, atol=1e-12)
+        assert found.frame == row['frame']
+        assert (found.status[0], found.position_covariance_type[0]) == (
+            int(row['status']),
+            int(row['cov_type']),
+        )

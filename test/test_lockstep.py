@@ -24,7 +24,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from sim2real_eval.judge import Case, Clock, JudgedRun, JudgeError
+from sim2real_eval.judge import Clock, JudgedRun, JudgeError
+from sim2real_eval.judge.options import Options
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import read_recording
 from sim2real_eval.recording.cdr import encode_transforms
@@ -37,7 +38,7 @@ from sim2real_eval.ros.lockstep import (
     static_frames,
 )
 from sim2real_eval.ros.lockstep.domain import free_domain, private_context
-from sim2real_eval.ros.lockstep.grids import Grids
+from sim2real_eval.ros.lockstep.grids import node_grids
 from sim2real_eval.ros.lockstep.heard import publishers_of
 from sim2real_eval.ros.lockstep.process import executable
 from sim2real_eval.ros.lockstep.published import Published
@@ -100,17 +101,30 @@ def assert_same(found: JudgedRun, expected: JudgedRun) -> None:
     assert found.notes == expected.notes
 
 
-@pytest.mark.parametrize('case', [Case(), Case(Clock(step_ns=10_000_000, run_on_ns=100_000_000))])
-def test_judge_node_gives_the_bits_of_the_batch_judge(tmp_path: Path, case: Case) -> None:
-    """Every input, navsat_transform, mounted sensors, a start heading; clocks fine and coarse."""
+@pytest.mark.parametrize(
+    ('options', 'clock'),
+    [
+        (Options(), Clock()),
+        (
+            Options(unscented=True, correct=frozenset({'gravity', 'unscented'})),
+            Clock(step_ns=10_000_000, run_on_ns=100_000_000),
+        ),
+        (Options(front_end='enu'), Clock()),
+    ],
+    ids=['usual', 'unscented on a coarse clock', 'enu'],
+)
+def test_judge_node_gives_the_bits_of_the_batch_judge(
+    tmp_path: Path, options: Options, clock: Clock
+) -> None:
+    """Every input, mounted sensors, a start heading; both filters and front ends."""
     setup_of_everything(tmp_path)
     path = tmp_path / 'params.yaml'
     parameters = yaml.safe_load(path.read_text(encoding='utf-8'))
     # A measured yaw would replace the start heading at once.
     parameters['/**']['ros__parameters']['imu0_config'] = mask('vyaw', 'ax', 'ay')
     path.write_text(yaml.safe_dump(parameters), encoding='utf-8')
-    setup = JudgeSetup.load(path, tmp_path / 'navsat_params.yaml')
-    setup = dataclasses.replace(setup, case=case)
+    setup = JudgeSetup.load(path, tmp_path / 'navsat_params.yaml', options=options)
+    setup = dataclasses.replace(setup, case=dataclasses.replace(setup.case, clock=clock))
     run = curve(2.0)
     expected = setup.judge(run, start_heading=0.3)
     assert batch_bits(expected) != batch_bits(setup.judge(run))
@@ -278,9 +292,9 @@ def test_timers_that_a_node_cannot_have_are_refused(
     """But navsat_transform's are free where it is ours."""
     setup = setup_of_everything(tmp_path)
     with pytest.raises(JudgeError, match=named):
-        Grids(clock, setup.filter, setup.navsat, 1000, inside=True)
+        node_grids(clock, setup.filter, setup.navsat, 1000, inside=True)
     if clock.filter_period_ns is None:
-        grids = Grids(clock, setup.filter, setup.navsat, 1000, inside=False)
+        grids = node_grids(clock, setup.filter, setup.navsat, 1000, inside=False)
         assert grids.next_ns > 1000
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,7 +24,7 @@ pytest.importorskip('rclpy', reason='no ROS')
 from cli_examples import call, command, contents, environment, run_of
 from judge_examples import read_rows
 
-from sim2real_eval.cli import arguments
+from sim2real_eval.cli import judge_arguments
 from sim2real_eval.judge import JudgeError
 from sim2real_eval.recording import write_recording
 from sim2real_eval.ros.lockstep import JudgeProcess, conductor
@@ -238,7 +238,7 @@ def test_what_is_not_installed_is_said_in_one_line(
         outcome = call(capsys, *given, 'nobody')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
-    monkeypatch.setattr(arguments, 'find_spec', lambda name: None)
+    monkeypatch.setattr(judge_arguments, 'find_spec', lambda name: None)
     outcome = call(capsys, *of_judge, 'judge_node')
     assert outcome.status == 2
     assert "pip install '.[ros]'" in outcome.err
@@ -282,19 +282,10 @@ def test_signals_end_the_command_and_its_node(
         tmp_path, mark, 'judge', bag, '--config', 'clean', '--judge', 'judge_node', '--out',
         tmp_path / 'out.csv',
     )  # fmt: skip
-    try:
+    with ended_by(process, name):
         until(lambda: len(processes(mark)) == 2 and bool(folders(tmp_path)), 'the node')
         # From now on the node works, and nothing is left whatever happens.
         until(lambda: not folders(tmp_path), 'its answer')
-        if name == 'SIGINT':
-            os.killpg(process.pid, signal.SIGINT)
-        else:
-            process.send_signal(getattr(signal, name))
-        process.communicate(timeout=30)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
     assert process.returncode == status
     until(lambda: not processes(mark), 'the end of all', 10.0)
     assert not (tmp_path / 'out.csv').exists()
@@ -312,17 +303,8 @@ def test_signals_end_workers_and_their_nodes(
         tmp_path, mark, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'judge_node',
         '--jobs', 2, '--out', tmp_path / 'out',
     )  # fmt: skip
-    try:
+    with ended_by(process, name):
         until(lambda: len(folders(tmp_path)) == 2, 'both nodes')
-        if name == 'SIGINT':
-            os.killpg(process.pid, signal.SIGINT)
-        else:
-            process.send_signal(getattr(signal, name))
-        process.communicate(timeout=30)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
     assert process.returncode == status
     until(lambda: not processes(mark), 'the end of all', 10.0)
     assert not folders(tmp_path)
@@ -336,6 +318,22 @@ def start(folder: Path, mark: str, *arguments: object) -> subprocess.Popen[str]:
         start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def ended_by(process: subprocess.Popen[str], name: str) -> Iterator[None]:
+    """After the block, send the signal, Ctrl-C to the whole group, and wait; leave nothing."""
+    try:
+        yield
+        if name == 'SIGINT':
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(getattr(signal, name))
+        process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
 
 def folders(folder: Path) -> list[Path]:

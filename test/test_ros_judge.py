@@ -154,6 +154,10 @@ def test_the_node_publishes_the_bits_of_the_batch_run(
     late = graph.listen('/odometry/filtered')
     status = graph.play(script[half:])
     assert_same(graph.filtered, graph.gps, expected)
+    graph.until(lambda: len(graph.back.data) == len(expected.back) > 20)
+    for name in ('stamp_ns', 'latitude', 'longitude', 'altitude', 'position_covariance'):
+        found = getattr(graph.back.array, name)
+        assert found.tobytes() == getattr(judged.filtered_fixes, name).tobytes(), name
     graph.until(lambda: late.data[-1:] == graph.filtered.data[-1:])
     assert late.data == graph.filtered.data[-len(late.data) :]
     assert len(late.data) < len(graph.filtered.data)
@@ -278,8 +282,20 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
             'must be a number >= 0 and <= 1e+09',
         ),
         (['-p', 'navsat_params_file:=/nowhere.yaml'], '/nowhere.yaml: '),
+        (
+            ['-p', 'filter:=kf'],
+            "parameters of /ekf_filter_node: filter: 'kf' is not allowed; must be ekf or ukf",
+        ),
+        (
+            ['-p', 'correct:=gravity'],
+            "parameters of /ekf_filter_node: correct: 'gravity' is not allowed; must be a list",
+        ),
+        (
+            ['-p', 'correct:=[unscented]'],
+            'parameters of /ekf_filter_node: correct: unscented goes with ukf_node only',
+        ),
     ],
-    ids=['unknown', 'type', 'file'],
+    ids=['unknown', 'type', 'file', 'filter', 'correct', 'unscented'],
 )
 def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
     folder: Path, arguments: list[str], problem: str

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import os
+import re
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sim_sensors.errors import ParameterError
@@ -16,18 +17,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.comparison import Source
-    from sim2real_eval.judge_setup import JudgeSetup
     from sim2real_eval.twin import Twin
 
 __all__ = [
     'add_jobs',
     'add_json',
-    'add_judge',
-    'add_judge_kind',
     'add_seed',
     'add_topics',
     'at_least',
-    'judge_setup',
+    'input_topics',
     'scenario_label',
     'scenario_problem',
     'sources',
@@ -35,6 +33,7 @@ __all__ = [
     'twins',
 ]
 
+_ROLES = ('imu', 'gps', 'truth')
 PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 
 
@@ -65,76 +64,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--json', action='store_true', help='print the result as JSON')
 
 
-def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -> None:
-    """Add the judge's parameter files."""
-    shown = f' (default {default})' if default else ''
-    parser.add_argument(
-        name,
-        dest='config',
-        default=default,
-        required=default is None,
-        metavar='NAME|FILE',
-        help='profile (paper_released, clean) or parameter file of ekf_node' + shown,
-    )
-    parser.add_argument(
-        '--navsat-config',
-        metavar='FILE',
-        help='parameter file of navsat_transform_node (default: that of the profile, or '
-        'NAME_navsat.yaml beside the file)',
-    )
-    parser.add_argument(
-        '--case', metavar='FILE', help='case.yaml that sets clock, timers and delivery order'
-    )
-
-
-def add_judge_kind(parser: argparse._ActionsContainer) -> None:
-    """Add --judge and --navsat-node: who carries the parameter files out."""
-    parser.add_argument(
-        '--judge',
-        dest='judge_kind',
-        choices=('embedded', 'robot_localization', 'judge_node'),
-        default='embedded',
-        help='who judges: embedded (default, needs nothing); robot_localization, the real '
-        'ekf_node, which must be installed; judge_node, the embedded judge as a node. Nodes run '
-        'in lockstep on a ROS domain of their own',
-    )
-    parser.add_argument(
-        '--navsat-node',
-        choices=('embedded', 'robot_localization'),
-        default='embedded',
-        help='with --judge robot_localization, which navsat_transform: ours (default), or the '
-        'real one, whose timer is the wall clock, so that the run takes as long as the recording',
-    )
-
-
-def judge_setup(options: argparse.Namespace) -> JudgeSetup:
-    """Return the judge that --judge, --navsat-node and the parameter files ask for.
-
-    Raises
-    ------
-    Sim2RealError
-        Also when ROS or robot_localization is needed and not installed.
-    """
-    from sim2real_eval.judge_setup import JudgeSetup
-
-    kind, navsat_node = options.judge_kind, options.navsat_node
-    if navsat_node != 'embedded' and kind != 'robot_localization':
-        raise ParameterError('--navsat-node', '', 'goes with --judge robot_localization only')
-    setup = JudgeSetup.load(options.config, options.navsat_config, options.case)
-    if kind == 'embedded':
-        return setup
-    if find_spec('rclpy') is None:
-        raise ParameterError(
-            '--judge',
-            '',
-            f"{kind!r} needs rclpy: source the setup file of ROS, or pip install '.[ros]'; "
-            'embedded needs nothing',
-        )
-    from sim2real_eval.ros.lockstep import GraphJudgeSetup
-
-    return GraphJudgeSetup.of(setup, kind, navsat_node=navsat_node)
-
-
 def add_topics(parser: argparse._ActionsContainer) -> None:
     """Add --topic."""
     parser.add_argument(
@@ -142,7 +71,8 @@ def add_topics(parser: argparse._ActionsContainer) -> None:
         action='append',
         default=[],
         metavar='ROLE=TOPIC',
-        help='topic of the imu, gps or truth, such as truth=/odom; repeatable',
+        help='topic of the imu, gps or truth, such as truth=/odom, or of an input of the '
+        "judge's parameter file, such as odom0=/wheel/odometry; repeatable",
     )
 
 
@@ -181,26 +111,52 @@ def scenario_label(text: str) -> str:
     return text
 
 
-def topic_roles(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the (role, topic) pairs of --topic.
+def topic_roles(given: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the (role, topic) pairs of --topic; with `inputs` there may be others beside them.
 
     Raises
     ------
     ParameterError
-        For a text that is no pair, or an unknown role.
+        For a text that is no pair, or neither a role nor an input.
     """
-    pairs = []
-    for text in given:
-        role, equals, topic = text.partition('=')
-        if not equals or not topic or role not in ('imu', 'gps', 'truth'):
+    pairs = _topics(given)
+    for name, _ in pairs:
+        if name not in _ROLES and not inputs:
             raise ParameterError(
-                '--topic', '', f'{text!r} is not allowed; must be imu=, gps= or truth= and a topic'
+                '--topic', '', f"{name} is an input of robot_localization's filters; here only "
+                'imu=, gps= and truth= are allowed'
+            )  # fmt: skip
+    return tuple(pair for pair in pairs if pair[0] in _ROLES)
+
+
+def input_topics(given: Sequence[str]) -> dict[str, str]:
+    """Return the topics of --topic by input of the filter, such as odom0; errors as above."""
+    return {name: topic for name, topic in _topics(given) if name not in _ROLES}
+
+
+def _topics(given: Sequence[str]) -> list[tuple[str, str]]:
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, equals, topic = text.partition('=')
+        known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
+        if not equals or not topic.strip('/') or not known:
+            near = difflib.get_close_matches(name, _ROLES, n=1)
+            hint = f'; did you mean {near[0]}?' if near and not known else ''
+            raise ParameterError(
+                '--topic',
+                '',
+                f'{text!r} is not allowed; must be imu=, gps=, truth= or an input such as odom0= '
+                f'and a topic{hint}',
             )
-        pairs.append((role, topic))
-    return tuple(pairs)
+        if name in pairs:
+            raise ParameterError('--topic', '', f'{name} is given twice; must be given once')
+        pairs[name] = topic
+    return list(pairs.items())
 
 
-def sources(paths: Sequence[str], topics: Sequence[str], scenario: str | None) -> list[Source]:
+def sources(
+    paths: Sequence[str], topics: Sequence[str], scenario: str | None, *, inputs: bool = False
+) -> list[Source]:
     """Return one source per path; where last folders are alike, the folder above goes before.
 
     A label depends on its own path and on which labels are alike, never on the order.
@@ -210,7 +166,7 @@ def sources(paths: Sequence[str], topics: Sequence[str], scenario: str | None) -
     from sim2real_eval.comparison import Source
     from sim2real_eval.recording.roles import run_name
 
-    pairs = topic_roles(topics)
+    pairs = topic_roles(topics, inputs=inputs)
     seen: dict[Path, str] = {}
     for path in paths:
         whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are other recordings

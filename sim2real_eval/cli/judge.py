@@ -6,19 +6,28 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import (
-    add_json,
-    add_judge,
-    add_judge_kind,
-    add_topics,
-    judge_setup,
-    sources,
+from sim2real_eval.cli.arguments import add_json, add_topics, sources
+from sim2real_eval.cli.consistency import plot_path, show_consistency, show_over_runs
+from sim2real_eval.cli.inertial_judge import INERTIAL
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.output import (
+    complain,
+    print_json,
+    print_notes,
+    progress_bar,
+    report_failures,
 )
-from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
+from sim2real_eval.told import by_weight
 from sim_sensors.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sim2real_eval.comparison import Source
+    from sim2real_eval.consistency_check import Checked
+    from sim2real_eval.judge import JudgedRun
+    from sim2real_eval.judge_setup import Judge
+    from sim2real_eval.recording import Recording
 
 __all__ = ['add_parser', 'run']
 
@@ -27,7 +36,10 @@ examples:
   sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimate.csv
   sim2real judge my_bag --config clean --out estimate.csv
   sim2real judge bags/* --config paper_released --out estimates
+  sim2real judge my_bag --config clean --latency /gps/fix=0.2 --correct gravity --out late.csv
   sim2real judge my_bag --config clean --judge robot_localization --out estimate.csv
+  sim2real judge my_bag --judge error_state --out estimate.csv
+  sim2real judge my_bag --config clean --consistency --out estimate.csv
 """
 
 
@@ -52,6 +64,18 @@ def add_parser(verbs: Any) -> None:
         metavar='FILE.csv',
         help='file to write; with several recordings a folder, one file for each',
     )
+    parser.add_argument(
+        '--filtered-gps',
+        action='store_true',
+        help='also write the gps/filtered of navsat_transform, the estimate as latitude and '
+        'longitude, to <out>_gps_filtered.csv',
+    )
+    parser.add_argument(
+        '--consistency',
+        action='store_true',
+        help='also say whether the filter is as sure as it may be: NIS of each input and, with '
+        'truth, NEES, with 95 %% bounds; a table, and a plot in <out>_consistency.png',
+    )
     parser.add_argument('--overwrite', action='store_true', help='replace existing files')
     add_json(parser)
     parser.set_defaults(run=run)
@@ -59,19 +83,22 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    import dataclasses
     from pathlib import Path
 
-    from sim2real_eval.judge import Case
-
-    found = sources(options.recordings, options.topic, None)
+    found = sources(
+        options.recordings, options.topic, None, inputs=options.judge_kind not in INERTIAL
+    )
     out = Path(options.out)
     if len(found) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
         raise ParameterError('--out', '', problem)
-    setup = judge_setup(options)
+    # Before anything is judged, unless every recording has a case that makes another.
+    cases = {source.path: _case_beside(source, options) for source in found}
+    setup = None if all(cases.values()) else judge_setup(options)
     summaries: list[dict[str, object]] = []
+    checks: list[Checked] = []
     failures: list[str] = []
+    diverged: list[str] = []
     written: set[Path] = set()
     with progress_bar(len(found), 'recordings') as advance:
         for source in found:
@@ -79,28 +106,83 @@ def run(options: argparse.Namespace) -> int:
                 recording = source.read()
                 target = out if len(found) == 1 else out / f'{recording.name}.csv'
                 _check_target(target, written, overwrite=options.overwrite)
-                beside = Path(source.path) / 'case.yaml'
-                if options.case is None:
-                    case = Case.from_file(beside) if beside.is_file() else Case()
-                    setup = dataclasses.replace(setup, case=case)
-                judged = setup.judge(recording)
+                back = target.with_name(f'{target.stem}_gps_filtered.csv')
+                if options.filtered_gps:
+                    _check_target(back, written, overwrite=options.overwrite)
+                if options.consistency:
+                    _check_target(plot_path(target), written, overwrite=options.overwrite)
+                case = cases[source.path]
+                own = setup if setup and not case else judge_setup(options, case)
+                judged = own.judge(recording)
+                if options.filtered_gps and judged.filtered_gps is None and _is_plain(own):
+                    raise Sim2RealError(
+                        f'{source.path}: no gps/filtered to write for --filtered-gps: the front '
+                        'end enu has none, only navsat_transform'
+                    )
+                if options.filtered_gps and judged.filtered_gps is None:
+                    raise Sim2RealError(
+                        f'{source.path}: no gps/filtered to write for --filtered-gps; needs a '
+                        'navsat_transform with publish_filtered_gps that got a fix'
+                    )
+                checked = _checked(own, recording, judged) if options.consistency else None
             except Sim2RealError as error:
                 failures.append(str(error))
                 advance()
                 continue
             judged.write_csv(target)
             written.add(target)
-            notes = [str(note) for note in recording.notes] + list(judged.notes)
+            if judged.diverged:
+                diverged.append(f'{source.path}: {judged.diverged}')
+            if options.filtered_gps:
+                written.add(judged.write_filtered_gps(back))
+            notes: list[str] = [note.told for note in recording.notes] + list(judged.notes)
             summary = {'recording': source.path, 'out': str(target), **judged.summary()}
-            summaries.append({**summary, 'notes': notes})
             advance()
             if not options.json:
                 print(f'{source.path}: {judged}; written to {target}')
+            if checked is not None:
+                checks.append(checked)
+                notes += checked.notes
+                summary |= show_consistency(
+                    checked,
+                    target,
+                    title=f'{recording.name}, judge {Path(own.name).stem}',
+                    quiet=options.json,
+                )
+            notes = by_weight(notes)
+            summaries.append({**summary, 'notes': notes})
+            if not options.json:
                 print_notes(notes)
     report_failures(failures, of=len(found))
+    for told in diverged:
+        complain(told)
+    if len(checks) > 1:
+        together = [summary['recording'] for summary in summaries]
+        rows = show_over_runs(checks, quiet=options.json)
+        summaries.append({'recordings': together, 'consistency': rows})
     if options.json:
         print_json(summaries)
-    return 1 if failures else 0
+    return 1 if failures or diverged else 0
+
+
+def _case_beside(source: Source, options: argparse.Namespace) -> Path | None:
+    from pathlib import Path
+
+    beside = Path(source.path) / 'case.yaml'
+    counts = options.judge_kind not in INERTIAL and options.case is None
+    return beside if counts and beside.is_file() else None
+
+
+def _is_plain(setup: Judge) -> bool:
+    from sim2real_eval.judge_setup import JudgeSetup
+
+    return isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu'
+
+
+def _checked(setup: Judge, recording: Recording, judged: JudgedRun) -> Checked:
+    from sim2real_eval.consistency_check import check_consistency
+
+    return check_consistency(setup, recording, judged)
 
 
 def _check_target(target: Path, written: set[Path], *, overwrite: bool) -> None:

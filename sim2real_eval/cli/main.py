@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
 import signal
 import sys
@@ -25,6 +26,7 @@ from sim2real_eval.cli import (
     follow,
     judge,
     models,
+    reference,
     simulate,
     vepd,
 )
@@ -34,7 +36,8 @@ from sim_sensors.errors import Sim2RealError
 __all__ = ['build_parser', 'main']
 
 _EPILOG = """\
-exit status: 0 done; 1 done, but not for every recording; 2 bad input or options, nothing written
+exit status: 0 done; 1 done, but not for every recording, or an
+estimate is not a number; 2 bad input or options, nothing written
 
 examples:
   sim2real demo
@@ -46,12 +49,27 @@ examples:
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as all other errors; not below a page of usage."""
 
+    given: Sequence[str] = ()
+
     def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix('unrecognized arguments: ')
+        if unknown != message and (near := self._near(unknown.split()[0])):
+            message = f'{message}; did you mean {near}?'
         complain(f'{message} (see {self.prog} --help)')
         self.exit(2)
 
+    def _near(self, option: str) -> str:
+        """Return the option of this command, or of one of its verbs, most like the given one."""
+        known = set(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                verb = next((name for name in action.choices if name in self.given), None)
+                known |= set(action.choices[verb]._option_string_actions) if verb else set()
+        near = difflib.get_close_matches(option.split('=')[0], sorted(known), n=1)
+        return near[0] if near else ''
 
-def build_parser() -> argparse.ArgumentParser:
+
+def build_parser() -> _Parser:
     """Return the parser with all verbs."""
     parser = _Parser(
         prog='sim2real',
@@ -62,7 +80,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
-    for verb in (demo, simulate, follow, judge, vepd, compare, allan, characterize, models):
+    for verb in (
+        demo, simulate, follow, judge, vepd, compare, reference, allan, characterize, models
+    ):  # fmt: skip
         verb.add_parser(verbs)
     return parser
 
@@ -76,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Without the program's name; default: those of the process.
     """
     parser = build_parser()
+    parser.given = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
     if options.version:
         from sim2real_eval.provenance import versions

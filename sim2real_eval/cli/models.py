@@ -17,8 +17,9 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         'models',
         help='list the sensor models and judge profiles',
-        description='List the presets of GPS and IMU models and the judge profiles, and where '
-        'their files are: copy one, change it, and give its path wherever a name is taken.',
+        description='List the presets of GPS and IMU models, the judge profiles and the settings '
+        'of the inertial judges, and where their files are: '
+        'copy one, change it, and give its path wherever a name is taken.',
         epilog='example:\n  sim2real models\n  sim2real models --json',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -30,14 +31,20 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge_setup import profiles
     from sim_sensors.catalogue import load_gps, load_imu, names
-    from sim_sensors.resources import config_path
+    from sim_sensors.resources import config_names, config_path
 
     gps = {name: load_gps(name).to_mapping() for name in names('gps')}
     imu = {name: load_imu(name).to_mapping() for name in names('imu')}
+    inertial = config_names('inertial')
     if options.json:
-        print_json({'gps': gps, 'imu': imu, 'judge': profiles()})
+        print_json({'gps': gps, 'imu': imu, 'judge': profiles(), 'inertial': inertial})
         return 0
-    for kind, found in (('gps', list(gps)), ('imu', list(imu)), ('judge', profiles())):
+    for kind, found in (
+        ('gps', list(gps)),
+        ('imu', list(imu)),
+        ('judge', profiles()),
+        ('inertial', inertial),
+    ):
         print(f'{kind}: {", ".join(found)}')
         print(f'    files in {config_path(kind)}')
     return 0

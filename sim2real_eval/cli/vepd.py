@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.cli.arguments import (
     add_jobs,
     add_json,
-    add_judge,
-    add_judge_kind,
     add_seed,
     add_topics,
     at_least,
-    judge_setup,
     scenario_label,
     sources,
     twins,
 )
+from sim2real_eval.cli.inertial_judge import INERTIAL
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -53,6 +52,12 @@ _WITH_REAL = {
     'config': '--judge-config',
     'navsat_config': '--navsat-config',
     'case': '--case',
+    'filter_kind': '--filter',
+    'section': '--section',
+    'correct': '--correct',
+    'latency': '--latency',
+    'transforms': '--transforms',
+    'front_end': '--front-end',
     'judge_kind': '--judge',
     'navsat_node': '--navsat-node',
     'start_heading': '--start-heading',
@@ -201,15 +206,27 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    import dataclasses
+
     from sim2real_eval.cli.result import print_comparison, write_result
     from sim2real_eval.comparison import ComparisonOptions, compare
     from sim2real_eval.comparison_folder import check_target
 
     check_target(options.out, overwrite=options.overwrite)
-    recordings = sources(options.real, options.topic, options.scenario)
+    setup = judge_setup(options)
+    # The sensors of twins sit where the judge is told that they do.
+    recordings = [
+        dataclasses.replace(source, transforms=setup.transforms)
+        for source in sources(
+            options.real,
+            options.topic,
+            options.scenario,
+            inputs=options.judge_kind not in INERTIAL,
+        )
+    ]
     study = ComparisonOptions(
         twins=twins(options.gps, options.imu),
-        setup=judge_setup(options),
+        setup=setup,
         metric=_metric(options),
         component=options.component,
         seed=options.seed,
@@ -229,7 +246,7 @@ def run(options: argparse.Namespace) -> int:
         print_comparison(
             comparison,
             component=options.component,
-            judge=options.config,
+            judge=study.setup.name,
             folder=folder,
             published=options.published,
         )

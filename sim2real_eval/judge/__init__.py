@@ -7,6 +7,7 @@ from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.judged import Estimate, GpsPosition, JudgedRun, PartCount
 from sim2real_eval.judge.live import LiveJudge
+from sim2real_eval.judge.many import judge_all
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     'NavsatConfig',
     'PartCount',
     'judge',
+    'judge_all',
 ]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
@@ -11,9 +11,13 @@ from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.judged import PartCount
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.state import YAW
+from sim2real_eval.told import assumed, decisive
 from sim_sensors.measurements import FloatArray, ImuArray, MessageArray
 
-__all__ = ['input_advice', 'mounting_advice', 'navsat_advice', 'part_advice']
+__all__ = [
+    'divergence_remedy', 'enu_advice', 'input_advice', 'mounting_advice', 'navsat_advice',
+    'part_advice',
+]  # fmt: skip
 
 _MOST = 0.5
 _LEAST_GRAVITY = 0.05
@@ -28,15 +32,31 @@ def input_advice(
     navsat: NavsatConfig | None,
     sources: Mapping[str, MessageArray | None],
     headings: ImuArray | None,
+    correct: Set[str] = frozenset(),
 ) -> list[str]:
-    """Say what an IMU without orientation means for this configuration, one line each."""
+    """Say what an IMU without orientation means for this configuration, one line each.
+
+    Parameters
+    ----------
+    config, navsat
+        The nodes' parameters.
+    sources : mapping
+        Input to its messages; None for what navsat_transform publishes.
+    headings : ImuArray or None
+        Where navsat_transform takes its heading from.
+    correct : set of str
+        Oddities of robot_localization that are mended.
+    """
     notes = []
     for source in config.sources:
-        if source.differential and source.topic == NAVSAT_TOPIC:
+        if source.differential and source.topic == NAVSAT_TOPIC and 'differential' not in correct:
             notes.append(
-                f'{source.name} fuses GPS increments, which are world components, as body '
-                'velocity: forward speed is meaningless unless the vehicle heads along a world '
-                'axis; horizontal speed is not affected'
+                assumed(
+                    f'{source.name} fuses GPS increments, which are world components, as body '
+                    'velocity: forward speed is meaningless unless the vehicle heads along a '
+                    'world axis; horizontal speed is not affected; `correct: [differential]` '
+                    'turns them'
+                )
             )
         imu = sources.get(source.name)
         if not isinstance(imu, ImuArray) or not _has_no_attitude(imu):
@@ -52,6 +72,7 @@ def input_advice(
                     'accelerations are fused in a wrong direction unless the run starts eastward; '
                     'give the heading in `initial_state`, or `sim2real vepd --start-heading`'
                 )
+                text = decisive(text)
             notes.append(text)
         if source.remove_gravity:
             notes.append(
@@ -60,9 +81,11 @@ def input_advice(
             )
     if navsat is not None and headings is not None and _has_no_attitude(headings):
         notes.append(
-            'navsat_transform takes its heading from an IMU that carries no orientation (-1): as '
-            'in robot_localization the start heading counts as 0 (east), so the estimated track '
-            'is turned by the true start heading'
+            decisive(
+                'navsat_transform takes its heading from an IMU that carries no orientation (-1): '
+                'as in robot_localization the start heading counts as 0 (east), so the estimated '
+                'track is turned by the true start heading'
+            )
         )
     return notes
 
@@ -86,9 +109,29 @@ def mounting_advice(inputs_frames: Sequence[tuple[str, FloatArray]], gravity: fl
             notes.append(
                 f'{name} is mounted with roll or pitch: as in robot_localization, gravity is '
                 f'removed in the wrong axes, which leaves about {left_in:.1f} m/s^2 of false '
-                'acceleration at rest'
+                'acceleration at rest; `correct: [gravity]` does it right'
             )
     return notes
+
+
+def divergence_remedy(unscented: bool, textbook: bool) -> str:
+    """Say what to do about estimates that are not numbers.
+
+    Parameters
+    ----------
+    unscented, textbook : bool
+        Whether the filter is unscented, and if so that of the textbook.
+    """
+    if unscented and not textbook:
+        return (
+            "robot_localization's unscented filter does this when its covariance is positive "
+            'definite no more, which its correction lets happen; `correct: [unscented]` '
+            '(--correct unscented) avoids it'
+        )
+    return (
+        'as in robot_localization, state or covariance grew out of bounds: look at process noise, '
+        'initial covariance and the covariances of the messages'
+    )
 
 
 def part_advice(parts: Sequence[PartCount]) -> list[str]:
@@ -100,13 +143,24 @@ def part_advice(parts: Sequence[PartCount]) -> list[str]:
         received[key] = received.get(key, 0) + part.received
     for (source, topic), count in received.items():
         if not count:
-            notes.append(f'{source} ({topic}): no message, so it measured nothing')
+            notes.append(decisive(f'{source} ({topic}): no message, so it measured nothing'))
     for part in parts:
         judged = part.fused + part.rejected
-        if judged and part.rejected > _MOST * judged:
+        gated = part.rejected - part.singular
+        if judged and gated > _MOST * judged:
             notes.append(
-                f'{part.name} ({part.topic}): the Mahalanobis gate refused {part.rejected} of '
-                f'{judged} measurements, so the estimate hardly depends on this sensor'
+                decisive(
+                    f'{part.name} ({part.topic}): the Mahalanobis gate refused {gated} of '
+                    f'{judged} measurements, so the estimate hardly depends on this sensor'
+                )
+            )
+        if part.singular:
+            notes.append(
+                decisive(
+                    f'{part.name} ({part.topic}): {part.singular} of {judged} measurements were '
+                    'refused because the covariance of their innovation was singular or not a '
+                    'number'
+                )
             )
         if part.older:
             notes.append(
@@ -116,16 +170,53 @@ def part_advice(parts: Sequence[PartCount]) -> list[str]:
     return notes
 
 
-def navsat_advice(fixes: int, used: int, lost: int, frequency: float) -> list[str]:
-    """Say how many fixes the navsat timer dropped, one line."""
+def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float) -> list[str]:
+    """Say how many fixes navsat_transform dropped, one line for each reason.
+
+    Parameters
+    ----------
+    fixes, used, lost, early : int
+        Valid fixes; those passed on; those that a newer one overtook; and those that came before a
+        given datum was there to refer them to.
+    frequency : float
+        Of its timer, Hz.
+    """
     if not fixes:
-        return ['navsat_transform got no valid fix, so the filter had no GPS']
-    if used == 0:
-        return [f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry']
+        return [decisive('navsat_transform got no valid fix, so the filter had no GPS')]
+    notes = []
+    if early:
+        notes.append(
+            f'navsat_transform dropped {early} of {fixes} fixes that came before its datum was '
+            'in use, which takes a filtered odometry and a tick'
+        )
+    if used == 0 and early < fixes:
+        notes.append(
+            decisive(
+                f'navsat_transform passed on none of {fixes} fixes: it had no heading or odometry'
+            )
+        )
     # One is normal: the tick that fixes the transform publishes nothing.
-    if lost > 1:
-        return [
+    elif lost > 1:
+        notes.append(
             f'navsat_transform ({frequency:g} Hz timer) dropped {lost} of {fixes} fixes that a '
             'newer one overtook before its tick'
-        ]
-    return []
+        )
+    return notes
+
+
+def enu_advice(config: FilterConfig, navsat: NavsatConfig, fixes: int) -> list[str]:
+    """Say what the plain front end leaves out, one line each; `fixes` is how many were valid."""
+    notes = []
+    if not fixes:
+        notes.append(decisive(f'{navsat.title} got no valid fix, so the filter had no GPS'))
+    if navsat.datum is not None and navsat.datum[2] != 0.0:
+        notes.append(
+            f'{navsat.title}: the yaw of the datum is not used; x of the world points east'
+        )
+    for source in config.sources:
+        if source.topic == NAVSAT_TOPIC and source.mask[6:12].any():
+            notes.append(
+                f'{source.name} is configured to measure velocity, of which {navsat.title} has '
+                'none'
+            )
+    return notes

@@ -11,7 +11,7 @@ import numpy as np
 from sim2real_eval.judge.replay import Messages
 from sim_sensors.measurements import FloatArray, IntArray, MessageArray
 
-__all__ = ['Block', 'covariance_rows', 'merge', 'padded', 'plain']
+__all__ = ['Block', 'covariance_rows', 'merge', 'plain']
 
 
 @dataclasses.dataclass
@@ -48,24 +48,31 @@ def plain(array: MessageArray, part: int, value: FloatArray) -> Block:
     )
 
 
-def covariance_rows(matrices: FloatArray, covariances: list[FloatArray]) -> IntArray:
-    """Store covariances, (n, 6, 6), each run of equal ones once; return their row numbers."""
-    n = len(matrices)
+def covariance_rows(matrices: FloatArray, corner: int, covariances: list[FloatArray]) -> IntArray:
+    """Store covariances, each run of equal ones once; return their row numbers.
+
+    Parameters
+    ----------
+    matrices : (n, 6, 6) or (n, 3, 3) float
+    corner : int
+        First row and column of (6, 6) that (3, 3) covariances take; the others are zero.
+    covariances : list of (k, 6, 6) float
+        Extended.
+    """
+    n, size = len(matrices), matrices.shape[1]
     if n == 0:
         return np.zeros(0, dtype=np.int64)
-    flat = matrices.reshape(n, 36)
-    new = np.ones(n, dtype=bool)
-    new[1:] = (flat[1:] != flat[:-1]).any(axis=1)
+    flat = matrices.reshape(n, size * size)
+    new = np.zeros(n, dtype=bool)
+    new[0] = True
+    new[np.flatnonzero(flat[1:] != flat[:-1]) // (size * size) + 1] = True
+    kept = matrices[new]
+    if size < 6:
+        kept = np.zeros((len(kept), 6, 6))
+        kept[:, corner : corner + size, corner : corner + size] = matrices[new]
     base = sum(len(block) for block in covariances)
-    covariances.append(matrices[new])
+    covariances.append(kept)
     return base + np.cumsum(new) - 1
-
-
-def padded(covariance: FloatArray, corner: int) -> FloatArray:
-    """Put (n, 3, 3) covariances into the corner of (n, 6, 6) ones."""
-    padded = np.zeros((len(covariance), 6, 6))
-    padded[:, corner : corner + 3, corner : corner + 3] = covariance
-    return padded
 
 
 def merge(blocks: Sequence[Block], covariances: Sequence[FloatArray]) -> Messages:

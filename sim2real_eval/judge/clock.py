@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.judge.configuration import topic_name
+from sim2real_eval.judge.options import FRONT_ENDS, corrections, front_end, latency_ns
+from sim2real_eval.judge.transform_file import TransformFile
 from sim_sensors.errors import ParameterError
 from sim_sensors.yaml_file import read_yaml
 
@@ -63,6 +65,12 @@ _CLOCK_KEYS: Mapping[str, str] = {
 }
 
 
+_KEYS = (
+    'node', 'inputs', 'clock', 'navsat', 'correct', 'latency', 'transforms', 'front_end',
+    'section', 'topics',
+)  # fmt: skip
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """How a recording is fed to the judge.
@@ -77,6 +85,18 @@ class Case:
         Whether the node is ukf_node.
     fix, heading : str
         Topics that navsat_transform subscribes to; empty for the recording's gps and imu.
+    correct : frozenset of str
+        Oddities of robot_localization that are mended: gravity, differential, unscented.
+    latency_ns : mapping of str to int
+        By topic, how much later than in the recording its messages arrive.
+    transforms : TransformFile or None
+        Static transforms that replace or complete those of the recording.
+    front_end : str
+        What turns fixes into odometry/gps: navsat_transform or enu.
+    section : str
+        Name of the node whose parameters count, in a file with those of several filters.
+    renamed : mapping of str to str
+        By input of the configuration, such as `odom0`, the topic that it hears instead.
     """
 
     clock: Clock = Clock()
@@ -84,14 +104,20 @@ class Case:
     unscented: bool = False
     fix: str = ''
     heading: str = ''
+    correct: frozenset[str] = frozenset()
+    latency_ns: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    transforms: TransformFile | None = None
+    front_end: str = FRONT_ENDS[0]
+    section: str = ''
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Case:
-        """Read a `case.yaml`: node, inputs, clock, navsat.
+        """Read a `case.yaml`; a file that it names is relative to its folder.
 
         Raises
         ------
-        ParameterError
+        Sim2RealError
             For an unreadable file, an unknown key or a wrong value.
         """
         where = str(path)
@@ -102,9 +128,9 @@ class Case:
                 where, 'node', f'{node!r} is not allowed; must be ekf_node or ukf_node'
             )
         for key in tree:
-            if key not in ('node', 'inputs', 'clock', 'navsat'):
+            if key not in _KEYS:
                 raise ParameterError(
-                    where, str(key), 'unknown key; must be node, inputs, clock or navsat'
+                    where, str(key), f'unknown key; must be one of {", ".join(_KEYS)}'
                 )
         topics = []
         for file, entry in _mapping(tree.get('inputs') or {}, where, 'inputs').items():
@@ -122,7 +148,28 @@ class Case:
             unscented=node == 'ukf_node',
             fix=_topic(navsat, 'fix', where),
             heading=_topic(navsat, 'imu', where),
+            correct=corrections(_list(tree.get('correct'), where, 'correct'), where, 'correct'),
+            latency_ns=latency_ns(
+                _mapping(tree.get('latency') or {}, where, 'latency'), where, 'latency'
+            ),
+            transforms=_transforms(tree.get('transforms'), Path(path)),
+            front_end=front_end(tree.get('front_end') or FRONT_ENDS[0], where, 'front_end'),
+            section=_section(tree.get('section'), where),
+            renamed=_renamed(_mapping(tree.get('topics') or {}, where, 'topics'), where),
         )
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything as plain values, equal cases giving equal bytes."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {
+            **values,
+            'clock': dataclasses.asdict(self.clock),
+            'topics': list(self.topics),
+            'correct': sorted(self.correct),
+            'renamed': dict(sorted(self.renamed.items())),
+            'latency_ns': dict(sorted(self.latency_ns.items())),
+            'transforms': None if self.transforms is None else self.transforms.settings(),
+        }
 
 
 def _topic(navsat: Mapping[str, Any], key: str, where: str) -> str:
@@ -130,6 +177,37 @@ def _topic(navsat: Mapping[str, Any], key: str, where: str) -> str:
     if not isinstance(topic, str):
         raise ParameterError(where, f'navsat.{key}', f'{topic!r} must be a topic or null')
     return topic_name(topic)
+
+
+def _list(value: Any, where: str, key: str) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise ParameterError(where, key, f'{value!r} is not allowed; must be a list')
+    return value or []
+
+
+def _transforms(name: Any, case: Path) -> TransformFile | None:
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise ParameterError(str(case), 'transforms', f'{name!r} is not allowed; must be a file')
+    return TransformFile.from_file(case.parent / name)
+
+
+def _renamed(topics: Mapping[Any, Any], where: str) -> dict[str, str]:
+    for name, topic in topics.items():
+        if not isinstance(topic, str) or not topic_name(topic):
+            raise ParameterError(
+                where, f'topics.{name}', f'{topic!r} is not allowed; must be a topic'
+            )
+    return {str(name): topic_name(topic) for name, topic in topics.items()}
+
+
+def _section(name: Any, where: str) -> str:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise ParameterError(
+            where, 'section', f'{name!r} is not allowed; must be the name of a node'
+        )
+    return name or ''
 
 
 def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,7 @@ _NO_EFFECT = (
     'odom_frame',
     'base_link_output_frame',
 )
+_UNSCENTED = ('alpha', 'kappa', 'beta')
 # Times are int64 nanoseconds in the loop.
 _LONGEST_S = 1e9
 _KINDS = ('odom', 'pose', 'twist', 'imu')
@@ -139,9 +142,16 @@ class FilterConfig:
 
     @classmethod
     def from_file(
-        cls, path: str | Path, node: str | None = None, *, unscented: bool = False
+        cls,
+        path: str | Path,
+        node: str | None = None,
+        *,
+        unscented: bool = False,
+        strictly: bool = False,
     ) -> FilterConfig:
         """Read a parameter file of ekf_node or, with `unscented`, of ukf_node.
+
+        Arguments `node` and `strictly` are those of `read_node_parameters`.
 
         Raises
         ------
@@ -149,7 +159,29 @@ class FilterConfig:
             For an unreadable file, an unknown or unsupported parameter, or a wrong value.
         """
         node = node or ('ukf_filter_node' if unscented else 'ekf_filter_node')
-        return cls.from_parameters(read_node_parameters(path, node), unscented=unscented)
+        parameters = read_node_parameters(path, node, strictly=strictly)
+        return cls.from_parameters(parameters, unscented=unscented)
+
+    def renamed(self, topics: Mapping[str, str]) -> FilterConfig:
+        """Return a copy whose inputs subscribe to other topics, given by input.
+
+        Raises
+        ------
+        ParameterError
+            For an input that is not configured.
+        """
+        names = [source.name for source in self.sources]
+        for name in topics:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f'; did you mean {near[0]}?' if near else ''
+                has = ', '.join(names)
+                raise ParameterError('topics', name, f'is no input of {self.where}: {has}{hint}')
+        sources = (
+            dataclasses.replace(source, topic=topic_name(topics.get(source.name, source.topic)))
+            for source in self.sources
+        )
+        return dataclasses.replace(self, sources=tuple(sources))
 
     @classmethod
     def from_parameters(cls, p: NodeParameters, *, unscented: bool = False) -> FilterConfig:
@@ -162,6 +194,8 @@ class FilterConfig:
         control_mask, control_limits = _control(p, sources)
         # TF publication is not part of the judge, so its frames need not be known.
         sigma_points = _sigma_points(p) if unscented else None
+        # A file of ukf_node serves ekf_node too, which does not know these.
+        p.ignore(_UNSCENTED)
         smooth = p.boolean('smooth_lagged_data', False)
         history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
         p.ignore(('reset_on_time_jump', *_NO_EFFECT))

@@ -3,7 +3,8 @@
 
 A measurement measures some of the states directly, so H only selects: rows of P are gathered
 instead of multiplied. Equal to the Joseph form that robot_localization uses, in exact arithmetic;
-in floating point as exact where it matters, see `correct`.
+in floating point as exact where it matters, see `correct`. The textbook's unscented filter
+corrects so too: the transform of points drawn anew is exact for what is linear in the state.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from __future__ import annotations
 import math
 
 from sim2real_eval.judge.filter import INITIALISED, LAST_NS, Dynamics, Filter
+from sim2real_eval.judge.innovation import passes, solve_backward, solve_forward
 from sim2real_eval.judge.prediction import predict, wrap_angle
-from sim2real_eval.judge.rows import add_rows, set_row
+from sim2real_eval.judge.rows import add_with_column, add_with_row, set_row, subtract_with_column
 from sim2real_eval.judge.state import ROLL, YAW, N
+from sim2real_eval.judge.textbook_unscented import predict_textbook
+from sim2real_eval.judge.transposes import settle
 from sim2real_eval.judge.unscented import correct_unscented, predict_unscented
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['advance', 'correct', 'process']
 
-_MINIMUM_VARIANCE = 1e-9
 _LONGEST_STEP_S = 100000.0
 _STEP_INSTEAD_S = 0.01
 
@@ -49,64 +52,36 @@ def correct(
     x, P = flt.x, flt.P
     S, L, W, K = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
     nu, inverse = L[N], S[N]
-    # S = H P H' + R = L D L'. The rows of S become L D; nu becomes L^-1 of the innovation, whose
-    # squares over D sum up to the Mahalanobis distance.
-    distance = 0.0
     for j in range(m):
         state = index[j]
-        R[j, j] = max(abs(R[j, j]), _MINIMUM_VARIANCE)
-        error = z[j] - x[state]
+        nu[j] = z[j] - x[state]
         if ROLL <= state <= YAW:
-            error = wrap_angle(error)
-        pivot = P[state, state] + R[j, j]
-        for i in range(j):
-            entry = P[state, index[i]] + R[j, i]
-            for k in range(i):
-                entry -= S[j, k] * L[i, k]
-            S[j, i] = entry
-            L[j, i] = entry * inverse[i]
-            pivot -= entry * L[j, i]
-            error -= L[j, i] * nu[i]
-        if pivot == 0.0 or not math.isfinite(pivot):
-            return False
-        nu[j] = error
-        inverse[j] = 1.0 / pivot
-        distance += error * error * inverse[j]
-    flt.distance[0] = distance
-    if distance >= threshold * threshold:
+            nu[j] = wrap_angle(nu[j])
+        for i in range(j + 1):
+            S[j, i] = P[state, index[i]]
+    if not passes(flt, S, R, m, nu, L, inverse, threshold):
         return False
 
     # W = L^-1 H P and K = D^-1 W, with which x += K' nu and P -= K' W.
+    measured = 0
     for j in range(m):
         set_row(W, j, P, (index[j],), (1.0,))
-        for i in range(j):
-            add_rows(W, j, W, (i,), (-L[j, i],))
-        set_row(K, j, W, (j,), (inverse[j],))
-    for j in range(m):
-        for i in range(N):
-            x[i] += nu[j] * K[j, i]
+        measured |= 1 << index[j]
+    solve_forward(W, K, m, L, inverse)
+    add_with_row(x, 0, K, 0, m, L, N)
     for i in range(ROLL, YAW + 1):
         x[i] = wrap_angle(x[i])
     for i in range(N):
-        for j in range(m):
-            add_rows(P, i, W, (j,), (-K[j, i],))
+        if measured >> i & 1 == 0:
+            subtract_with_column(P, i, W, 0, m, K, i)
 
-    # In the rows of measured states that difference loses all digits when R is far below P. As
-    # P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
-    for j in range(m - 1, -1, -1):
-        for i in range(j + 1, m):
-            add_rows(K, j, K, (i,), (-L[i, j],))
+    # In the rows of measured states that difference would lose all digits when R is far below P.
+    # As P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
+    solve_backward(K, m, L)
     for j in range(m):
-        set_row(W, j, K, (0,), (R[0, j],))
-        for i in range(1, m):
-            add_rows(W, j, K, (i,), (R[i, j],))
-    for j in range(m):
-        set_row(P, index[j], W, (j,), (1.0,))
-        for i in range(N):
-            P[i, index[j]] = W[j, i]
-    for i in range(N):
-        for j in range(i):
-            P[i, j] = P[j, i]
+        set_row(P, index[j], K, (0,), (R[0, j],))
+        add_with_column(P, index[j], K, 1, m, R, j)
+    settle(P, measured)
     return True
 
 
@@ -116,7 +91,9 @@ def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
     dt = (stamp_ns - flt.times[LAST_NS]) * 1e-9
     if dt > _LONGEST_STEP_S:
         dt = _STEP_INSTEAD_S
-    if len(dyn.weights) > 0:
+    if len(dyn.weights) > 0 and dyn.textbook:
+        predict_textbook(flt, dyn, stamp_ns, dt)
+    elif len(dyn.weights) > 0:
         predict_unscented(flt, dyn, dt)
     else:
         predict(flt, dyn, stamp_ns, dt)
@@ -154,7 +131,7 @@ def process(
     elapsed_ns = stamp_ns - flt.times[LAST_NS]
     if elapsed_ns > 0:
         advance(flt, dyn, stamp_ns)
-    if m > 0 and len(dyn.weights) > 0:
+    if m > 0 and len(dyn.weights) > 0 and not dyn.textbook:
         accepted = correct_unscented(flt, dyn, index, m, z, R, threshold)
     elif m > 0:
         accepted = correct(flt, index, m, z, R, threshold)

@@ -5,24 +5,37 @@ from __future__ import annotations
 
 import dataclasses
 
-from sim2real_eval.judge.advice import input_advice, mounting_advice, navsat_advice, part_advice
-from sim2real_eval.judge.clock import NAVSAT_PHASE_NS, Case, Clock
+from sim2real_eval.judge.advice import (
+    divergence_remedy,
+    enu_advice,
+    input_advice,
+    mounting_advice,
+    navsat_advice,
+    part_advice,
+)
+from sim2real_eval.judge.clock import Case, Clock
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
+from sim2real_eval.judge.filtered_gps import FilteredGps
 from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
-from sim2real_eval.judge.navsat import lost_fixes, new_navsat_memory
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.latency import delayed
+from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_memory
+from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
+from sim2real_eval.judge.output import new_output
+from sim2real_eval.judge.plausibility import datum_advice, motion_advice, twist_advice
 from sim2real_eval.judge.preparation import new_memory
 from sim2real_eval.judge.queue import new_queue
-from sim2real_eval.judge.replay import Timing, new_output, replay
+from sim2real_eval.judge.replay import Timing, replay
 from sim2real_eval.judge.routing import route
 from sim2real_eval.judge.state import ROLL, VX
+from sim2real_eval.judge.timers import Grids
 from sim2real_eval.recording import Recording
+from sim2real_eval.told import assumed, decisive
 from sim_sensors.measurements import FixArray, ImuArray, TwistArray
 
 __all__ = ['Prepared', 'judge', 'prepare']
@@ -62,6 +75,7 @@ def judge(
         When the recording lacks what the configuration needs.
     """
     case = case or Case()
+    navsat = with_front_end(navsat, case.front_end)
     prepared = prepare(recording, config, navsat, case)
     return _run(prepared, config, navsat)
 
@@ -77,72 +91,87 @@ class Prepared:
         Among others the first and the last time of the clock.
     notes : tuple of str
         What can be said before the run.
+    textbook : bool
+        Whether an unscented filter is the textbook's.
     """
 
     inputs: Inputs
     timing: Timing
     notes: tuple[str, ...]
+    textbook: bool
 
 
 def prepare(
     recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: Case
 ) -> Prepared:
     """Lay out what `judge` runs on; parameters and errors as there."""
+    navsat = with_front_end(navsat, case.front_end)
     routing = route(recording, config, navsat, case)
     notes = list(routing.notes)
+    recording, travel_ns = delayed(recording, routing, config, case.latency_ns)
     sources = {
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()
     }
-    fixes = None if routing.fix is None else _fixes(recording, routing.fix, notes)
+    fixes = None
+    if routing.fix is not None and navsat is not None:
+        fixes = _fixes(recording, routing.fix, navsat, notes)
     headings = None if routing.heading is None else recording.messages[routing.heading]
     commands = None if routing.command is None else recording.messages[routing.command]
     assert headings is None or isinstance(headings, ImuArray)
     assert commands is None or isinstance(commands, TwistArray)
-    frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
-    inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames)
+    transforms = recording.transforms
+    if case.transforms is not None:
+        transforms, replaced = case.transforms.over(transforms)
+        notes += [*case.transforms.notes, *replaced]
+    frames = FrameTree(transforms, assume_identity=not transforms)
+    inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
     if len(inputs.messages.part) == 0:
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
     if frames.assumed:
         pairs = ', '.join(f'{source} = {target}' for target, source in frames.assumed)
-        notes.append(f'no static transforms in the recording: frames assumed equal: {pairs}')
-    notes += input_advice(config, navsat, sources, headings)
+        notes.append(
+            assumed(f'no static transforms in the recording: frames assumed equal: {pairs}')
+        )
+    notes += input_advice(config, navsat, sources, headings, case.correct)
+    notes += twist_advice(config, sources, turned=bool(transforms))
+    if navsat is not None and fixes is not None:
+        notes += datum_advice(navsat, fixes)
     mountings = [
         (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
         for source in config.sources
         if source.remove_gravity and isinstance(array := sources[source.name], ImuArray)
     ]
-    notes += mounting_advice(mountings, config.gravity)
-    return Prepared(inputs, _timing(config, navsat, case.clock, inputs), tuple(notes))
+    if 'gravity' not in case.correct:
+        notes += mounting_advice(mountings, config.gravity)
+    timing = _timing(config, navsat, case.clock, inputs, travel_ns)
+    return Prepared(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
 
 
-def _fixes(recording: Recording, topic: str, notes: list[str]) -> FixArray:
+def _fixes(recording: Recording, topic: str, navsat: NavsatConfig, notes: list[str]) -> FixArray:
     array = recording.messages[topic]
     assert isinstance(array, FixArray)
     valid = valid_fixes(array)
     if len(valid) < len(array):
         notes.append(
-            f'navsat_transform dropped {len(array) - len(valid)} of {len(array)} messages of the '
+            f'{navsat.title} dropped {len(array) - len(valid)} of {len(array)} messages of the '
             'GPS that have no fix'
         )
     return valid
 
 
 def _timing(
-    config: FilterConfig, navsat: NavsatConfig | None, clock: Clock, inputs: Inputs
+    config: FilterConfig,
+    navsat: NavsatConfig | None,
+    clock: Clock,
+    inputs: Inputs,
+    travel_ns: int,
 ) -> Timing:
     first = int(inputs.messages.arrival_ns[0])
     last = int(inputs.messages.arrival_ns[-1])
-    start = first if clock.start_ns is None else clock.start_ns
-    period = clock.filter_period_ns or int(1e9 / config.frequency)
-    navsat_period = 0
-    if navsat is not None:
-        navsat_period = clock.navsat_period_ns or int(1e9 / navsat.frequency)
-    origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
-    navsat_origin = clock.navsat_origin_ns
-    if navsat_origin is None:
-        navsat_origin = start + NAVSAT_PHASE_NS
-    end = last + clock.run_on_ns
+    grids = Grids(config, navsat, first, clock)
+    start, period = grids.start_ns, grids.filter.period_ns
+    end = last + travel_ns + clock.run_on_ns
     if end < start or (end - start) // period > _MOST_TICKS:
         raise JudgeError(
             f'clock from {start} to {end} ns with a tick every {period} ns is not allowed; must '
@@ -152,62 +181,88 @@ def _timing(
         start=start,
         step=clock.step_ns,
         end=end,
-        filter_origin=origin,
+        filter_origin=grids.filter.origin_ns,
         filter_period=period,
-        navsat_origin=navsat_origin,
-        navsat_period=navsat_period,
+        navsat_origin=start if grids.navsat is None else grids.navsat.origin_ns,
+        navsat_period=0 if grids.navsat is None else grids.navsat.period_ns,
         sensor_timeout=int(config.sensor_timeout * 1e9),
         history=history_ns(config),
         predict_to_current_time=config.predict_to_current_time,
         permit_corrected_publication=config.permit_corrected_publication,
         navsat_part=inputs.navsat_part,
+        navsat_latency=travel_ns,
     )
 
 
 def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) -> JudgedRun:
     inputs, timing, notes = prepared.inputs, prepared.timing, list(prepared.notes)
     ticks = (timing.end - timing.start) // timing.filter_period + 2
+    dynamics = dynamics_of(config, textbook=prepared.textbook)
     capacity = _FIRST_CAPACITY
     while True:
         fixes = len(inputs.navsat.stamp_ns)
         most = len(inputs.messages.part) + 2 * fixes
-        out = new_output(ticks, fixes, len(inputs.names), most)
+        out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
         navsat_memory = new_navsat_memory()
         full = replay(
             inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
-            new_filter(config.initial_state, config.initial_covariance), dynamics_of(config),
-            timing, inputs.navsat, navsat_memory, new_queue(capacity),
+            new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
+            inputs.navsat, navsat_memory, new_queue(capacity),
             new_history(capacity if timing.history >= 0 else 0), out,
         )  # fmt: skip
         if not full:
             break
         # The run is repeated with a larger queue and history.
         capacity *= 8
-    parts = part_counts(inputs.names, out.counts)
-    n, g, c = out.n.tolist()
+    n, g, c, f = out.n.tolist()
+    corrections = Corrections(
+        part=out.correction[:c, 0].copy(),
+        stamp_ns=out.correction[:c, 1].copy(),
+        states=out.correction[:c, 2].copy(),
+        nis=out.nis[:c].copy(),
+    )
+    parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
     notes += part_advice(parts)
-    if navsat is not None:
-        notes += navsat_advice(fixes, g, lost_fixes(navsat_memory), navsat.frequency)
-    x, P = out.x[:n], out.P[:n]
+    notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
+    if navsat is not None and not navsat.timed:
+        notes += enu_advice(config, navsat, fixes)
+    elif navsat is not None:
+        lost, early = lost_fixes(navsat_memory), early_fixes(navsat_memory)
+        notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
+    x, pose_covariance = out.x[:n], out.pose_covariance[:n]
     fix = out.gps_fix[:g]
-    return JudgedRun(
+    filtered, plane = None, inputs.plane
+    if f and plane is not None:
+        row = out.filtered[:f, 0]
+        filtered = FilteredGps(
+            navsat_memory, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
+            x[row, :3], pose_covariance[row, :3, :3],
+        )  # fmt: skip
+    run = JudgedRun(
         stamp_ns=out.stamp_ns[:n],
         tick_ns=out.tick_ns[:n],
         position=x[:, :3].copy(),
         orientation=quaternions(x[:, ROLL:VX]),
         linear_velocity=x[:, VX : VX + 3].copy(),
         angular_velocity=x[:, VX + 3 : VX + 6].copy(),
-        pose_covariance=P[:, :6, :6].copy(),
-        twist_covariance=P[:, 6:12, 6:12].copy(),
+        pose_covariance=pose_covariance,
+        twist_covariance=out.twist_covariance[:n],
         gps_stamp_ns=inputs.navsat.stamp_ns[fix],
         gps_position=out.gps_position[:g].copy(),
         gps_covariance=out.gps_covariance[:g].copy(),
         parts=parts,
         notes=tuple(notes),
-        corrections=Corrections(
-            part=out.correction[:c, 0].copy(),
-            stamp_ns=out.correction[:c, 1].copy(),
-            states=out.correction[:c, 2].copy(),
-            nis=out.nis[:c].copy(),
-        ),
+        corrections=corrections,
+        filtered_gps=filtered,
+        remedy=divergence_remedy(config.sigma_points is not None, prepared.textbook),
     )
+    if told := run.diverged:
+        run = dataclasses.replace(run, notes=(decisive(told), *run.notes))
+    return run
+
+
+def _navsat_ticks(navsat: NavsatConfig | None, timing: Timing) -> int:
+    """Return how many gps/filtered there can be."""
+    if navsat is None or not navsat.publish_filtered_gps or timing.navsat_period == 0:
+        return 0
+    return max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
     'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'POINTS_VALID', 'Dynamics', 'Filter',
+    'aligned',
     'dynamics_of', 'new_filter', 'padded', 'sigma_weights',
 ]  # fmt: skip
 
@@ -23,6 +25,9 @@ CONTROL_NS = 2
 POINTS_VALID = 3
 NO_STAMP = -(2**62)
 """Stamp of what never happened; far enough back for every timeout, near enough not to overflow."""
+
+
+_LINE = 8  # float64 in 64 bytes
 
 
 class Filter(NamedTuple):
@@ -84,8 +89,10 @@ class Dynamics(NamedTuple):
         Acceleration limits and gains, deceleration limits and gains.
     control_timeout_ns : int
         Age at which a command counts as zero.
-    weights : (4,) or (0,) float
+    weights : (5,) or (0,) float
         Of the unscented filter (see `sigma_weights`); empty for the extended one.
+    textbook : bool
+        Whether the unscented filter is the textbook's instead of robot_localization's.
     """
 
     Q: FloatArray
@@ -94,10 +101,18 @@ class Dynamics(NamedTuple):
     control_limits: FloatArray
     control_timeout_ns: int
     weights: FloatArray
+    textbook: bool = False
 
 
-def dynamics_of(config: FilterConfig) -> Dynamics:
-    """Return what the prediction takes from a configuration."""
+def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
+    """Return what the filter takes from a configuration.
+
+    Parameters
+    ----------
+    config : FilterConfig
+    textbook : bool
+        Whether an unscented filter is the textbook's instead of robot_localization's.
+    """
     return Dynamics(
         Q=padded(config.process_noise),
         dynamic=config.dynamic_process_noise,
@@ -107,26 +122,37 @@ def dynamics_of(config: FilterConfig) -> Dynamics:
         weights=np.zeros(0)
         if config.sigma_points is None
         else sigma_weights(*config.sigma_points),
+        textbook=textbook,
     )
 
 
 def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:
     """Return a filter that waits for its first measurement."""
+    x, P = aligned(WIDTH), aligned(WIDTH, WIDTH)
+    x[:N], P[:N, :N] = initial_state, initial_covariance
     return Filter(
-        x=np.append(initial_state, 0.0),
-        P=padded(initial_covariance),
+        x=x,
+        P=P,
         times=np.array([0, 0, NO_STAMP, 1], dtype=np.int64),
         command=np.zeros(6),
-        work=np.zeros((4, WIDTH, WIDTH)),
-        points=np.zeros((2 * N + 1, WIDTH)),
-        roots=np.zeros((WIDTH, WIDTH)),
+        work=aligned(4, WIDTH, WIDTH),
+        points=aligned(2 * N + 1, WIDTH),
+        roots=aligned(WIDTH, WIDTH),
         distance=np.full(1, np.nan),
     )
 
 
+def aligned(*shape: int) -> FloatArray:
+    """Return zeros that begin where a line of the cache does: no vector lies across two."""
+    size = math.prod(shape)
+    spare = np.zeros(size + _LINE)
+    skipped = -(spare.ctypes.data // spare.itemsize) % _LINE
+    return spare[skipped : skipped + size].reshape(shape)
+
+
 def padded(matrix: FloatArray) -> FloatArray:
     """Return a (15, 15) matrix with a row and a column of zeros more."""
-    result = np.zeros((WIDTH, WIDTH))
+    result = aligned(WIDTH, WIDTH)
     result[:N, :N] = matrix
     return result
 
@@ -136,10 +162,11 @@ def sigma_weights(alpha: float, kappa: float, beta: float) -> FloatArray:
 
     Returns
     -------
-    (4,) float
+    (5,) float
         Weight of the first point in the mean, of each other point, of the first in the covariance,
-        and N + lambda, with lambda = alpha^2 (N + kappa) - N.
+        N + lambda, with lambda = alpha^2 (N + kappa) - N, and beta - alpha^2.
     """
     spread = alpha * alpha * (N + kappa)
     first = (spread - N) / spread
-    return np.array([first, 0.5 / spread, first + 1.0 - alpha * alpha + beta, spread])
+    others, curvature = 0.5 / spread, beta - alpha * alpha
+    return np.array([first, others, first + 1.0 - alpha * alpha + beta, spread, curvature])

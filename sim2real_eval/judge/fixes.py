@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.utm import to_utm
+from sim2real_eval.judge.utm import from_utm, to_utm
 from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray
 
@@ -40,6 +40,7 @@ def new_navsat(config: NavsatConfig | None, fixes: int) -> Navsat:
         use_odometry_yaw=config is not None and config.use_odometry_yaw,
         zero_altitude=config is not None and config.zero_altitude,
         publish_filtered_gps=config is not None and config.publish_filtered_gps,
+        at_arrival=config is not None and not config.timed,
     )
 
 
@@ -52,41 +53,68 @@ def valid_fixes(fixes: FixArray) -> FixArray:
 
 @dataclasses.dataclass(frozen=True)
 class Plane:
-    """Plane in which the node works: that of UTM, or the tangent plane of a position.
+    """Plane in which a front end works: that of UTM, or the tangent plane of a position.
 
     Attributes
     ----------
     latitude, longitude : float
         Degrees; the position that chooses the zone, or where the plane touches the ellipsoid.
     tangent : bool
+    height : float or None
+        Height at which it touches; the third coordinate is then the distance from it. None: it is
+        the altitude, and a tangent plane touches at height 0, as in robot_localization.
     """
 
     latitude: float
     longitude: float
     tangent: bool
+    height: float | None = None
 
     def project(
         self, latitude: FloatArray, longitude: FloatArray, altitude: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return easting and northing in metres and the meridian convergence in radians, (n,)."""
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return easting, northing, third coordinate in m, meridian convergence in rad, (n,)."""
         if not self.tangent:
-            return to_utm(latitude, longitude, (self.latitude, self.longitude))
-        # At height 0, whatever the altitude there: so does robot_localization.
-        frame = LocalFrame(
-            latitude_deg=self.latitude, longitude_deg=self.longitude, altitude_m=0.0
+            east, north, turn = to_utm(latitude, longitude, (self.latitude, self.longitude))
+            return east, north, altitude, turn
+        enu = self._tangent.to_enu(latitude, longitude, altitude)
+        up = altitude if self.height is None else enu[:, 2]
+        return enu[:, 0], enu[:, 1], up, np.zeros(len(enu))
+
+    def unproject(
+        self, easting: FloatArray, northing: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return latitude and longitude in degrees, (n,) each, of positions in the plane.
+
+        Of those in a tangent plane it is not quite the inverse, as in robot_localization: height
+        0 is taken, which at an altitude of 260 m stretches distances by 4e-5.
+        """
+        if not self.tangent:
+            return from_utm(easting, northing, (self.latitude, self.longitude))
+        points = np.stack([easting, northing, np.zeros(len(easting))], axis=1)
+        latitude, longitude, _ = self._tangent.to_geodetic(points)
+        return latitude, longitude
+
+    @property
+    def _tangent(self) -> LocalFrame:
+        return LocalFrame(
+            latitude_deg=self.latitude,
+            longitude_deg=self.longitude,
+            altitude_m=self.height or 0.0,
         )
-        enu = frame.to_enu(latitude, longitude, altitude)
-        return enu[:, 0], enu[:, 1], np.zeros(len(enu))
 
 
 def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:
     """Return the plane of the datum or, without one, of the first fix."""
     if config.datum is not None:
-        latitude, longitude = config.datum[:2]
+        (latitude, longitude), height = config.datum[:2], 0.0
     elif len(fixes):
         latitude, longitude = float(fixes.latitude[0]), float(fixes.longitude[0])
+        height = float(fixes.altitude[0])
     else:
-        latitude = longitude = 0.0
+        latitude = longitude = height = 0.0
+    if not config.timed:
+        return Plane(latitude, longitude, True, height)
     return Plane(latitude, longitude, config.use_local_cartesian)
 
 
@@ -94,28 +122,29 @@ def enter_fixes(navsat: Navsat, fixes: FixArray, plane: Plane) -> None:
     """Fill the room for fixes."""
     if len(fixes) == 0:
         return
-    navsat.easting[:], navsat.northing[:], navsat.convergence[:] = plane.project(
-        fixes.latitude, fixes.longitude, fixes.altitude
+    navsat.easting[:], navsat.northing[:], navsat.altitude[:], navsat.convergence[:] = (
+        plane.project(fixes.latitude, fixes.longitude, fixes.altitude)
     )
-    navsat.altitude[:] = fixes.altitude
     navsat.covariance[:] = fixes.position_covariance
     navsat.stamp_ns[:] = fixes.stamp_ns
 
 
 def _datum(config: NavsatConfig | None) -> FloatArray:
-    if config is None or config.datum is None:
+    if config is None or config.datum is None or not config.timed:
         return np.zeros(5)
     latitude, longitude, yaw = config.datum
     plane = Plane(latitude, longitude, config.use_local_cartesian)
-    east, north, convergence = plane.project(
+    east, north, _, convergence = plane.project(
         np.array([latitude]), np.array([longitude]), np.zeros(1)
     )
     return np.array([1.0, east[0], north[0], convergence[0], yaw])
 
 
-def place_antenna(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> None:
+def place_antenna(
+    navsat: Navsat, config: NavsatConfig, frame: str, base: str, frames: FrameTree
+) -> None:
     """Enter where the antenna sits; raises JudgeError when nothing connects its frame."""
-    _, navsat.antenna[:] = frames.lookup(base, frame, 'navsat_transform (fix)')
+    _, navsat.antenna[:] = frames.lookup(base, frame, f'{config.title} (fix)')
 
 
 def place_heading(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> None:

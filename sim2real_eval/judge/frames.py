@@ -31,13 +31,17 @@ class FrameTree:
     ) -> None:
         self._neighbours: dict[str, list[tuple[str, FloatArray, FloatArray]]] = {}
         for transform in transforms:
-            R = Rotation.from_quat(np.asarray(transform.rotation, dtype=np.float64)).as_matrix()
-            p = np.asarray(transform.translation, dtype=np.float64)
-            parent, child = transform.parent.strip('/'), transform.child.strip('/')
-            self._neighbours.setdefault(parent, []).append((child, R, p))
-            self._neighbours.setdefault(child, []).append((parent, R.T, -R.T @ p))
+            self.add(transform)
         self._assume_identity = assume_identity
         self.assumed: list[tuple[str, str]] = []
+
+    def add(self, transform: StaticTransform) -> None:
+        """Connect two frames; where they are connected already, which way counts is open."""
+        R = Rotation.from_quat(np.asarray(transform.rotation, dtype=np.float64)).as_matrix()
+        p = np.asarray(transform.translation, dtype=np.float64)
+        parent, child = transform.parent.strip('/'), transform.child.strip('/')
+        self._neighbours.setdefault(parent, []).append((child, R, p))
+        self._neighbours.setdefault(child, []).append((parent, R.T, -R.T @ p))
 
     def lookup(self, target: str, source: str, user: str) -> tuple[FloatArray, FloatArray]:
         """Return rotation (3, 3) and position (3,) of frame `source` in frame `target`.
@@ -65,6 +69,6 @@ class FrameTree:
             return np.eye(3), np.zeros(3)
         raise JudgeError(
             f'{user}: no static transform connects frame {source!r} to {target!r}; '
-            'add it to the recording, to recording.yaml (lever_arms, transforms) or to '
-            'static_transforms.yaml'
+            'add it to the recording, to recording.yaml (lever_arms, transforms), to '
+            'static_transforms.yaml, or give a file with --transforms'
         )

@@ -14,7 +14,14 @@ import numpy as np
 
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.filter import LAST_NS, Filter
-from sim2real_eval.judge.queue import Queue, free_slot, push
+from sim2real_eval.judge.queue import (
+    MEASUREMENT_FIELDS,
+    Queue,
+    copy_measurement,
+    free_slot,
+    measurement_rows,
+    push,
+)
 from sim2real_eval.judge.rows import WIDTH
 from sim2real_eval.judge.state import N
 from sim_sensors.compilation import kernel
@@ -26,9 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 _STATE_HEAD, _STATES, _HEAD, _MEASUREMENTS = range(4)
-_MEASUREMENT_FIELDS = (
-    'stamp_ns', 'part', 'first_state', 'z', 'R', 'command', 'command_ns', 'accepted'
-)  # fmt: skip
+_STATE_FIELDS = ('state_ns', 'x', 'P')
 
 
 class History(NamedTuple):
@@ -72,14 +77,8 @@ def new_history(capacity: int) -> History:
         state_ns=np.zeros(capacity, dtype=np.int64),
         x=np.zeros((capacity, WIDTH)),
         P=np.zeros((capacity, WIDTH, WIDTH)),
-        stamp_ns=np.zeros(capacity, dtype=np.int64),
-        part=np.zeros(capacity, dtype=np.int64),
-        first_state=np.zeros(capacity, dtype=np.int64),
-        z=np.zeros((capacity, 6)),
-        R=np.zeros((capacity, 6, 6)),
-        command=np.zeros((capacity, 6)),
-        command_ns=np.zeros(capacity, dtype=np.int64),
         accepted=np.zeros(capacity, dtype=np.int64),
+        **measurement_rows(capacity),
     )
 
 
@@ -92,7 +91,8 @@ def larger_history(history: History) -> History:
     """Return a history of twice the capacity with the same entries."""
     capacity = len(history.state_ns)
     larger = new_history(2 * capacity)
-    for head, names in ((_STATE_HEAD, ('state_ns', 'x', 'P')), (_HEAD, _MEASUREMENT_FIELDS)):
+    kept = (*MEASUREMENT_FIELDS, 'accepted')
+    for head, names in ((_STATE_HEAD, _STATE_FIELDS), (_HEAD, kept)):
         rows = (history.sizes[head] + np.arange(history.sizes[head + 1])) % capacity
         for name in names:
             getattr(larger, name)[: len(rows)] = getattr(history, name)[rows]
@@ -119,16 +119,8 @@ def remember(history: History, flt: Filter, queue: Queue, slot: int, accepted: b
     if sizes[_MEASUREMENTS] == len(history.stamp_ns):
         return False
     row = _at(history, _HEAD, sizes[_MEASUREMENTS])
-    history.stamp_ns[row] = queue.stamp_ns[slot]
-    history.part[row] = queue.part[slot]
-    history.first_state[row] = queue.first_state[slot]
+    copy_measurement(queue, slot, history, row)
     history.accepted[row] = 1 if accepted else 0
-    history.command_ns[row] = queue.command_ns[slot]
-    for i in range(6):
-        history.z[row, i] = queue.z[slot, i]
-        history.command[row, i] = queue.command[slot, i]
-        for j in range(6):
-            history.R[row, i, j] = queue.R[slot, i, j]
     sizes[_MEASUREMENTS] += 1
     if queue.size[0] > 0 and queue.stamp_ns[queue.heap[0]] == flt.times[LAST_NS]:
         return True
@@ -188,15 +180,7 @@ def rewind(
             fused[part] -= 1
         else:
             rejected[part] -= 1
-        queue.stamp_ns[slot] = history.stamp_ns[row]
-        queue.part[slot] = part
-        queue.first_state[slot] = history.first_state[row]
-        queue.command_ns[slot] = history.command_ns[row]
-        for i in range(6):
-            queue.z[slot, i] = history.z[row, i]
-            queue.command[slot, i] = history.command[row, i]
-            for j in range(6):
-                queue.R[slot, i, j] = history.R[row, i, j]
+        copy_measurement(history, row, queue, slot)
         push(queue, slot)
         restored += 1
     return restored

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.judge.blocks import Block, covariance_rows, merge, padded, plain
+from sim2real_eval.judge.blocks import Block, covariance_rows, merge, plain
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.fixes import (
+    Plane,
     enter_fixes,
     new_navsat,
     place_antenna,
@@ -22,7 +24,15 @@ from sim2real_eval.judge.fixes import (
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat import Navsat
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.part_table import Part, PartName, new_parts, part_names, parts_of, place
+from sim2real_eval.judge.part_table import (
+    Part,
+    PartName,
+    new_parts,
+    part_names,
+    parts_of,
+    place,
+    without_attitude,
+)
 from sim2real_eval.judge.preparation import ACCELERATION, POSE, TWIST, Parts
 from sim2real_eval.judge.replay import COMMAND, FIX, HEADING, Messages
 from sim_sensors.measurements import (
@@ -37,7 +47,8 @@ from sim_sensors.measurements import (
 )
 
 __all__ = [
-    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'part_frame', 'source_blocks',
+    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'gps_kind', 'lacks_attitude',
+    'part_frame', 'source_blocks',
 ]  # fmt: skip
 
 _TYPES: Mapping[str, type[MessageArray]] = {
@@ -67,6 +78,8 @@ class Inputs:
         One per part.
     navsat_part : (2,) int64
         Parts that odometry/gps feeds.
+    plane : Plane or None
+        In which navsat_transform works.
     """
 
     parts: Parts
@@ -74,6 +87,7 @@ class Inputs:
     navsat: Navsat
     names: tuple[PartName, ...]
     navsat_part: IntArray
+    plane: Plane | None
 
 
 def build_inputs(
@@ -84,6 +98,7 @@ def build_inputs(
     headings: ImuArray | None,
     commands: TwistArray | None,
     frames: FrameTree,
+    correct: Set[str] = frozenset(),
 ) -> Inputs:
     """Lay out all messages in order of arrival.
 
@@ -100,6 +115,8 @@ def build_inputs(
         Velocity commands.
     frames : FrameTree
         Static transforms.
+    correct : set of str
+        Oddities of robot_localization that are mended; see `Case`.
 
     Raises
     ------
@@ -116,14 +133,18 @@ def build_inputs(
         source = by_name[name]
         first = len(parts)
         if array is None:
-            parts += parts_of(source, 'odom')
+            parts += parts_of(source, gps_kind(navsat))
             for number in range(first, len(parts)):
                 navsat_part[parts[number].kind] = number
             continue
         check_type(source, array)
         parts += parts_of(source, source.kind)
         used.append((first, parts[first:], array))
-    table = new_parts(parts, config)
+    table = new_parts(parts, config, correct)
+    if 'differential' in correct:
+        for number, part in enumerate(parts):
+            if lacks_attitude(part, sources[part.source.name]):
+                without_attitude(table, number, part)
     for first, own, array in used:
         for number, part in enumerate(own, first):
             frame, child = part_frame(part, array, config), child_frame(part, array, config)
@@ -145,7 +166,13 @@ def build_inputs(
         navsat=_navsat(navsat, fixes, headings, config, frames),
         names=part_names(parts),
         navsat_part=navsat_part,
+        plane=None if navsat is None or fixes is None else plane_of(navsat, fixes),
     )
+
+
+def gps_kind(navsat: NavsatConfig | None) -> str:
+    """Return which parts odometry/gps has: navsat_transform's comes with a twist, of zero."""
+    return 'odom' if navsat is None or navsat.timed else 'pose'
 
 
 def check_type(source: SourceConfig, array: MessageArray) -> None:
@@ -160,6 +187,22 @@ def check_type(source: SourceConfig, array: MessageArray) -> None:
             f'{source.topic}: {source.name} needs {_ROS_TYPES[_TYPES[source.kind]]} messages, '
             f'the topic has {_ROS_TYPES[type(array)]}{hint}'
         )
+
+
+def lacks_attitude(part: Part, array: MessageArray | None) -> bool:
+    """Say whether a part is a differential pose whose messages have no orientation of their own.
+
+    Those of navsat_transform (`array` None) have none; nor have those of which no rotation is
+    measured and every orientation is the identity.
+    """
+    source = part.source
+    if part.kind != POSE or not source.differential or source.kind == 'imu':
+        return False
+    if array is None:
+        return True
+    if part.mask[3:].any() or not isinstance(array, (OdometryArray, PoseArray)):
+        return False
+    return not array.orientation[:, :3].any()
 
 
 def part_frame(part: Part, array: MessageArray, config: FilterConfig) -> str:
@@ -195,37 +238,42 @@ def source_blocks(
     """
     if not parts:
         return []
-    n = len(array)
-    everywhere = np.ones(n, dtype=bool)
+    n, k = len(array), len(parts)
+    value, valid = np.zeros((n, k, 7)), np.ones((n, k), dtype=bool)
+    row = np.empty((n, k), dtype=np.int64)
     attitude = np.zeros(n, dtype=np.int64)
-    columns: list[tuple[FloatArray, FloatArray, NDArray[np.bool_]]] = []
-    for part in parts:
+    for column, part in enumerate(parts):
+        place = value[:, column]
         if isinstance(array, ImuArray):
-            columns.append(_imu_part(part.kind, array))
+            covariance = _imu_part(part.kind, array, place)
+            valid[:, column] = _present(covariance)
             if part.kind == ACCELERATION:
                 attitude = _present(array.orientation_covariance).astype(np.int64)
         elif part.kind == POSE and isinstance(array, (OdometryArray, PoseArray)):
-            value = np.hstack([array.position, array.orientation])
-            columns.append((value, array.pose_covariance, everywhere))
+            place[:, :3], place[:, 3:] = array.position, array.orientation
+            covariance = array.pose_covariance
         elif isinstance(array, (OdometryArray, TwistArray)):
-            value = np.hstack([array.linear_velocity, array.angular_velocity, np.zeros((n, 1))])
-            columns.append((value, array.twist_covariance, everywhere))
-    message = np.concatenate([np.flatnonzero(valid) for *_, valid in columns])
-    order = np.argsort(message, kind='stable')
-    number = np.concatenate([
-        np.full(valid.sum(), k, dtype=np.int64) for k, (*_, valid) in enumerate(columns, first)
-    ])  # fmt: skip
-    rows = [covariance_rows(cov, covariances)[valid] for _, cov, valid in columns]
-    value = np.concatenate([value[valid] for value, _, valid in columns])
-    picked = message[order]
+            place[:, :3], place[:, 3:6] = array.linear_velocity, array.angular_velocity
+            covariance = array.twist_covariance
+        corner = 0 if part.kind == ACCELERATION else 3
+        row[:, column] = covariance_rows(covariance, corner, covariances)
+    number = np.broadcast_to(np.arange(first, first + k), (n, k))
+
+    def chosen(each: NDArray[Any]) -> NDArray[Any]:
+        """Messages in turn, of each the parts that it has."""
+        if each.ndim == 1:
+            each = np.broadcast_to(each[:, None], (n, k))
+        return each.reshape(n * k, *each.shape[2:]) if whole else each[valid]
+
+    whole = bool(valid.all())
     return [
         Block(
-            array.arrival_ns[picked],
-            array.stamp_ns[picked],
-            number[order],
-            value[order],
-            attitude[picked],
-            np.concatenate(rows)[order],
+            chosen(array.arrival_ns),
+            chosen(array.stamp_ns),
+            chosen(number),
+            chosen(value),
+            chosen(attitude),
+            chosen(row),
         )
     ]
 
@@ -236,20 +284,16 @@ def _present(covariance: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(present, dtype=np.bool_)
 
 
-def _imu_part(kind: int, imu: ImuArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Return value, covariance and presence of one part of Imu messages."""
-    zeros = np.zeros((len(imu), 3))
+def _imu_part(kind: int, imu: ImuArray, value: FloatArray) -> FloatArray:
+    """Fill the values of one part of Imu messages; return its covariances, (n, 3, 3)."""
     if kind == POSE:
-        covariance = imu.orientation_covariance
-        value = np.hstack([zeros, imu.orientation])
-        return value, padded(covariance, 3), _present(covariance)
+        value[:, 3:] = imu.orientation
+        return imu.orientation_covariance
     if kind == TWIST:
-        covariance = imu.angular_velocity_covariance
-        value = np.hstack([zeros, imu.angular_velocity, zeros[:, :1]])
-        return value, padded(covariance, 3), _present(covariance)
-    covariance = imu.linear_acceleration_covariance
-    value = np.hstack([imu.linear_acceleration, imu.orientation])
-    return value, padded(covariance, 0), _present(covariance)
+        value[:, 3:6] = imu.angular_velocity
+        return imu.angular_velocity_covariance
+    value[:, :3], value[:, 3:] = imu.linear_acceleration, imu.orientation
+    return imu.linear_acceleration_covariance
 
 
 def _navsat(
@@ -263,7 +307,7 @@ def _navsat(
         return new_navsat(None, 0)
     base = filter_config.base_link_frame
     navsat = new_navsat(config, len(fixes))
-    place_antenna(navsat, fixes.frame, base, frames)
+    place_antenna(navsat, config, fixes.frame, base, frames)
     if headings is not None and config.needs_heading:
         place_heading(navsat, headings.frame, base, frames)
     enter_fixes(navsat, fixes, plane_of(config, fixes))

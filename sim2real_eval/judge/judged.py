@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sim2real_eval.judge.filtered_gps import FilteredGps, no_fixes
 from sim2real_eval.judge.part_table import PartName
 from sim2real_eval.tables import write_csv
-from sim_sensors.measurements import FloatArray, IntArray
+from sim_sensors.measurements import FixArray, FloatArray, IntArray
 
 __all__ = [
     'Corrections', 'Estimate', 'GpsPosition', 'JudgedRun', 'PartCount', 'part_counts',
@@ -22,6 +24,10 @@ _COLUMNS = (
     'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',
     'wz', *(f'Ppose_{i}_{j}' for i in range(6) for j in range(6)),
     *(f'Ptwist_{i}_{j}' for i in range(6) for j in range(6)),
+)  # fmt: skip
+_FIX_COLUMNS = (
+    'arrival_ns', 'stamp_ns', 'frame', 'lat', 'lon', 'alt', 'status',
+    *(f'cov{k}' for k in range(9)), 'cov_type',
 )  # fmt: skip
 
 
@@ -35,7 +41,10 @@ class PartCount:
         Such as `imu0 twist` and `/imu/data`.
     received, older, unusable, fused, rejected : int
         Messages in; refused because an earlier one had a later stamp; yielding no measurement;
-        fused; refused by the Mahalanobis gate.
+        fused; refused, by the Mahalanobis gate or as `singular`.
+    singular : int
+        Of those refused, how many because the covariance of their innovation was singular or not
+        a number, which no gate is needed for.
     """
 
     name: str
@@ -45,6 +54,7 @@ class PartCount:
     unusable: int
     fused: int
     rejected: int
+    singular: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,12 +85,45 @@ class Corrections:
         return cls(empty, empty, empty, np.zeros(0))
 
 
-def part_counts(names: Sequence[PartName], counts: IntArray) -> tuple[PartCount, ...]:
-    """Name the counts, (p, 5), that the loop kept."""
-    return tuple(
-        PartCount(str(name), name.topic, *(int(count) for count in row))
-        for name, row in zip(names, counts, strict=True)
-    )
+def part_counts(
+    names: Sequence[PartName],
+    counts: IntArray,
+    threshold: FloatArray,
+    corrections: Corrections | None = None,
+) -> tuple[PartCount, ...]:
+    """Name the counts that the loop kept.
+
+    Parameters
+    ----------
+    names : sequence of p PartName
+    counts : (p, 5) int64
+    threshold : (p,) float
+        Mahalanobis thresholds.
+    corrections : Corrections or None
+        All measurements whose distance is known; None: then all refusals by a part with a
+        threshold count as those of its gate.
+    """
+    gated = np.where(np.isinf(threshold), 0, counts[:, 4])
+    if corrections is not None:
+        far = corrections.nis >= threshold[corrections.part] ** 2
+        # A measurement that was taken once more (smooth_lagged_data) has several distances.
+        gated = np.minimum(gated, np.bincount(corrections.part[far], minlength=len(names)))
+    parts = []
+    for name, row, by_gate in zip(names, counts.tolist(), gated.tolist(), strict=True):
+        received, older, unusable, fused, rejected = row
+        parts.append(
+            PartCount(
+                str(name),
+                name.topic,
+                received,
+                older,
+                unusable,
+                fused,
+                rejected,
+                singular=rejected - by_gate,
+            )
+        )
+    return tuple(parts)
 
 
 def quaternions(angles: FloatArray) -> FloatArray:
@@ -115,13 +158,22 @@ class JudgedRun:
     gps_stamp_ns : (g,) int64
         Stamps of the fixes that navsat_transform passed on.
     gps_position : (g, 3) float
-        Their positions in the world frame.
+        Their positions in the world frame, moved from the antenna to base_link.
     gps_covariance : (g, 6, 6) float
     parts : tuple of PartCount
     notes : tuple of str
         What the user should know about the run, one line each.
     corrections : Corrections
         Of a judge that runs in another process: those of the embedded judge on the same messages.
+    filtered_gps : FilteredGps or None
+        What navsat_transform sends out as gps/filtered; see `filtered_fixes`. Of a judge that runs
+        in another process as the corrections.
+    about_axes : bool
+        Whether the last three of `pose_covariance` are those of the small rotation e about the
+        world's axes with truth = Exp(e) estimate; else, as robot_localization has them, those of
+        roll, pitch and yaw. The two differ once the vehicle is turned.
+    remedy : str
+        What to do when estimates are not numbers; empty where nothing is known.
     """
 
     stamp_ns: IntArray
@@ -138,6 +190,9 @@ class JudgedRun:
     parts: tuple[PartCount, ...]
     notes: tuple[str, ...]
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
+    filtered_gps: FilteredGps | None = None
+    about_axes: bool = False
+    remedy: str = ''
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
@@ -148,6 +203,30 @@ class JudgedRun:
             f'{part.name} {part.fused}/{part.received - part.older}' for part in self.parts
         )
         return f'{len(self)} estimates over {span:.1f} s; fused {fused}'
+
+    @property
+    def finite(self) -> NDArray[np.bool_]:
+        """Which estimates are numbers throughout, (n,)."""
+        numbers = (
+            self.position, self.orientation, self.linear_velocity, self.angular_velocity,
+            self.pose_covariance, self.twist_covariance,
+        )  # fmt: skip
+        found = np.ones(len(self), dtype=np.bool_)
+        for field in numbers:
+            found &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
+        return found
+
+    @property
+    def diverged(self) -> str:
+        """Which estimates are not numbers, and what to do, as one line; empty if all are."""
+        wrong = np.flatnonzero(~self.finite)
+        if not len(wrong):
+            return ''
+        after = (self.stamp_ns[wrong[0]] - self.stamp_ns[0]) * 1e-9
+        return (
+            f'the estimate is not a number from t = {after:.2f} s after the first one on '
+            f'({len(wrong)} of {len(self)} estimates)' + (self.remedy and f': {self.remedy}')
+        )
 
     def write_csv(self, path: str | Path) -> Path:
         """Write one row per estimate: stamp, tick, pose, body twist, both covariances.
@@ -163,10 +242,29 @@ class JudgedRun:
         stamps = zip(self.stamp_ns.tolist(), self.tick_ns.tolist(), numbers.tolist(), strict=True)
         return write_csv(path, _COLUMNS, ([stamp, tick, *row] for stamp, tick, row in stamps))
 
+    @property
+    def filtered_fixes(self) -> FixArray:
+        """The gps/filtered: the estimated position of base_link on the Earth, arrival the tick.
+
+        Computed when asked for, as few ask and the way back from UTM takes time.
+        """
+        return no_fixes() if self.filtered_gps is None else self.filtered_gps.fixes()
+
+    def write_filtered_gps(self, path: str | Path) -> Path:
+        """Write one row per gps/filtered, as a recording has its fixes; see `write_csv`."""
+        fixes = self.filtered_fixes
+        columns = (
+            fixes.arrival_ns, fixes.stamp_ns, [fixes.frame] * len(fixes), fixes.latitude,
+            fixes.longitude, fixes.altitude, fixes.status,
+            *fixes.position_covariance.reshape(-1, 9).T, fixes.position_covariance_type,
+        )  # fmt: skip
+        return write_csv(path, _FIX_COLUMNS, zip(*columns, strict=True))
+
     def summary(self) -> Mapping[str, object]:
         """Return counts and notes as plain values."""
         return {
             'estimates': len(self),
+            'nan': int(np.sum(~self.finite)),
             'fixes_used': len(self.gps_stamp_ns),
             'parts': [dataclasses.asdict(part) for part in self.parts],
             'notes': list(self.notes),

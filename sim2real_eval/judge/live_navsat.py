@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.judge import navsat as kernels
+from sim2real_eval.judge.filtered_gps import FilteredGps, no_fixes
 from sim2real_eval.judge.fixes import (
-    Plane,
     enter_fixes,
     new_navsat,
     place_antenna,
@@ -45,7 +45,9 @@ class LiveNavsat:
         """Forget every message, as a node that has just been started."""
         self._navsat = new_navsat(self.config, 1)
         self._memory = kernels.new_navsat_memory()
-        self._plane: Plane | None = None
+        # A datum is enough; without one it takes the first fix.
+        none = no_fixes()
+        self._plane = plane_of(self.config, none) if self.config.datum is not None else None
         self._placed: dict[str, str] = {}
         self.fixes_seen = 0
         self.fixes_used = 0
@@ -55,7 +57,7 @@ class LiveNavsat:
         kernels.see_fix(self._navsat, self._memory, 0)
         self._navsat.stamp_ns[0] = 1
         kernels.see_heading(self._navsat, self._memory, np.array([0.0, 0.0, 0.0, 1.0]))
-        self.see_odometry(1, np.zeros(6))
+        self.see_odometry(np.zeros(6))
         self.tick()
         self.tick()
         self.reset()
@@ -71,7 +73,7 @@ class LiveNavsat:
         if not len(valid):
             return
         if self._placed.get('fix') != fixes.frame:
-            place_antenna(self._navsat, fixes.frame, self._base, self._frames)
+            place_antenna(self._navsat, self.config, fixes.frame, self._base, self._frames)
             self._placed['fix'] = fixes.frame
         for number in range(len(valid)):
             fix = valid.take([number])
@@ -88,8 +90,8 @@ class LiveNavsat:
         for q in imu.orientation:
             kernels.see_heading(self._navsat, self._memory, q)
 
-    def see_odometry(self, stamp_ns: int, pose: FloatArray) -> None:
-        """Take a filtered odometry: stamp, and position with roll, pitch, yaw, (6,)."""
+    def see_odometry(self, pose: FloatArray) -> None:
+        """Take a filtered odometry: position with roll, pitch, yaw, (6,)."""
         kernels.see_odometry(self._navsat, self._memory, pose)
 
     def tick(self) -> GpsPosition | None:
@@ -101,7 +103,34 @@ class LiveNavsat:
         self.fixes_used += 1
         return GpsPosition(int(self._navsat.stamp_ns[0]), position, covariance)
 
+    def filtered_fix(
+        self, stamp_ns: int, tick_ns: int, position: FloatArray, covariance: FloatArray
+    ) -> FixArray | None:
+        """Return the gps/filtered of the last tick; None when that publishes none.
+
+        Parameters
+        ----------
+        stamp_ns, tick_ns : int
+            Stamp of the latest filtered odometry, and the time of the tick.
+        position : (3,) float
+            Its position.
+        covariance : (6, 6) float
+            Of its pose.
+        """
+        if self._plane is None or not kernels.publishes_filtered_gps(self._memory):
+            return None
+        found = FilteredGps(
+            self._memory, self._plane, self._base, np.array([stamp_ns]), np.array([tick_ns]),
+            position[None], covariance[None, :3, :3],
+        )  # fmt: skip
+        return found.fixes()
+
     @property
     def lost(self) -> int:
         """How many fixes a newer one overtook after the transform was fixed."""
         return kernels.lost_fixes(self._memory)
+
+    @property
+    def early(self) -> int:
+        """How many fixes came before a given datum was there to refer them to."""
+        return kernels.early_fixes(self._memory)

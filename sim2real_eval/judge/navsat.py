@@ -29,13 +29,14 @@ __all__ = [
     'early_fixes',
     'lost_fixes',
     'new_navsat_memory',
+    'publishes_filtered_gps',
     'see_fix',
     'see_heading',
     'see_odometry',
     'tick',
 ]
 
-_GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY = range(8)
+_GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY, _FILTERED = range(9)
 
 
 class Navsat(NamedTuple):
@@ -58,6 +59,9 @@ class Navsat(NamedTuple):
         1 when a datum is given, and its easting, northing, convergence and yaw.
     use_odometry_yaw, zero_altitude, publish_filtered_gps : bool
         Parameters of the same names.
+    at_arrival : bool
+        Whether fixes are passed on when they arrive, by the plain front end; easting, northing
+        and altitude are then east, north and up.
     """
 
     easting: FloatArray
@@ -74,6 +78,7 @@ class Navsat(NamedTuple):
     use_odometry_yaw: bool
     zero_altitude: bool
     publish_filtered_gps: bool
+    at_arrival: bool
 
 
 class NavsatMemory(NamedTuple):
@@ -81,10 +86,10 @@ class NavsatMemory(NamedTuple):
 
     Attributes
     ----------
-    flags : (8,) int64
+    flags : (9,) int64
         Transform fixed; latest fix (its number, -1 before the first); fix, heading and odometry
         seen; fixes lost because a newer one overtook them, and because they came before a given
-        datum was there to refer them to.
+        datum was there to refer them to; whether the last tick publishes gps/filtered.
     attitude : (3,) float
         Latest roll, pitch and heading.
     turn : (3, 3) float
@@ -93,7 +98,7 @@ class NavsatMemory(NamedTuple):
         Latest filtered position and roll, pitch, yaw.
     origin : (6,) float
         UTM position of base_link at the datum and the position in the world that it has.
-    work : (7, 4) float
+    work : (4, 3) float
         Scratch space.
     """
 
@@ -107,10 +112,10 @@ class NavsatMemory(NamedTuple):
 
 def new_navsat_memory() -> NavsatMemory:
     """Return the memory of a node that has seen nothing."""
-    flags = np.zeros(8, dtype=np.int64)
+    flags = np.zeros(9, dtype=np.int64)
     flags[_FIX] = -1
     return NavsatMemory(
-        flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((7, 4))
+        flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((4, 3))
     )
 
 
@@ -131,7 +136,7 @@ def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
     """Take note of an IMU orientation x y z w; its covariance is not looked at."""
     given = navsat.use_odometry_yaw or navsat.datum[0] == 1.0
     if memory.flags[_GOOD] == 0 and not given:
-        R, angles = memory.work[:3, :3], memory.work[3]
+        R, angles = memory.work[:3], memory.work[3]
         matrix_from_quaternion(q, R)
         angles_from_matrix(R, angles)
         # Angle by angle, then roll and pitch are turned by the mounting yaw, as for the filter.
@@ -179,7 +184,7 @@ def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
     memory.origin[0] = navsat.easting[datum]
     memory.origin[1] = navsat.northing[datum]
     memory.origin[2] = navsat.altitude[datum]
-    R = memory.work[:3, :3]
+    R = memory.work[:3]
     matrix_from_angles(memory.attitude[0], memory.attitude[1], heading, R)
     for i in range(3):
         for j in range(3):
@@ -202,10 +207,13 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
         Filled with its pose covariance.
     """
     flags = memory.flags
+    flags[_FILTERED] = 0
     if flags[_GOOD] == 0:
         # The tick that fixes the transform publishes nothing.
         _fix_transform(navsat, memory)
         return -1
+    if navsat.publish_filtered_gps:
+        flags[_FILTERED] = flags[_NEW_ODOMETRY]
     published = -1
     if flags[_NEW_FIX] == 1 and flags[_NEW_ODOMETRY] == 1:
         published = flags[_FIX]
@@ -214,7 +222,7 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
         north = navsat.northing[published] - origin[1]
         up = navsat.altitude[published] - origin[2]
         # That of the latest odometry, whatever the stamp of the fix.
-        R, C = memory.work[:3, :3], navsat.covariance[published]
+        R, C = memory.work[:3], navsat.covariance[published]
         pose = memory.odometry
         matrix_from_angles(pose[ROLL], pose[PITCH], pose[YAW], R)
         cov[:] = 0.0
@@ -233,6 +241,12 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
     if navsat.publish_filtered_gps:
         flags[_NEW_ODOMETRY] = 0
     return published
+
+
+@kernel
+def publishes_filtered_gps(memory: NavsatMemory) -> bool:
+    """Say whether the last tick sends the latest filtered odometry out as gps/filtered."""
+    return bool(memory.flags[_FILTERED] == 1)
 
 
 def lost_fixes(memory: NavsatMemory) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What navsat_transform_node is told by its parameter file."""
+"""What navsat_transform_node is told by its parameter file, and what takes its place."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
+from sim2real_eval.judge.options import FRONT_ENDS
 from sim2real_eval.judge.ros_parameters import NodeParameters, read_node_parameters
 from sim_sensors.errors import ParameterError
 
-__all__ = ['NavsatConfig']
+__all__ = ['NavsatConfig', 'with_front_end']
+
+_PLAIN = 'enu'
 
 
 @dataclasses.dataclass(frozen=True)
 class NavsatConfig:
-    """Parameters of navsat_transform_node.
+    """Parameters of navsat_transform_node, or of the plain front end in its place.
 
     Attributes
     ----------
@@ -28,6 +31,8 @@ class NavsatConfig:
     datum : tuple of float, or None
         Latitude and longitude in degrees and yaw in radians of the origin of the world frame; None
         without `wait_for_datum`, for the first fix.
+    front_end : str
+        One of FRONT_ENDS; `enu` takes `zero_altitude` and the position of the datum only.
     """
 
     frequency: float
@@ -38,11 +43,22 @@ class NavsatConfig:
     publish_filtered_gps: bool
     use_local_cartesian: bool
     datum: tuple[float, float, float] | None
+    front_end: str = FRONT_ENDS[0]
 
     @property
     def needs_heading(self) -> bool:
         """Whether the yaw comes from an IMU."""
-        return not self.use_odometry_yaw and self.datum is None
+        return self.timed and not self.use_odometry_yaw and self.datum is None
+
+    @property
+    def timed(self) -> bool:
+        """Whether fixes wait for a timer; else they are passed on when they arrive."""
+        return self.front_end != _PLAIN
+
+    @property
+    def title(self) -> str:
+        """Name for messages."""
+        return self.front_end if self.timed else f'front end {self.front_end}'
 
     @classmethod
     def from_file(cls, path: str | Path, node: str = 'navsat_transform') -> NavsatConfig:
@@ -83,6 +99,27 @@ class NavsatConfig:
         )
         p.finish()
         return config
+
+
+def with_front_end(config: NavsatConfig | None, front_end: str) -> NavsatConfig | None:
+    """Return a configuration whose fixes go the way of a front end.
+
+    Parameters
+    ----------
+    config : NavsatConfig or None
+        None for no navsat_transform; the front end `enu` needs none.
+    front_end : str
+        One of FRONT_ENDS.
+    """
+    if front_end != _PLAIN:
+        return config
+    if config is None:
+        config = NavsatConfig(
+            frequency=10.0, magnetic_declination=0.0, yaw_offset=0.0, zero_altitude=False,
+            use_odometry_yaw=False, publish_filtered_gps=False, use_local_cartesian=False,
+            datum=None,
+        )  # fmt: skip
+    return dataclasses.replace(config, front_end=front_end, publish_filtered_gps=False)
 
 
 def _datum(p: NodeParameters) -> tuple[float, float, float] | None:

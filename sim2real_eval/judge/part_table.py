@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -14,7 +14,7 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.preparation import ACCELERATION, POSE, TWIST, Parts
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['Part', 'PartName', 'new_parts', 'part_names', 'parts_of', 'place']
+__all__ = ['Part', 'PartName', 'new_parts', 'part_names', 'parts_of', 'place', 'without_attitude']
 
 _KIND_NAMES = ('pose', 'twist', 'acceleration')
 
@@ -83,8 +83,18 @@ def part_names(parts: Sequence[Part]) -> tuple[PartName, ...]:
     )
 
 
-def new_parts(parts: Sequence[Part], config: FilterConfig) -> Parts:
-    """Lay out all parts, as if every sensor sat in the origin of base_link with its axes."""
+def new_parts(
+    parts: Sequence[Part], config: FilterConfig, correct: Set[str] = frozenset()
+) -> Parts:
+    """Lay out all parts, as if every sensor sat in the origin of base_link with its axes.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    config : FilterConfig
+    correct : set of str
+        Oddities of robot_localization that are mended; see `Case`.
+    """
 
     def flags(values: Sequence[bool]) -> IntArray:
         return np.array(values, dtype=np.int64)
@@ -103,8 +113,11 @@ def new_parts(parts: Sequence[Part], config: FilterConfig) -> Parts:
         of_child=np.zeros(n, dtype=np.int64),
         child_turn=np.tile(np.eye(3), (n, 1, 1)),
         child_at=np.zeros((n, 3)),
+        no_attitude=np.zeros(n, dtype=np.int64),
         gravity=config.gravity,
         two_d=config.two_d_mode,
+        correct_gravity='gravity' in correct,
+        correct_differential='differential' in correct,
     )
 
 
@@ -140,8 +153,10 @@ def place(
     """
     source, target = part.source, config.base_link_frame
     if part.kind == POSE and source.kind != 'imu':
-        # Increments do not depend on the frame that both poses are given in.
-        target = frame if source.differential else config.world_frame
+        # Increments do not depend on the frame that both poses are given in, unless they are seen
+        # with the filter's attitude.
+        own = source.differential and not table.no_attitude[number]
+        target = frame if own else config.world_frame
     user = f'{source.name} ({source.topic})'
     rotation, offset = frames.lookup(target, frame, user)
     turn = rotation
@@ -162,6 +177,24 @@ def place(
     if source.differential:
         table.mask[number, :3] = _turned_mask(part.mask[:3], child_turn)
         table.mask[number, 3:] = _turned_mask(part.mask[3:], child_turn)
+
+
+def without_attitude(table: Parts, number: int, part: Part) -> None:
+    """Let the increments of a pose be seen with the filter's attitude; its own says nothing.
+
+    Parameters
+    ----------
+    table : Parts
+        Changed in place; before `place`.
+    number : int
+        Number of the part in the table.
+    part : Part
+        A differential pose.
+    """
+    table.no_attitude[number] = 1
+    table.mask[number] = part.mask
+    # An identity that never changes would measure that the robot does not turn.
+    table.mask[number, 3:] = 0.0
 
 
 def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:

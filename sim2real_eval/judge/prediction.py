@@ -13,9 +13,10 @@ import math
 from sim2real_eval.judge.filter import CONTROL_NS, Dynamics, Filter
 from sim2real_eval.judge.rows import add_rows, set_row
 from sim2real_eval.judge.state import AX, PITCH, ROLL, VROLL, VX, YAW, N
+from sim2real_eval.judge.transposes import mirror_left
 from sim_sensors.compilation import kernel
 
-__all__ = ['predict', 'wrap_angle']
+__all__ = ['control_acceleration', 'predict', 'wrap_angle']
 
 
 @kernel
@@ -28,7 +29,8 @@ def wrap_angle(angle: float) -> float:
 
 
 @kernel
-def _control_acceleration(flt: Filter, dyn: Dynamics, axis: int, stamp_ns: int) -> float:
+def control_acceleration(flt: Filter, dyn: Dynamics, axis: int, stamp_ns: int) -> float:
+    """Return what the command accelerates an axis of vx vy vz vroll vpitch vyaw by."""
     command = flt.command[axis]
     if stamp_ns - flt.times[CONTROL_NS] >= dyn.control_timeout_ns:
         command = 0.0
@@ -108,8 +110,6 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
             for j in range(6):
                 P[i, j] *= scale
         add_rows(P, i, M, (i,), (1.0,))
-        for j in range(VROLL, N):
-            P[j, i] = P[i, j]
         for j in range(3):
             P[i, VX + j] += dt * M[i, AX + j]
     for i in range(6):
@@ -127,16 +127,14 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
                 + (T[j, 3] * M[i, 6] + T[j, 4] * M[i, 7] + T[j, 5] * M[i, 8])
                 + (T[j, 6] * M[i, 12] + T[j, 7] * M[i, 13] + T[j, 8] * M[i, 14])
             )
-    for i in range(1, VROLL):
-        for j in range(i):
-            P[i, j] = P[j, i]
+    mirror_left(P)
 
     # The control input acts after the Jacobian was taken: it replaces accelerations and
     # accelerates the rates.
     for axis in range(6):
         T[3, axis] = 0.0
         if dyn.control_mask[axis] != 0.0:
-            acceleration = _control_acceleration(flt, dyn, axis, stamp_ns)
+            acceleration = control_acceleration(flt, dyn, axis, stamp_ns)
             if axis < 3:
                 x[AX + axis] = acceleration
             else:

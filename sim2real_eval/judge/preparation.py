@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim2real_eval.judge.gravity import take_off_gravity
+from sim2real_eval.judge.increments import increment
 from sim2real_eval.judge.queue import Queue
 from sim2real_eval.judge.rigid import (
     level_imu,
@@ -28,7 +30,7 @@ from sim2real_eval.judge.rotations import (
     matrix_from_quaternion,
     rotate_covariance,
 )
-from sim2real_eval.judge.state import ROLL, TWO_D_STATES, VROLL, VX, N
+from sim2real_eval.judge.state import TWO_D_STATES, VROLL, VX, N
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -63,10 +65,15 @@ class Parts(NamedTuple):
         Whether a pose is that of another body frame than base_link.
     child_turn : (p, 3, 3) float
         From that frame to base_link; child_at : (p, 3) float, its position in base_link.
+    no_attitude : (p,) bool
+        Whether a differential pose comes without an orientation, and increments are to be seen
+        with the filter's attitude; only with correct_differential.
     gravity : float
         m/s^2.
     two_d : bool
         two_d_mode.
+    correct_gravity, correct_differential : bool
+        Whether these oddities of robot_localization are mended.
     """
 
     kind: IntArray
@@ -81,8 +88,11 @@ class Parts(NamedTuple):
     of_child: IntArray
     child_turn: FloatArray
     child_at: FloatArray
+    no_attitude: IntArray
     gravity: float
     two_d: bool
+    correct_gravity: bool
+    correct_differential: bool
 
 
 class Memory(NamedTuple):
@@ -158,38 +168,7 @@ def _prepare_pose(
     z, R = queue.z[slot], queue.R[slot]
     if parts.differential[p]:
         queue.first_state[slot] = VX
-        had_previous = memory.seen[p, 0] == 1
-        previous_ns = memory.stamp_ns[p]
-        if had_previous:
-            # The increment is taken before the current pose replaces the previous one.
-            for i in range(4):
-                for j in range(3):
-                    scratch[i, j] = pose[i, j]
-            times_inverse(memory.previous[p], scratch[:4])
-            dt = (stamp_ns - previous_ns) * 1e-9
-            angles_from_matrix(scratch, z[3:])
-            for i in range(3):
-                z[i] = scratch[3, i] / dt
-                z[3 + i] /= dt
-            for i in range(6):
-                for j in range(6):
-                    R[i, j] = (memory.previous_covariance[p, i, j] + cov[i, j]) * dt
-            if parts.of_child[p]:
-                turn_twist(parts.child_turn[p], parts.child_at[p], x, z)
-                # Twice: once as the poses are, and once more as a twist is.
-                for _ in range(2):
-                    rotate_covariance(parts.child_turn[p], R, memory.work[3])
-                    for i in range(6):
-                        for j in range(6):
-                            R[i, j] = memory.work[3, i, j]
-        memory.seen[p, 0] = 1
-        for i in range(4):
-            for j in range(3):
-                memory.previous[p, i, j] = pose[i, j]
-        for i in range(6):
-            for j in range(6):
-                memory.previous_covariance[p, i, j] = cov[i, j]
-        return bool(had_previous)
+        return increment(parts, memory, x, p, stamp_ns, pose, cov, z, R)
     queue.first_state[slot] = 0
     if parts.of_child[p]:
         move_to_base(parts.child_turn[p], parts.child_at[p], pose, scratch)
@@ -242,26 +221,7 @@ def _prepare_acceleration(
     z[1] += o[2] * al[0] - o[0] * al[2] - (c2 * w0 - c0 * w2)
     z[2] += o[0] * al[1] - o[1] * al[0] - (c0 * w1 - c1 * w0)
     if parts.remove_gravity[p]:
-        # g is the third row of the sensor's attitude times gravity, which is right in base_link
-        # only for a sensor mounted without roll and pitch; robot_localization does the same.
-        attitude, product = memory.work[0, :3, :3], memory.work[1, :3, :3]
-        if has_attitude:
-            matrix_from_quaternion(value[3:], attitude)
-        else:
-            matrix_from_angles(x[ROLL], x[ROLL + 1], x[ROLL + 2], product)
-            for i in range(3):
-                for j in range(3):
-                    total = 0.0
-                    for k in range(3):
-                        total += product[i, k] * rotation[k, j]
-                    attitude[i, j] = total
-        g0, g1, g2 = attitude[2, 0], attitude[2, 1], attitude[2, 2]
-        for i in range(3):
-            if parts.relative[p] and has_attitude:
-                down = rotation[0, i] * g0 + rotation[1, i] * g1 + rotation[2, i] * g2
-            else:
-                down = attitude[2, i]
-            z[i] -= parts.gravity * down
+        take_off_gravity(parts, memory, x, p, value[3:], has_attitude, z)
     # R C R' of the 3 x 3 block.
     R = queue.R[slot]
     if is_identity(rotation):

@@ -9,14 +9,20 @@ and, in an unscented filter, the result itself.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['Queue', 'free_slot', 'grown', 'new_queue', 'pop', 'push']
+__all__ = [
+    'MEASUREMENT_FIELDS', 'Queue', 'copy_measurement', 'free_slot', 'grown', 'measurement_rows',
+    'new_queue', 'pop', 'push',
+]  # fmt: skip
+
+MEASUREMENT_FIELDS = ('stamp_ns', 'part', 'first_state', 'z', 'R', 'command', 'command_ns')
+"""Fields of a queue, and of a history, that make up a measurement."""
 
 
 class Queue(NamedTuple):
@@ -56,23 +62,38 @@ def new_queue(capacity: int) -> Queue:
         heap=np.zeros(capacity, dtype=np.int64),
         free=np.arange(capacity, dtype=np.int64)[::-1].copy(),
         size=np.array([0, capacity], dtype=np.int64),
-        stamp_ns=np.zeros(capacity, dtype=np.int64),
-        part=np.zeros(capacity, dtype=np.int64),
-        first_state=np.zeros(capacity, dtype=np.int64),
-        z=np.zeros((capacity, 6)),
-        R=np.zeros((capacity, 6, 6)),
-        command=np.zeros((capacity, 6)),
-        command_ns=np.zeros(capacity, dtype=np.int64),
+        **measurement_rows(capacity),
     )
+
+
+def measurement_rows(capacity: int) -> dict[str, Any]:
+    """Return room for a number of measurements: the arrays of MEASUREMENT_FIELDS."""
+    shapes = {'z': (capacity, 6), 'R': (capacity, 6, 6), 'command': (capacity, 6)}
+    return {
+        name: np.zeros(shapes[name]) if name in shapes else np.zeros(capacity, dtype=np.int64)
+        for name in MEASUREMENT_FIELDS
+    }
+
+
+@kernel
+def copy_measurement(source: Any, row: int, target: Any, place: int) -> None:
+    """Copy a measurement from a row of a queue or history to a row of another."""
+    target.stamp_ns[place] = source.stamp_ns[row]
+    target.part[place] = source.part[row]
+    target.first_state[place] = source.first_state[row]
+    target.command_ns[place] = source.command_ns[row]
+    for i in range(6):
+        target.z[place, i] = source.z[row, i]
+        target.command[place, i] = source.command[row, i]
+        for j in range(6):
+            target.R[place, i, j] = source.R[row, i, j]
 
 
 def grown(queue: Queue) -> Queue:
     """Return a queue of twice the capacity that holds the same measurements in the same order."""
     capacity = len(queue.heap)
     larger = new_queue(2 * capacity)
-    for name in Queue._fields:
-        if name in ('free', 'size'):
-            continue
+    for name in ('heap', *MEASUREMENT_FIELDS):
         getattr(larger, name)[:capacity] = getattr(queue, name)
     used = int(queue.size[1])
     # The new slots are taken after those that were free before, as the numbers do not matter.

@@ -17,16 +17,26 @@ from sim2real_eval.judge import navsat as gps_node
 from sim2real_eval.judge.correction import advance, process
 from sim2real_eval.judge.filter import CONTROL_NS, INITIALISED, LAST_NS, NO_STAMP, Dynamics, Filter
 from sim2real_eval.judge.history import History, expire, remember, rewind
-from sim2real_eval.judge.navsat import Navsat, NavsatMemory, see_fix, see_heading, see_odometry
+from sim2real_eval.judge.navsat import (
+    Navsat,
+    NavsatMemory,
+    publishes_filtered_gps,
+    see_fix,
+    see_heading,
+    see_odometry,
+)
+from sim2real_eval.judge.output import Output, publish_filtered_gps, publish_gps
+from sim2real_eval.judge.plain_enu import locate
 from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
-from sim2real_eval.judge.state import VROLL, N
+from sim2real_eval.judge.state import VROLL, VX, N
+from sim2real_eval.judge.timers import next_due
 from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Output', 'Timing', 'deliver',
-    'filter_tick', 'new_output', 'next_due', 'replay', 'see_command',
+    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Timing', 'deliver',
+    'filter_tick', 'replay', 'see_command',
 ]  # fmt: skip
 
 FIX = -1
@@ -89,6 +99,8 @@ class Timing(NamedTuple):
     predict_to_current_time, permit_corrected_publication : bool
     navsat_part : (2,) int64
         Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+    navsat_latency : int
+        From the tick that publishes an odometry/gps to its arrival at the filter.
     """
 
     start: int
@@ -103,61 +115,7 @@ class Timing(NamedTuple):
     predict_to_current_time: bool
     permit_corrected_publication: bool
     navsat_part: IntArray
-
-
-class Output(NamedTuple):
-    """What the nodes publish; rows are filled in place.
-
-    Attributes
-    ----------
-    n : (3,) int64
-        Rows filled: filtered odometry, odometry/gps, corrections.
-    stamp_ns, tick_ns : (t,) int64
-        Stamp of each filtered odometry and the time of the tick that published it.
-    x : (t, 15) float
-    P : (t, 15, 15) float
-    gps_fix, gps_tick_ns : (g,) int64
-        Number of the fix behind each odometry/gps and the time of the tick.
-    gps_position : (g, 3) float
-    gps_covariance : (g, 6, 6) float
-    counts : (p, 5) int64
-        Per part, the columns COUNTS.
-    correction : (c, 3) int64
-        Part, stamp and number of states of each correction; what has no room is left out.
-    nis : (c,) float
-        Its normalised innovation squared, that is its squared Mahalanobis distance.
-    """
-
-    n: IntArray
-    stamp_ns: IntArray
-    tick_ns: IntArray
-    x: FloatArray
-    P: FloatArray
-    gps_fix: IntArray
-    gps_tick_ns: IntArray
-    gps_position: FloatArray
-    gps_covariance: FloatArray
-    counts: IntArray
-    correction: IntArray
-    nis: FloatArray
-
-
-def new_output(rows: int, fixes: int, parts: int, corrections: int = 0) -> Output:
-    """Return room for a number of filtered odometries, odometry/gps and corrections."""
-    return Output(
-        n=np.zeros(3, dtype=np.int64),
-        stamp_ns=np.zeros(rows, dtype=np.int64),
-        tick_ns=np.zeros(rows, dtype=np.int64),
-        x=np.zeros((rows, N)),
-        P=np.zeros((rows, N, N)),
-        gps_fix=np.zeros(fixes, dtype=np.int64),
-        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
-        gps_position=np.zeros((fixes, 3)),
-        gps_covariance=np.zeros((fixes, 6, 6)),
-        counts=np.zeros((parts, 5), dtype=np.int64),
-        correction=np.zeros((corrections, 3), dtype=np.int64),
-        nis=np.zeros(corrections),
-    )
+    navsat_latency: int = 0
 
 
 @kernel
@@ -255,16 +213,40 @@ def filter_tick(
     out.tick_ns[row] = now
     for i in range(N):
         out.x[row, i] = flt.x[i]
-        for j in range(N):
-            out.P[row, i, j] = flt.P[i, j]
+    for i in range(6):
+        for j in range(6):
+            out.pose_covariance[row, i, j] = flt.P[i, j]
+            out.twist_covariance[row, i, j] = flt.P[VX + i, VX + j]
     out.n[0] += 1
     return int(stamp_ns)
 
 
 @kernel
-def next_due(origin: int, period: int, now: int) -> int:
-    """Return the first time of the grid after `now`."""
-    return origin + ((now - origin) // period + 1) * period
+def _deliver_gps(
+    parts: Parts, memory: Memory, flt: Filter, queue: Queue, out: Output, timing: Timing,
+    navsat: Navsat, delivered: int, now: int, value: FloatArray, still: FloatArray,
+    sure: FloatArray,
+) -> int:  # fmt: skip
+    """Deliver what odometry/gps has arrived at the filter; return how many have in all.
+
+    -1 when the queue is full.
+    """
+    while delivered < out.n[1] and out.gps_tick_ns[delivered] + timing.navsat_latency <= now:
+        stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
+        for i in range(3):
+            value[i] = out.gps_position[delivered, i]
+        if timing.navsat_part[0] >= 0 and not deliver(
+            parts, memory, flt, queue, out.counts, timing.navsat_part[0], stamp_ns, value,
+            out.gps_covariance[delivered], False,
+        ):  # fmt: skip
+            return -1
+        if timing.navsat_part[1] >= 0 and not deliver(
+            parts, memory, flt, queue, out.counts, timing.navsat_part[1], stamp_ns, still, sure,
+            False,
+        ):  # fmt: skip
+            return -1
+        delivered += 1
+    return delivered
 
 
 @compiled
@@ -274,10 +256,12 @@ def replay(
 ) -> int:  # fmt: skip
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
+    # A pose of identity attitude; the twist of an odometry/gps is zero and so is its covariance.
     position, cov, value = np.zeros(3), np.zeros((6, 6)), np.zeros(7)
     value[6] = 1.0
+    still, sure = np.zeros(7), np.zeros((6, 6))
     far = 2**62
-    n, i = len(messages.part), 0
+    n, i, delivered = len(messages.part), 0, 0
     last_published = NO_STAMP
     due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
     navsat_due = far
@@ -287,6 +271,8 @@ def replay(
         event = min(due, navsat_due)
         if i < n:
             event = min(event, messages.arrival_ns[i])
+        if delivered < out.n[1]:
+            event = min(event, out.gps_tick_ns[delivered] + timing.navsat_latency)
         steps = -((timing.start - event) // timing.step)
         now = timing.start + max(steps, 0) * timing.step
         if now > timing.end:
@@ -301,12 +287,28 @@ def replay(
                 ):  # fmt: skip
                     return _QUEUE_FULL
             elif p == FIX:
-                see_fix(navsat, navsat_memory, int(messages.value[i, 0]))
+                fix = int(messages.value[i, 0])
+                if not navsat.at_arrival:
+                    see_fix(navsat, navsat_memory, fix)
+                else:
+                    locate(navsat, navsat_memory, flt.x, fix, position, cov)
+                    publish_gps(out, fix, now, position, cov)
+                    delivered = _deliver_gps(
+                        parts, memory, flt, queue, out, timing, navsat, delivered, now, value,
+                        still, sure,
+                    )  # fmt: skip
+                    if delivered < 0:
+                        return _QUEUE_FULL
             elif p == HEADING:
                 see_heading(navsat, navsat_memory, messages.value[i, :4])
             elif p == COMMAND:
                 see_command(memory, flt, messages.stamp_ns[i], messages.value[i])
             i += 1
+        delivered = _deliver_gps(
+            parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still, sure
+        )
+        if delivered < 0:
+            return _QUEUE_FULL
         if due <= now:
             due = next_due(timing.filter_origin, timing.filter_period, now)
             before = out.n[0]
@@ -322,21 +324,12 @@ def replay(
             navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
             fix = gps_node.tick(navsat, navsat_memory, position, cov)
             if fix >= 0:
-                row = out.n[1]
-                out.gps_fix[row] = fix
-                out.gps_tick_ns[row] = now
-                out.gps_position[row] = position
-                out.gps_covariance[row] = cov
-                out.n[1] += 1
-                for k in range(3):
-                    value[k] = position[k]
-                if timing.navsat_part[0] >= 0 and not deliver(
-                    parts, memory, flt, queue, out.counts, timing.navsat_part[0],
-                    navsat.stamp_ns[fix], value, cov, False,
-                ):  # fmt: skip
+                publish_gps(out, fix, now, position, cov)
+                delivered = _deliver_gps(
+                    parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still,
+                    sure,
+                )  # fmt: skip
+                if delivered < 0:
                     return _QUEUE_FULL
-                if timing.navsat_part[1] >= 0 and not deliver(
-                    parts, memory, flt, queue, out.counts, timing.navsat_part[1],
-                    navsat.stamp_ns[fix], np.zeros(7), np.zeros((6, 6)), False,
-                ):  # fmt: skip
-                    return _QUEUE_FULL
+            if publishes_filtered_gps(navsat_memory):
+                publish_filtered_gps(out, now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_angles
+from sim2real_eval.judge.rotations import angles_from_matrix, is_identity, matrix_from_angles
 from sim2real_eval.judge.state import VROLL
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
@@ -46,8 +46,12 @@ def transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> Non
 def level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> float:
     """Take the mounting angles off an IMU attitude, angle by angle; return the mounting yaw."""
     mounting, angles = work[4], work[5]
-    angles_from_matrix(rotation, mounting)
     angles_from_matrix(pose, angles)
+    if is_identity(rotation):
+        # What the lines below come to, without their sines.
+        matrix_from_angles(angles[0], angles[1], angles[2], pose)
+        return 0.0
+    angles_from_matrix(rotation, mounting)
     roll, pitch = angles[0] - mounting[0], angles[1] - mounting[1]
     yaw = mounting[2]
     levelled_roll = math.cos(yaw) * roll - math.sin(yaw) * pitch

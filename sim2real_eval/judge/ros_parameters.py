@@ -18,7 +18,7 @@ from sim_sensors.yaml_file import read_yaml
 __all__ = ['NodeParameters', 'read_node_parameters']
 
 
-def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
+def read_node_parameters(path: str | Path, node: str, *, strictly: bool = False) -> NodeParameters:
     """Read the parameters that a node of this name would take from a ROS 2 parameter file.
 
     Parameters
@@ -29,6 +29,8 @@ def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
     node : str
         Name of the node, such as `ekf_filter_node`, or the beginning of the name. When the file
         has neither this name nor `/**` but exactly one node, that one is taken.
+    strictly : bool
+        Take no other node than that of this name.
 
     Raises
     ------
@@ -45,6 +47,11 @@ def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
     everyone = {name: entries for name, entries in nodes.items() if '*' in name}
     named = {name: entries for name, entries in nodes.items() if '*' not in name}
     own = {name: entries for name, entries in named.items() if name.split('/')[-1] == node}
+    if strictly and not own:
+        near = difflib.get_close_matches(node, named, n=1)
+        hint = f'; did you mean {near[0]}?' if near else ''
+        has = ', '.join(sorted(named)) or 'none'
+        raise ParameterError(where, '', f'has no node {node}; it has {has}{hint}')
     if not own:
         own = {
             name: entries
@@ -52,8 +59,9 @@ def read_node_parameters(path: str | Path, node: str) -> NodeParameters:
             if name.split('/')[-1].startswith(node) or (len(named) == 1 and not everyone)
         }
     if len(own) > 1 or not (own or everyone):
+        hint = '; for the filter, section (--section) names one' if len(named) > 1 else ''
         raise ParameterError(
-            where, '', f'which node is meant by {node}? It has {", ".join(sorted(named))}'
+            where, '', f'which node is meant by {node}? It has {", ".join(sorted(named))}{hint}'
         )
     merged: dict[str, Any] = {}
     for entries in (*everyone.values(), *own.values()):
@@ -138,6 +146,13 @@ class NodeParameters:
         value = self._pop(name, default)
         if not isinstance(value, str):
             raise self.refuse(name, value, 'a text')
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """Take a list of texts, empty unless given."""
+        value = self._pop(name, [])
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self.refuse(name, value, 'a list of texts')
         return value
 
     def number(

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 
 from sim2real_eval.judge.clock import Case
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig, topic_name
 from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.recording import Recording
-from sim_sensors.measurements import FixArray, ImuArray, TwistArray
+from sim2real_eval.told import decisive
+from sim_sensors.measurements import FixArray, ImuArray, MessageArray, TwistArray
 
 __all__ = ['COMMAND', 'FIX', 'HEADING', 'Routing', 'route']
 
@@ -67,11 +69,18 @@ def route(
     JudgeError
         When the recording lacks what the configuration needs.
     """
+    navsat = with_front_end(navsat, case.front_end)
     topics = {topic_name(topic): topic for topic in recording.messages}
     fix = heading = None
     if navsat is not None:
-        fix = _fix(recording, topics, case)
-        heading = _heading(recording, topics, case) if navsat.needs_heading else None
+        fix = _for_navsat(
+            recording, topics, case.fix, 'gps', FixArray, f'{navsat.title} needs fixes'
+        )
+        if navsat.needs_heading:
+            heading = _for_navsat(
+                recording, topics, case.heading, 'imu', ImuArray,
+                'navsat_transform needs an IMU for the heading', '; use_odometry_yaw does without',
+            )  # fmt: skip
     sources: dict[str, str | None] = {}
     notes: list[str] = []
     taken_by = ''
@@ -84,7 +93,12 @@ def route(
             used = _stand_in(source, recording, topics, taken_by)
             sources[source.name] = used
             taken_by = source.name
-            notes.append(f'{source.name} subscribes to {source.topic}: {used} used instead')
+            notes.append(
+                decisive(
+                    f'{source.name} subscribes to {source.topic}, which the recording has not: '
+                    f'its IMU {used} used instead; --topic {source.name}=... names another'
+                )
+            )
     command = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
     if command is not None and not isinstance(recording.messages[command], TwistArray):
         command = None
@@ -103,33 +117,31 @@ def _stand_in(
     if source.topic == NAVSAT_TOPIC:
         raise JudgeError(
             f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
-            'navsat_transform_node, which makes it from the fixes'
+            'navsat_transform_node, which makes it from the fixes, or take the front end enu'
         )
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
     taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
+    near = difflib.get_close_matches(source.topic, topics, n=1)
+    hint = f'; did you mean {near[0]}?' if near else ''
     raise JudgeError(
         f'{source.name}: topic {source.topic} is not in {recording.path}{taken}; it has '
-        f'{", ".join(sorted(topics)) or "nothing"}'
+        f'{", ".join(sorted(topics)) or "nothing"}{hint}; --topic {source.name}=... names one'
     )
 
 
-def _fix(recording: Recording, topics: Mapping[str, str], case: Case) -> str:
-    topic = topics.get(case.fix) if case.fix else recording.roles.get('gps')
-    if topic is None or not isinstance(recording.messages[topic], FixArray):
-        where = f' on {case.fix}, as the case says' if case.fix else ''
-        raise JudgeError(
-            f'{recording.path}: navsat_transform needs fixes, the recording has none{where}'
-        )
-    return topic
-
-
-def _heading(recording: Recording, topics: Mapping[str, str], case: Case) -> str:
-    topic = topics.get(case.heading) if case.heading else recording.roles.get('imu')
-    if topic is None or not isinstance(recording.messages[topic], ImuArray):
-        where = f' on {case.heading}, as the case says' if case.heading else ''
-        raise JudgeError(
-            f'{recording.path}: navsat_transform needs an IMU for the heading, the recording has '
-            f'none{where}; use_odometry_yaw does without'
-        )
+def _for_navsat(
+    recording: Recording,
+    topics: Mapping[str, str],
+    wanted: str,
+    role: str,
+    kind: type[MessageArray],
+    needs: str,
+    hint: str = '',
+) -> str:
+    """Return the topic that the case names, else that of the role; it must hold such messages."""
+    topic = topics.get(wanted) if wanted else recording.roles.get(role)
+    if topic is None or not isinstance(recording.messages[topic], kind):
+        where = f' on {wanted}, as the case says' if wanted else ''
+        raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
     return topic

@@ -3,8 +3,10 @@
 
 The covariance has 15 rows of 15, padded to 16 so that a row fills the vectors of the machine.
 numba does not vectorise inner loops of so few steps, and leaves one multiplication per entry and
-instruction; these two functions say outright that a row is one vector. Each entry is computed as a
+instruction; these functions say outright that a row is one vector. Each entry is computed as a
 scalar loop would: the same operations in the same order, no fused multiply-add.
+
+Matrices are (n, 16) float64, contiguous. Neither row numbers nor shapes are checked.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ['WIDTH', 'add_rows', 'set_row']
+__all__ = [
+    'WIDTH', 'add_rows', 'add_with_column', 'add_with_row', 'set_row', 'subtract_with_column',
+    'subtract_with_row',
+]  # fmt: skip
 
 WIDTH = 16
 """Columns of the matrices; float64, contiguous."""
@@ -78,11 +84,57 @@ def _sum_of_rows(accumulate: bool) -> Any:
     return typed
 
 
-set_row: Any = intrinsic(_sum_of_rows(accumulate=False))
-"""`set_row(target, i, source, (a, b), (f, g))`: target[i] = f source[a] + g source[b]; any number.
+def _sum_of_range(*, subtract: bool, column: bool, vector: bool = False) -> Any:
+    def typed(
+        _: Any, target: Any, i: Any, source: Any, first: Any, last: Any, factors: Any, at: Any
+    ) -> Any:
+        matrix = types.Array(types.float64, 2, 'C')
+        goal_type = types.Array(types.float64, 1, 'C') if vector else matrix
+        if target != goal_type or source != matrix or factors != matrix:
+            return None
+        signature = types.void(
+            goal_type, types.int64, matrix, types.int64, types.int64, matrix, types.int64
+        )
 
-Matrices are (n, 16) float64, contiguous. Neither row numbers nor shapes are checked.
-"""
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, i, source, first, last, factors, at = arguments
+            goal = _row(context, builder, goal_type, target, i)
+            total = cgutils.alloca_once_value(builder, _load(builder, goal))
+            array = context.make_array(matrix)(context, builder, factors)
+            length = builder.extract_value(array.shape, 1)
+            step = ir.Constant(ir.IntType(64), 1)
+            with cgutils.for_range_slice(builder, first, last, step) as (k, _):
+                row, col = (k, at) if column else (at, k)
+                place = builder.gep(array.data, [builder.add(builder.mul(row, length), col)])
+                factor = _everywhere(builder, builder.load(place))
+                term = builder.fmul(
+                    factor, _load(builder, _row(context, builder, matrix, source, k))
+                )
+                combine = builder.fsub if subtract else builder.fadd
+                builder.store(combine(builder.load(total), term), total)
+            builder.store(builder.load(total), goal).align = _ALIGNMENT
+            return context.get_dummy_value()
+
+        return signature, code
+
+    return typed
+
+
+set_row: Any = intrinsic(_sum_of_rows(accumulate=False))
+"""`set_row(target, i, source, (a, b), (f, g))`: target[i] = f source[a] + g source[b], ..."""
 
 add_rows: Any = intrinsic(_sum_of_rows(accumulate=True))
 """`add_rows(target, i, source, (a, b), (f, g))`: the same sum is added to target[i]."""
+
+add_with_column: Any = intrinsic(_sum_of_range(subtract=False, column=True))
+"""`add_with_column(target, i, source, first, last, factors, at)`: for k from first to last - 1 in
+turn, factors[k, at] source[k] is added to target[i]. `factors` may have any width."""
+
+add_with_row: Any = intrinsic(_sum_of_range(subtract=False, column=False, vector=True))
+"""The same with factors[at, k], and a vector (16,) as the target; `i` is 0."""
+
+subtract_with_column: Any = intrinsic(_sum_of_range(subtract=True, column=True))
+"""`add_with_column`, subtracted."""
+
+subtract_with_row: Any = intrinsic(_sum_of_range(subtract=True, column=False))
+"""The same with factors[at, k]."""

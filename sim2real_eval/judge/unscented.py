@@ -17,15 +17,16 @@ from __future__ import annotations
 import math
 
 from sim2real_eval.judge.filter import POINTS_VALID, Dynamics, Filter
+from sim2real_eval.judge.innovation import passes, solve_backward, solve_forward
 from sim2real_eval.judge.prediction import wrap_angle
-from sim2real_eval.judge.rows import add_rows
+from sim2real_eval.judge.rows import add_rows, subtract_with_column
 from sim2real_eval.judge.state import AX, PITCH, ROLL, VROLL, VX, YAW, N
+from sim2real_eval.judge.transposes import mirror
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['correct_unscented', 'predict_unscented']
+__all__ = ['correct_unscented', 'move', 'predict_unscented']
 
-_MINIMUM_VARIANCE = 1e-9
 _POINTS = 2 * N + 1
 
 
@@ -51,7 +52,7 @@ def _draw_points(flt: Filter, spread: float) -> None:
 
 
 @kernel
-def _move(point: FloatArray, dt: float) -> None:
+def move(point: FloatArray, dt: float) -> None:
     """Move one point on by `dt` seconds, by the transfer function of its own attitude."""
     sr, cr = math.sin(point[ROLL]), math.cos(point[ROLL])
     sp, cp = math.sin(point[PITCH]), math.cos(point[PITCH])
@@ -94,7 +95,7 @@ def predict_unscented(flt: Filter, dyn: Dynamics, dt: float) -> None:
     first, others, first_covariance = dyn.weights[0], dyn.weights[1], dyn.weights[2]
     _draw_points(flt, dyn.weights[3])
     for k in range(_POINTS):
-        _move(points[k], dt)
+        move(points[k], dt)
     for i in range(N):
         x[i] = _mean(points, i, first, others)
     for i in range(N):
@@ -155,42 +156,17 @@ def correct_unscented(
             for b in range(m):
                 S[a, b] += weight * D[3, a] * D[3, b]
     for a in range(m):
-        R[a, a] = max(abs(R[a, a]), _MINIMUM_VARIANCE)
         nu[a] = z[a] - predicted[a]
         if ROLL <= index[a] <= YAW:
             nu[a] = wrap_angle(nu[a])
+        D[4, a] = nu[a]
     flt.times[POINTS_VALID] = 0
-    # L D L' of S + R; K' = (S + R)^-1 C.
-    L, inverse = flt.roots, D[4]
-    distance = 0.0
-    for j in range(m):
-        error = nu[j]
-        pivot = S[j, j] + R[j, j]
-        for i in range(j):
-            entry = S[j, i] + R[j, i]
-            for k in range(i):
-                entry -= L[i, k] * L[j, k] / inverse[k]
-            L[j, i] = entry * inverse[i]
-            pivot -= entry * L[j, i]
-            error -= L[j, i] * D[5, i]
-        if pivot == 0.0 or not math.isfinite(pivot):
-            return False
-        D[5, j] = error
-        inverse[j] = 1.0 / pivot
-        distance += error * error * inverse[j]
-    flt.distance[0] = distance
-    if distance >= threshold * threshold:
+    # K' = (S + R)^-1 C.
+    L = flt.roots
+    if not passes(flt, S, R, m, D[4], L, D[5], threshold):
         return False
-    for j in range(m):
-        for i in range(N):
-            K[j, i] = C[j, i]
-        for i in range(j):
-            add_rows(K, j, K, (i,), (-L[j, i],))
-    for j in range(m - 1, -1, -1):
-        for i in range(N):
-            K[j, i] *= inverse[j]
-        for i in range(j + 1, m):
-            add_rows(K, j, K, (i,), (-L[i, j],))
+    solve_forward(C, K, m, L, D[5])
+    solve_backward(K, m, L)
     for j in range(m):
         for i in range(N):
             x[i] += K[j, i] * nu[j]
@@ -203,9 +179,6 @@ def correct_unscented(
         for b in range(m):
             add_rows(C, a, K, (b,), (S[a, b],))
     for i in range(N):
-        for a in range(m):
-            add_rows(P, i, C, (a,), (-K[a, i],))
-    for i in range(N):
-        for j in range(i):
-            P[i, j] = P[j, i]
+        subtract_with_column(P, i, C, 0, m, K, i)
+    mirror(P)
     return True

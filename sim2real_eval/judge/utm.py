@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 import numpy as np
 import pyproj
 
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['to_utm', 'utm_zone']
+__all__ = ['from_utm', 'to_utm', 'utm_zone']
 
 
 def utm_zone(latitude: float, longitude: float) -> int:
@@ -23,9 +24,14 @@ def utm_zone(latitude: float, longitude: float) -> int:
     return int((longitude + 180.0) // 6.0) + 1
 
 
-@functools.lru_cache(maxsize=8)
-def _projection(zone: int, south: bool) -> pyproj.Proj:
+@functools.lru_cache(maxsize=32)
+def _projection_of(zone: int, south: bool, _thread: int) -> pyproj.Proj:
     return pyproj.Proj(proj='utm', zone=zone, south=south, ellps='WGS84')
+
+
+def _projection(zone: int, south: bool) -> pyproj.Proj:
+    """Return a projection for this thread alone: pyproj promises no more."""
+    return _projection_of(zone, south, threading.get_ident())
 
 
 def to_utm(
@@ -56,3 +62,14 @@ def to_utm(
     factors = projection.get_factors(longitude, latitude)
     convergence = np.radians(np.asarray(factors.meridian_convergence, dtype=np.float64))
     return np.asarray(easting), np.asarray(northing), convergence
+
+
+def from_utm(
+    easting: FloatArray, northing: FloatArray, datum: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return latitude and longitude in degrees, (n,) each, of positions in the datum's zone."""
+    if len(easting) == 0:
+        return np.zeros(0), np.zeros(0)
+    projection = _projection(utm_zone(*datum), datum[0] < 0.0)
+    longitude, latitude = projection(easting, northing, inverse=True)
+    return np.asarray(latitude), np.asarray(longitude)

@@ -8,6 +8,7 @@ import numpy as np
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import prepare
 from sim2real_eval.series import VelocitySeries
+from sim2real_eval.told import decisive
 from sim_sensors.measurements import FloatArray
 
 __all__ = ['SHORT_RUN', 'STARTING_SPEED', 'advice', 'slow_truth_advice']
@@ -64,8 +65,10 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     # After a warm-up the judge no longer starts there.
     if options.warmup == 0.0 and abs(start) > STARTING_SPEED:
         lines.append(
-            f'truth starts at {start:.1f} m/s: a judge that starts at rest is scored for finding '
-            'the speed, not for its sensors; --warmup SECONDS leaves the start out'
+            decisive(
+                f'truth starts at {start:.1f} m/s: a judge that starts at rest is scored for '
+                'finding the speed, not for its sensors; --warmup SECONDS leaves the start out'
+            )
         )
     if run.duration < SHORT_RUN:
         lines.append(

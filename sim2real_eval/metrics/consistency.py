@@ -5,24 +5,24 @@ A consistent filter has a normalised innovation squared (NIS) that is chi-square
 as many degrees of freedom as states are measured, and a normalised estimation error squared (NEES)
 with as many as are compared (Bar-Shalom, Li and Kirubarajan, Estimation with Applications to
 Tracking and Navigation, 2001, section 5.4). Above the bounds it is too sure of itself, below
-them not sure enough. The bounds hold for independent samples, which the NEES of one run are not;
-they are then too narrow, and are given for the number of samples that is stated.
+them not sure enough. The bounds hold for independent samples. The innovations of a consistent
+filter are independent; its errors are not, and count as fewer samples
+(`sim2real_eval.metrics.autocorrelation`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.judge import JudgedRun
-from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
+from sim2real_eval.metrics.autocorrelation import effective_samples
+from sim2real_eval.metrics.normalised_squares import Squares
+from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['Consistency', 'consistency', 'nees', 'nees_consistency', 'nis_consistency']
-
-_QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
+__all__ = ['Consistency', 'consistency', 'over_runs', 'ratio_bounds']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Consistency:
     name : str
         What was normalised.
     samples : int
+    effective : float
+        How many independent samples they count as.
     freedom : float
         Mean degrees of freedom of a sample.
     ratio : float
@@ -47,6 +49,7 @@ class Consistency:
 
     name: str
     samples: int
+    effective: float
     freedom: float
     ratio: float
     lower: float
@@ -63,19 +66,18 @@ class Consistency:
             return 'too sure'
         return 'not sure enough' if self.ratio < self.lower else 'consistent'
 
+    def summary(self) -> dict[str, object]:
+        """Return everything as plain values; null for what no samples leave open."""
+        values = {**dataclasses.asdict(self), 'verdict': self.verdict}
+        return {name: None if value != value else value for name, value in values.items()}
 
-def consistency(
-    name: str, squares: FloatArray, freedom: IntArray, probability: float = 0.95
-) -> Consistency:
+
+def consistency(squares: Squares, probability: float = 0.95) -> Consistency:
     """Hold normalised squares against the chi-square distribution.
 
     Parameters
     ----------
-    name : str
-    squares : (n,) float
-        Normalised squares.
-    freedom : (n,) int
-        Degrees of freedom of each.
+    squares : Squares
     probability : float
         Of the two-sided bounds.
 
@@ -84,103 +86,77 @@ def consistency(
     Consistency
         With NaN for no samples.
     """
-    n, total = len(squares), int(np.sum(freedom))
-    tails = np.array([0.5 * (1.0 - probability), 0.5 * (1.0 + probability)])
+    n, total, values = len(squares), int(np.sum(squares.freedom)), squares.squares
     if total == 0:
-        return Consistency(name, n, np.nan, np.nan, np.nan, np.nan, probability, np.nan)
-    bounds = np.asarray(chi2.ppf(tails, total)) / total
-    low, high = np.asarray(chi2.ppf(tails[:, None], freedom[None, :]))
+        nothing = (np.nan,) * 4
+        return Consistency(squares.name, n, 0.0, *nothing, probability, np.nan)
+    effective = effective_samples(values / squares.freedom) if squares.correlated else float(n)
+    lower, upper = ratio_bounds(np.array([total / n * effective]), probability)
+    low, high = ratio_bounds(squares.freedom, probability) * squares.freedom
     return Consistency(
-        name=name,
+        name=squares.name,
         samples=n,
+        effective=effective,
         freedom=total / n,
-        ratio=float(np.sum(squares) / total),
-        lower=float(bounds[0]),
-        upper=float(bounds[1]),
+        ratio=float(np.sum(values) / total),
+        lower=float(lower[0]),
+        upper=float(upper[0]),
         probability=probability,
-        inside=float(np.mean((squares >= low) & (squares <= high))),
+        inside=float(np.mean((values >= low) & (values <= high))),
     )
 
 
-def nis_consistency(judged: JudgedRun, probability: float = 0.95) -> list[Consistency]:
-    """Test the innovations of each part of each input, refused measurements included."""
-    found = []
-    for number, part in enumerate(judged.parts):
-        mine = judged.corrections.part == number
-        nis, states = judged.corrections.nis[mine], judged.corrections.states[mine]
-        found.append(consistency(f'NIS {part.name}', nis, states, probability))
-    return found
+def ratio_bounds(freedom: FloatArray | IntArray, probability: float) -> FloatArray:
+    """Return the two-sided bounds, (2, n), of chi-square over its (n,) degrees of freedom."""
+    tails = np.array([[0.5 * (1.0 - probability)], [0.5 * (1.0 + probability)]])
+    return np.asarray(chi2.ppf(tails, freedom) / freedom)
 
 
-def nees(
-    judged: JudgedRun, truth: OdometryArray, axes: tuple[int, ...] = (0, 1, 2)
-) -> dict[str, FloatArray]:
-    """Return the NEES of each estimate with truth around it.
+def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
+    """Return the squares of several runs as one series each, by name.
+
+    Innovations are put one after the other. Errors are summed over the runs at equal times since
+    each run's first sample, to the end of the shortest (Bar-Shalom, section 5.4.2, whose average
+    over N runs is that sum over N): runs are independent, so more of them narrow the bounds where
+    longer ones hardly do.
 
     Parameters
     ----------
-    judged : JudgedRun
-    truth : OdometryArray
-        Of the base frame; interpolated to the stamps of the estimates, linearly and for the
-        orientation by the shortest rotation. Position is compared as it stands: the judge's world
-        frame must be that of the truth.
-    axes : tuple of int
-        Which of x, y, z (and, for angles, roll, pitch, yaw) count: (0, 1) and (2,) for a vehicle
-        that a filter holds in the plane.
+    runs : sequence of sequence of Squares
+        Of each run; what a run has not, or no samples of, does not count.
 
     Returns
     -------
-    dict of (n,) float
-        By quantity: position, orientation, velocity, angular velocity; velocities are of the body.
+    list of Squares
+        Stamps are those of the runs for innovations, else times since the first sample.
     """
-    inside = (judged.stamp_ns >= truth.stamp_ns[0]) & (judged.stamp_ns <= truth.stamp_ns[-1])
-    stamps = judged.stamp_ns[inside]
-    at = (stamps - truth.stamp_ns[0]) * 1e-9
-    time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
+    by_name: dict[str, list[Squares]] = {}
+    for run in runs:
+        for squares in run:
+            same = by_name.setdefault(squares.name, [])
+            if len(squares) or not same:
+                same.append(squares)
+    return [_joined([one for one in same if len(one)] or same) for same in by_name.values()]
 
-    def interpolated(values: FloatArray) -> FloatArray:
-        return np.stack([np.interp(at, time, column) for column in values.T], axis=1)
 
-    after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
-    before = after - 1
-    span = time[after] - time[before]
-    share = np.where(span > 0.0, (at - time[before]) / np.where(span > 0.0, span, 1.0), 0.0)
-    first = Rotation.from_quat(truth.orientation[before])
-    last = Rotation.from_quat(truth.orientation[after])
-    attitude = first * Rotation.from_rotvec(share[:, None] * (first.inv() * last).as_rotvec())
-    # Small rotations about the fixed axes: what roll, pitch and yaw differ by where both are flat.
-    estimated = Rotation.from_quat(judged.orientation[inside])
-    turned = estimated.as_euler('xyz') - attitude.as_euler('xyz')
-    turned = (turned + np.pi) % (2.0 * np.pi) - np.pi
-    pose, twist = judged.pose_covariance[inside], judged.twist_covariance[inside]
-    errors = (
-        judged.position[inside] - interpolated(truth.position),
-        turned,
-        judged.linear_velocity[inside] - interpolated(truth.linear_velocity),
-        judged.angular_velocity[inside] - interpolated(truth.angular_velocity),
+def _joined(same: Sequence[Squares]) -> Squares:
+    if not same[0].correlated:
+        return dataclasses.replace(
+            same[0],
+            stamp_ns=np.concatenate([one.stamp_ns for one in same]),
+            squares=np.concatenate([one.squares for one in same]),
+            freedom=np.concatenate([one.freedom for one in same]),
+        )
+    if not len(same[0]):
+        return same[0]
+    since = [one.stamp_ns - one.stamp_ns[0] for one in same]
+    # Nothing is asked of a run after its end, nor is there much to gain between its samples.
+    times = min(since, key=lambda one: int(one[-1]))
+    chosen = [np.searchsorted(one, times) for one in since]
+    rows = list(zip(same, chosen, strict=True))
+    return dataclasses.replace(
+        same[0],
+        stamp_ns=times,
+        squares=np.sum([one.squares[i] for one, i in rows], axis=0),
+        freedom=np.sum([one.freedom[i] for one, i in rows], axis=0),
     )
-    blocks = (pose[:, :3, :3], pose[:, 3:, 3:], twist[:, :3, :3], twist[:, 3:, 3:])
-    rows, columns = np.ix_(axes, axes)
-    return {
-        name: _normalised(error[:, axes], block[:, rows, columns])
-        for name, error, block in zip(_QUANTITIES, errors, blocks, strict=True)
-    }
-
-
-def _normalised(error: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return e' P^-1 e, (n,), of errors, (n, k), and covariances, (n, k, k)."""
-    solved = np.linalg.solve(covariance, error[..., None])[..., 0]
-    return np.asarray(np.sum(error * solved, axis=1))
-
-
-def nees_consistency(
-    judged: JudgedRun,
-    truth: OdometryArray,
-    axes: tuple[int, ...] = (0, 1, 2),
-    probability: float = 0.95,
-) -> list[Consistency]:
-    """Test the errors of the estimates against truth; see `nees`."""
-    return [
-        consistency(f'NEES {name}', squares, np.full(len(squares), len(axes)), probability)
-        for name, squares in nees(judged, truth, axes).items()
-    ]

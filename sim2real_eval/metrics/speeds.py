@@ -23,7 +23,7 @@ def speed(
     Which velocity the paper's files hold is partly unknown (models.md section 19, end). Horizontal
     speed is the default because the judge as released fuses GPS increments, which are world
     components, as body components: its forward speed is meaningless on a circle while its
-    horizontal speed is right (judge.md, last section). The price: horizontal speed is blind to
+    horizontal speed is right (judge.md, options). The price: horizontal speed is blind to
     heading and >= 0, so noise about a standstill does not average out.
 
     Parameters

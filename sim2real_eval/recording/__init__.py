@@ -5,6 +5,7 @@ from sim2real_eval.recording.digest import recording_digest
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Note, Recording, StaticTransform
+from sim2real_eval.recording.reference_truth import ReferenceTruth
 from sim2real_eval.recording.writing import write_recording
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     'Note',
     'Recording',
     'RecordingError',
+    'ReferenceTruth',
     'StaticTransform',
     'read_recording',
     'recording_digest',

@@ -11,7 +11,8 @@ from typing import Any
 
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, normalised_type
-from sim2real_eval.recording.recording import ROLE_CLASSES, StaticTransform
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, ROLE_CLASSES, StaticTransform
+from sim2real_eval.recording.reference_truth import ReferenceTruth
 from sim_sensors.errors import ParameterError
 from sim_sensors.yaml_file import read_yaml
 
@@ -35,6 +36,7 @@ _KEYS = (
     'lever_arms',
     'transforms',
     'files',
+    'truth',
 )
 
 
@@ -60,6 +62,8 @@ class Metadata:
         Take the place of those in the data that have the same child frame.
     files : mapping of str to (str, str)
         CSV folders only: file to (topic, message type).
+    reference : ReferenceTruth or None
+        From `truth`, when its nature is `reference`.
     """
 
     name: str | None = None
@@ -71,6 +75,7 @@ class Metadata:
     lever_arms: Mapping[str, tuple[float, float, float]] = dataclasses.field(default_factory=dict)
     transforms: tuple[StaticTransform, ...] = ()
     files: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    reference: ReferenceTruth | None = None
 
 
 def load_yaml(path: Path) -> Any:
@@ -138,6 +143,8 @@ def read_metadata(path: Path) -> Metadata:
     }
     values['transforms'] = _transforms(path, 'transforms', table.get('transforms') or [])
     values['files'] = read_files(path, 'files', table.get('files') or {})
+    if table.get('truth') is not None:
+        values['reference'] = _reference(path, table['truth'])
     return Metadata(**values)
 
 
@@ -174,6 +181,35 @@ def transform_mappings(transforms: tuple[StaticTransform, ...]) -> list[dict[str
         }
         for transform in transforms
     ]
+
+
+def _reference(path: Path, content: object) -> ReferenceTruth | None:
+    """Read how the truth came about; None when it is independent of the sensors."""
+    table = _mapping(path, 'truth', content)
+    known = ('nature', *(field.name for field in dataclasses.fields(ReferenceTruth)))
+    for key in table:
+        if key not in known:
+            raise RecordingError(
+                f'{path}: truth.{key}: unknown key; must be one of {", ".join(known)}'
+            )
+    nature = table.get('nature')
+    if nature not in ('reference', 'independent'):
+        raise RecordingError(
+            f'{path}: truth.nature: {_short(nature)} is not allowed; must be reference or '
+            'independent'
+        )
+    if nature == 'independent':
+        return None
+    sensors = table.get('made_from') or []
+    if not isinstance(sensors, list):
+        raise RecordingError(f'{path}: truth.made_from: must be a list of topics')
+    return ReferenceTruth(
+        topic=_text(path, 'truth.topic', table.get('topic', DEFAULT_TOPICS['truth'])),
+        made_by=_text(path, 'truth.made_by', table.get('made_by', 'somebody')),
+        made_from=tuple(_text(path, 'truth.made_from', topic) for topic in sensors),
+        deviation=_mapping(path, 'truth.deviation', table.get('deviation') or {}),
+        settings=_mapping(path, 'truth.settings', table.get('settings') or {}),
+    )
 
 
 def _transforms(path: Path, where: str, content: object) -> tuple[StaticTransform, ...]:

@@ -106,6 +106,13 @@ def read_recording(
             topic: dataclasses.replace(array, arrival_ns=array.stamp_ns)
             for topic, array in messages.items()
         }
+    reference = given.reference
+    if reference is not None and reference.topic.strip('/') != roles.get('truth', '').strip('/'):
+        reference = None
+    if reference is not None:
+        action = 'not independent of them: errors against it come out too small'
+        count = len(messages[roles['truth']])
+        notes.append(Note(roles['truth'], str(reference), count, action))
     label = name or given.name or run_name(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
@@ -119,6 +126,7 @@ def read_recording(
         notes=tuple(notes),
         ros_types=content.ros_types,
         ignored=tuple(content.ignored),
+        reference=reference,
     )
 
 
@@ -140,6 +148,9 @@ def _read_content(path: Path, given: Metadata, reader: str) -> _Content:
         if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
             return _read_bag(path, reader)
         inside = [each.parent.name for each in sorted(path.glob('*/metadata.yaml'))]
+        inside += [
+            str(each.parent.relative_to(path)) for each in sorted(path.glob('*/*/metadata.yaml'))
+        ]
         hint = f'; did you mean {path / inside[0]}?' if inside else ''
         raise RecordingError(
             f'{path}: not a recording: neither metadata.yaml nor CSV files inside{hint}'

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.reference_truth import ReferenceTruth
+from sim2real_eval.told import Told, Weight
 from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray
 
 __all__ = ['DEFAULT_TOPICS', 'ROLE_CLASSES', 'Note', 'Recording', 'StaticTransform']
@@ -37,15 +39,23 @@ class Note:
         Messages (or places) concerned.
     action : str
         What was done about it, or what it means for the result.
+    weight : Weight
+        How much it weighs among what is told.
     """
 
     topic: str
     problem: str
     count: int
     action: str
+    weight: Weight = Weight.ROUTINE
 
     def __str__(self) -> str:
         return f'{self.topic}: {self.problem} ({self.count}x): {self.action}'
+
+    @property
+    def told(self) -> Told:
+        """The note as the user is told it."""
+        return Told(str(self), self.weight)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +102,8 @@ class Recording:
         Message type by topic where it is not the usual one of its array class.
     ignored : tuple of str
         Topics that hold other types, as `topic (type)`.
+    reference : ReferenceTruth or None
+        Set when the truth is an estimate that was made from the recording's own sensors.
     """
 
     name: str
@@ -103,6 +115,7 @@ class Recording:
     notes: tuple[Note, ...] = ()
     ros_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    reference: ReferenceTruth | None = None
 
     def __post_init__(self) -> None:
         for role, topic in self.roles.items():
@@ -165,13 +178,16 @@ class Recording:
         """
         topic = self.roles.get(role, DEFAULT_TOPICS[role])
         messages, roles = dict(self.messages), dict(self.roles)
+        reference = self.reference
         if array is None:
             if role in roles:
                 del messages[topic], roles[role]
+            if role == 'truth':
+                reference = None
         else:
             _require_class(role, array)
             messages[topic], roles[role] = array, topic
-        return dataclasses.replace(self, messages=messages, roles=roles)
+        return dataclasses.replace(self, messages=messages, roles=roles, reference=reference)
 
     def _of(self, role: str) -> MessageArray | None:
         return self.messages[self.roles[role]] if role in self.roles else None

@@ -172,6 +172,8 @@ def _write_metadata(recording: Recording, folder: Path, storage: str, compress: 
         'topics': {role: recording.roles.get(role) for role in ('imu', 'gps', 'truth')},
         'arrival': 'recorded' if lagged else 'stamp',
     }
+    if recording.reference is not None:
+        content['truth'] = recording.reference.to_mapping()
     if storage == 'csv':
         content['files'] = {
             file: {'topic': topic, 'type': kind.name}

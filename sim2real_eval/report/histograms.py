@@ -27,6 +27,7 @@ __all__ = ['ENTROPY', 'RMSE', 'HistogramAxis', 'histogram_figure', 'save_histogr
 
 _COLUMNS = 3
 _MAX_BINS = 64
+_LEAST_BINS = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,8 @@ class HistogramAxis:
     title : str
         Text above the figure.
     bin_width, upper : float
-        Bins from 0 to `upper`; more when data lie beyond, wider when they become too many.
+        Bins of the paper, from 0 to `upper`; fewer when the data end before, more when they lie
+        beyond, wider when they become too many.
     """
 
     field: str
@@ -52,18 +54,16 @@ class HistogramAxis:
     upper: float
 
     def edges(self, values: Sequence[float]) -> FloatArray:
-        """Return bin edges that hold all values; equal to the paper's where its range does.
+        """Return bin edges that hold all values, of the paper's width, at least 6 bins.
 
         The width is doubled until at most 64 bins are left.
         """
         width = self.bin_width
-        count = math.ceil(self.upper / width - 1e-9)
-        largest = max(values, default=0.0)
-        if largest > count * width:
-            count = math.floor(largest / width) + 1
+        largest = max(values, default=self.upper)
+        count = max(math.floor(largest / width) + 1, _LEAST_BINS)
         while count > _MAX_BINS:
             width *= 2
-            count = max(math.floor(largest / width) + 1, math.ceil(self.upper / width))
+            count = math.floor(largest / width) + 1
         return np.arange(count + 1, dtype=np.float64) * width
 
 

@@ -32,8 +32,9 @@ def first_difference(one: JudgedRun, other: JudgedRun, *, exact: bool) -> str | 
     """
     for field in dataclasses.fields(JudgedRun):
         a, b = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(a, Corrections):
-            # Of the embedded judge, whose measurements both runs had.
+        if isinstance(a, Corrections) or field.name == 'filtered_gps':
+            # Of the embedded judge, whose measurements both runs had; and what follows from the
+            # positions, which are compared.
             continue
         if not isinstance(a, np.ndarray):
             # Notes about a real node's numbers hold numbers too.

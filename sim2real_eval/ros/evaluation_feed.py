@@ -10,6 +10,7 @@ from sim2real_eval.judge.routing import route
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.ros.evaluation_bench import SensorBench
 from sim2real_eval.ros.lockstep import Delivery
+from sim2real_eval.ros.lockstep.delivery import last_arrival_ns
 from sim_sensors.measurements import MessageArray
 
 __all__ = ['SensorFeed']
@@ -73,7 +74,7 @@ class SensorFeed:
             timing = prepare(
                 self._bench.recording(), setup.filter, setup.navsat, setup.case
             ).timing
-            self._last_ns = timing.end - setup.case.clock.run_on_ns
+            self._last_ns = last_arrival_ns(timing, setup)
         return self._last_ns
 
     def _take(self, topic: str, array: MessageArray, first: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""judge_node: the embedded judge in the place of ekf_node and navsat_transform_node."""
+"""judge_node: the embedded judge in the place of robot_localization's nodes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from std_srvs.srv import Trigger
 from sim2real_eval.judge import Estimate, GpsPosition, JudgeError, LiveJudge
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.timers import Timers
+from sim2real_eval.judge.timers import Grids
 from sim2real_eval.recording import RecordingError, StaticTransform
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
 from sim2real_eval.ros.judge_health import JudgeHealth
 from sim2real_eval.ros.judge_parameters import JudgeParameters
-from sim_sensors.measurements import MessageArray, OdometryArray, TwistArray
+from sim_sensors.measurements import FixArray, MessageArray, OdometryArray, TwistArray
 from sim_sensors.ros.running import run
 
 __all__ = ['JudgeNode', 'main']
@@ -53,6 +53,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 }
 _FIX = (NavSatFix, 'sensor_msgs/msg/NavSatFix')
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+_FILTERED_GPS = 'gps/filtered'
 _FIRST_LOOK_NS = 1_000_000
 _REPORT_PERIOD_S = 1.0
 
@@ -71,14 +72,16 @@ class JudgeNode(Node):
         told = JudgeParameters.of(self)
         self._told = told
         self._transforms = {transform.child: transform for transform in told.transforms}
-        self.live = LiveJudge(told.config, told.navsat, self._frames())
+        self.live = LiveJudge(told.config, told.navsat, self._frames(), told.correct)
         self.live.warm_up()
         self.health = JudgeHealth(self.get_fully_qualified_name(), self.live)
-        self._timers_due: Timers | None = None
+        self._timers_due: Grids | None = None
         self._filtered = self.create_publisher(Odometry, 'odometry/filtered', 10)
-        self._gps = None
+        self._gps = self._filtered_gps = None
         if told.navsat is not None:
             self._gps = self.create_publisher(Odometry, NAVSAT_TOPIC, 10)
+            if told.navsat.publish_filtered_gps:
+                self._filtered_gps = self.create_publisher(NavSatFix, _FILTERED_GPS, 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._inputs: dict[str, Subscription] = {}
         self._subscribe()
@@ -108,7 +111,7 @@ class JudgeNode(Node):
                 told.queue_sizes[source.name],
             )  # fmt: skip
         if told.navsat is not None:
-            self._listen('gps/fix', 'gps/fix', *_FIX, live.see_fix)
+            self._listen('gps/fix', 'gps/fix', *_FIX, self._on_fix)
             if told.navsat.needs_heading:
                 self._listen('imu', 'imu', *_TYPES['imu'], live.see_heading)
         if told.config.control_mask.any():
@@ -171,6 +174,10 @@ class JudgeNode(Node):
     def _now(self) -> int:
         return int(self.get_clock().now().nanoseconds)
 
+    def _on_fix(self, fixes: FixArray) -> None:
+        for position in self.live.see_fix(fixes):
+            self._publish_gps(position)
+
     def _on_command(self, command: Twist) -> None:
         self.health.saw('cmd_vel')
         now = np.array([self._now()], dtype=np.int64)
@@ -191,7 +198,7 @@ class JudgeNode(Node):
         if now == 0:
             return  # simulated time that has not begun
         if self._timers_due is None:
-            self._timers_due = Timers(self._told.config, self._told.navsat, now)
+            self._timers_due = Grids(self._told.config, self._told.navsat, now)
         due = self._timers_due
         if due.take_filter(now):
             estimate = self.live.tick(now)
@@ -201,6 +208,8 @@ class JudgeNode(Node):
             position = self.live.navsat_tick()
             if position is not None:
                 self._publish_gps(position)
+            if self._filtered_gps is not None and (fix := self.live.filtered_fix(now)) is not None:
+                self._send(self._filtered_gps, MESSAGE_TYPES[_FIX[1]], fix)
         self._timer.timer_period_ns = max(due.next_ns - self._now(), 1)
         self._timer.reset()
 
@@ -231,7 +240,7 @@ class JudgeNode(Node):
                 },
                 'subscribers': {
                     writer.topic_name: writer.get_subscription_count()
-                    for writer in (self._filtered, self._gps)
+                    for writer in (self._filtered, self._gps, self._filtered_gps)
                     if writer is not None
                 },
                 **self.health.summary(),
@@ -250,6 +259,7 @@ class JudgeNode(Node):
         config = self._told.config
         self._send(
             self._filtered,
+            _ODOMETRY,
             OdometryArray(
                 stamp_ns=np.array([estimate.stamp_ns]),
                 arrival_ns=np.array([estimate.tick_ns]),
@@ -268,6 +278,7 @@ class JudgeNode(Node):
     def _publish_gps(self, position: GpsPosition) -> None:
         self._send(
             self._gps,
+            _ODOMETRY,
             OdometryArray(
                 stamp_ns=np.array([position.stamp_ns]),
                 arrival_ns=np.array([position.stamp_ns]),
@@ -282,8 +293,8 @@ class JudgeNode(Node):
             ),
         )
 
-    def _send(self, publisher: Any, array: MessageArray) -> None:
-        publisher.publish(encode(_ODOMETRY, array, publisher.topic_name)[0])
+    def _send(self, publisher: Any, kind: MessageType, array: MessageArray) -> None:
+        publisher.publish(encode(kind, array, publisher.topic_name)[0])
 
     def _report(self) -> None:
         message = DiagnosticArray(status=[self.health.status()])

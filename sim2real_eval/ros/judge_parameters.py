@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What judge_node is told: the parameters of ekf_node, and a few of its own."""
+"""What judge_node is told: the parameters of ekf_node or ukf_node, and a few of its own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import Any
 from rclpy.node import Node
 
 from sim2real_eval.judge import FilterConfig, NavsatConfig
+from sim2real_eval.judge.navsat_configuration import with_front_end
+from sim2real_eval.judge.options import FRONT_ENDS, corrections, front_end
 from sim2real_eval.judge.ros_parameters import NodeParameters
 from sim2real_eval.recording import StaticTransform
 from sim2real_eval.recording.metadata import read_transforms
+from sim_sensors.errors import ParameterError
 
 __all__ = ['JudgeParameters']
 
@@ -30,9 +33,12 @@ class JudgeParameters:
     Attributes
     ----------
     config : FilterConfig
-        Those of ekf_node.
+        Those of ekf_node or, with `filter: ukf`, of ukf_node.
     navsat : NavsatConfig or None
-        From the file that `navsat_params_file` names.
+        From the file that `navsat_params_file` names; with `front_end: enu` those of the plain
+        front end.
+    correct : frozenset of str
+        Oddities of robot_localization that are mended.
     transforms : tuple of StaticTransform
         From the file that `static_transforms_file` names.
     assume_identity : bool
@@ -45,6 +51,7 @@ class JudgeParameters:
 
     config: FilterConfig
     navsat: NavsatConfig | None
+    correct: frozenset[str]
     transforms: tuple[StaticTransform, ...]
     assume_identity: bool
     topics: Mapping[str, str]
@@ -68,11 +75,21 @@ class JudgeParameters:
         navsat_file = own.text('navsat_params_file', '')
         transforms_file = own.text('static_transforms_file', '')
         assume_identity = own.boolean('assume_identity_frames', False)
-        config = FilterConfig.from_parameters(own)
+        # Sections of parameter files go by the name of the node.
+        kind = own.text('filter', 'ukf' if node.get_name().startswith('ukf') else 'ekf')
+        if kind not in ('ekf', 'ukf'):
+            raise own.refuse('filter', kind, 'ekf or ukf')
+        way = front_end(own.text('front_end', FRONT_ENDS[0]), own.where, 'front_end')
+        correct = corrections(own.texts('correct'), own.where, 'correct')
+        if 'unscented' in correct and kind != 'ukf':
+            raise ParameterError(own.where, 'correct', 'unscented goes with ukf_node only')
+        navsat = NavsatConfig.from_file(navsat_file) if navsat_file else None
+        config = FilterConfig.from_parameters(own, unscented=kind == 'ukf')
         sizes = (values.get(f'{source.name}_queue_size') for source in config.sources)
         return cls(
             config=config,
-            navsat=NavsatConfig.from_file(navsat_file) if navsat_file else None,
+            navsat=with_front_end(navsat, way),
+            correct=correct,
             transforms=read_transforms(Path(transforms_file)) if transforms_file else (),
             assume_identity=assume_identity,
             topics={source.name: str(values[source.name]) for source in config.sources},

@@ -10,12 +10,13 @@ from typing import Protocol
 import numpy as np
 
 from sim2real_eval.judge.embedded import prepare
+from sim2real_eval.judge.replay import Timing
 from sim2real_eval.judge.routing import route
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import MessageArray
 
-__all__ = ['Delivery', 'Feed', 'RecordedFeed']
+__all__ = ['Delivery', 'Feed', 'RecordedFeed', 'last_arrival_ns']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,6 +54,11 @@ class Feed(Protocol):
         ...
 
 
+def last_arrival_ns(timing: Timing, setup: JudgeSetup) -> int:
+    """Return the arrival of the last message that counts; a batch run ends `run_on_ns` later."""
+    return timing.end - setup.case.clock.run_on_ns
+
+
 class RecordedFeed:
     """A feed of everything that a recording holds.
 
@@ -72,7 +78,7 @@ class RecordedFeed:
         case = setup.case
         timing = prepare(recording, setup.filter, setup.navsat, case).timing
         self.start_ns = timing.start
-        self._last_ns = timing.end - case.clock.run_on_ns
+        self._last_ns = last_arrival_ns(timing, setup)
         takers = route(recording, setup.filter, setup.navsat, case).takers
         self._arrays = [(taker, recording.messages[topic]) for taker, topic in takers]
         arrival = np.concatenate([array.arrival_ns for _, array in self._arrays])

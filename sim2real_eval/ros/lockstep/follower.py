@@ -12,7 +12,7 @@ from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.routing import COMMAND, FIX, HEADING
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.ros.lockstep.delivery import Delivery
-from sim2real_eval.ros.lockstep.grids import Grids
+from sim2real_eval.ros.lockstep.grids import node_grids
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, OdometryArray, TwistArray
 
 __all__ = ['Follower']
@@ -43,7 +43,7 @@ class Follower:
     def __init__(self, setup: JudgeSetup, frames: FrameTree, *, inside: bool) -> None:
         config, navsat = setup.filter, setup.navsat
         self._setup, self._inside = setup, inside
-        self._judge = LiveJudge(config, navsat if inside else None, frames)
+        self._judge = LiveJudge(config, navsat if inside else None, frames, setup.case.correct)
         self._navsat: LiveNavsat | None = None
         self.fed: list[str] = []
         if navsat is not None and not inside:
@@ -60,7 +60,7 @@ class Follower:
             Whether to load the judge's kernels now; not where only the timers are of use.
         """
         setup = self._setup
-        self.grids = Grids(
+        self.grids = node_grids(
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
         if warm_up:
@@ -77,14 +77,14 @@ class Follower:
         """Whether the filter has taken a measurement; before, ticks do nothing."""
         return self._judge.initialised
 
-    def take(self, delivery: Delivery) -> None:
-        """Take a message."""
+    def take(self, delivery: Delivery) -> int:
+        """Take a message; return how many odometry/gps a node publishes at once for it."""
         taker, array = delivery.taker, delivery.array
         fixes = self._navsat or self._judge
         if taker == FIX:
             assert isinstance(array, FixArray)
-            fixes.see_fix(array)
-        elif taker == HEADING:
+            return len(fixes.see_fix(array) or [])
+        if taker == HEADING:
             assert isinstance(array, ImuArray)
             fixes.see_heading(array)
         elif taker == COMMAND:
@@ -92,6 +92,7 @@ class Follower:
             self._judge.see_command(array)
         else:
             self._judge.receive(taker, array)
+        return 0
 
     def step(self, now_ns: int) -> bool:
         """Tick what is due; say whether the node has something to do at this time."""
@@ -103,10 +104,10 @@ class Follower:
         self.position = self._judge.navsat_tick() if inside else None
         return self.initialised and (self.filter_ticks or inside)
 
-    def see_odometry(self, stamp_ns: int, pose: FloatArray) -> None:
+    def see_odometry(self, pose: FloatArray) -> None:
         """Take an odometry of the node, for the navsat_transform here."""
         if self._navsat is not None:
-            self._navsat.see_odometry(stamp_ns, pose)
+            self._navsat.see_odometry(pose)
 
     @property
     def needs_odometry(self) -> bool:

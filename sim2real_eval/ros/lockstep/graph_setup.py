@@ -12,8 +12,8 @@ from typing import Any
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from sim2real_eval.judge import JudgedRun, JudgeError
-from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.judge import JudgedRun
+from sim2real_eval.judge_setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording import Recording
 from sim2real_eval.ros.lockstep.conductor import Conductor
 from sim2real_eval.ros.lockstep.delivery import RecordedFeed
@@ -47,14 +47,10 @@ class GraphJudgeSetup(JudgeSetup):
 
         Raises
         ------
-        JudgeError
-            When the node is not installed; says what to do.
+        Sim2RealError
+            When the node is not installed, and says what to do; for options of the embedded judge.
         """
-        if kind == 'judge_node' and setup.filter.sigma_points is not None:
-            raise JudgeError(
-                f'{setup.filter.where}: is for ukf_node, which judge_node does not stand for; the '
-                'judge must be embedded or robot_localization'
-            )
+        check_for_nodes(setup.case, kind)
         executable(kind, filter_node(setup))
         fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
         return cls(**{**fields, 'kind': kind, 'navsat_node': navsat_node})

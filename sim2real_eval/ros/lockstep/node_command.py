@@ -13,7 +13,11 @@ import yaml
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim2real_eval.recording.metadata import transform_mappings
-from sim2real_eval.ros.lockstep.parameter_file import node_parameters, write_parameters
+from sim2real_eval.ros.lockstep.parameter_file import (
+    enu_parameters,
+    node_parameters,
+    write_parameters,
+)
 from sim2real_eval.ros.lockstep.process import executable, filter_node, signals_held
 from sim2real_eval.ros.lockstep.senders import input_topics
 
@@ -89,8 +93,15 @@ class NodeCommand:
             values['transform_timeout'] = 0.0
             rules += own_transforms(self._space)
         else:
-            if setup.navsat is not None:
+            values['filter'] = 'ekf' if setup.filter.sigma_points is None else 'ukf'
+            if setup.navsat is not None and setup.navsat.timed:
                 values['navsat_params_file'] = str(setup.files[-1].resolve())
+            elif setup.navsat is not None:
+                values['front_end'] = setup.navsat.front_end
+                path = write_parameters(folder / 'navsat.yaml', enu_parameters(setup.navsat))
+                values['navsat_params_file'] = str(path)
+            if setup.case.correct:
+                values['correct'] = sorted(setup.case.correct)
             transforms = transform_mappings(self._recording.transforms)
             path = folder / 'static_transforms.yaml'
             path.write_text(yaml.safe_dump(transforms), encoding='utf-8')

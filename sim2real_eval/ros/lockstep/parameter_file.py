@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sim2real_eval.judge import FilterConfig
+from sim2real_eval.judge import FilterConfig, NavsatConfig
 from sim2real_eval.judge.ros_parameters import read_node_parameters
-from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.judge_setup import JudgeSetup, node_of
 
-__all__ = ['navsat_parameters', 'node_parameters', 'write_parameters']
+__all__ = ['enu_parameters', 'navsat_parameters', 'node_parameters', 'write_parameters']
 
 # Subscriptions are best effort: what comes while the queue is full would be lost.
 _QUEUE_SIZE = 100
@@ -34,8 +34,7 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     """
     wanted = setup.filter
     unscented = wanted.sigma_points is not None
-    node = 'ukf_filter_node' if unscented else 'ekf_filter_node'
-    given = read_node_parameters(setup.files[0], node)
+    given = read_node_parameters(setup.files[0], node_of(setup.files[0], setup.case))
     values = _declared(given.values)
     original = FilterConfig.from_parameters(given, unscented=unscented)
     for name, before, now in (
@@ -55,6 +54,14 @@ def navsat_parameters(setup: JudgeSetup) -> dict[str, Any]:
     """Return the parameters of the real navsat_transform_node."""
     given = read_node_parameters(setup.files[-1], 'navsat_transform')
     return {**_declared(given.values), 'use_sim_time': True}
+
+
+def enu_parameters(navsat: NavsatConfig) -> dict[str, Any]:
+    """Return the parameters of the plain front end; it may have come without a file."""
+    values: dict[str, Any] = {'zero_altitude': navsat.zero_altitude}
+    if navsat.datum is not None:
+        values |= {'wait_for_datum': True, 'datum': list(navsat.datum)}
+    return values
 
 
 def _declared(values: Mapping[str, Any]) -> dict[str, Any]:

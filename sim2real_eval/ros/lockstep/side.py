@@ -90,6 +90,9 @@ class Side:
         self._follower = Follower(setup, tree, inside=not self._real)
         inputs = [name for name, topic in routing.sources.items() if topic is not None]
         self._inputs = {*inputs, *self._follower.fed}
+        if setup.navsat is not None and not setup.navsat.timed:
+            # Its fixes are measurements when they arrive.
+            self._inputs.add(FIX)
         others = {COMMAND: routing.command}
         if not self._real:
             others |= {FIX: routing.fix, HEADING: routing.heading}
@@ -173,11 +176,12 @@ class Side:
         self._command.remove_files()
         yield from self._alone()
         if not self._real:
+            heard = {f'{self._space}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
             yield from questions.status(
                 lambda status: (
                     status['now_ns'] == origin
                     and status['next_tick_ns'] > origin
-                    and all(status['subscribers'].values())
+                    and all(n for topic, n in status['subscribers'].items() if topic in heard)
                 ),
                 'the start of its clock',
             )
@@ -204,7 +208,7 @@ class Side:
         carried, self._carried = self._carried, []
         for delivery in (*carried, *deliveries):
             taker = delivery.taker
-            follower.take(delivery)
+            at_once = follower.take(delivery)
             if taker not in self._takers:
                 continue
             # What comes on two topics may be taken the other way round. Which measurement is
@@ -215,9 +219,18 @@ class Side:
                 self._latest = taker
             self._senders.send(taker, delivery.array)
             self._published.give(taker)
+            if at_once:
+                yield from self._positions_at(delivery.arrival_ns)
             questions.put()
             if questions.pending == _MOST_OPEN:
                 yield from self.settle()
+
+    def _positions_at(self, now_ns: int) -> Work:
+        """Wait for the odometry/gps that the node publishes at this time."""
+        positions = self._positions
+        if positions is not None:
+            yield Wait(lambda: bool(positions.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
+            self._published.gps += positions.take()
 
     def settle(self) -> Work:
         """Wait until the node has dealt with all that was sent."""
@@ -236,9 +249,7 @@ class Side:
             yield Wait(lambda: bool(self._filtered.waiting), f'the tick at {now_ns} ns')
             self._keep(now_ns)
         if follower.position is not None and self._positions is not None:
-            positions = self._positions
-            yield Wait(lambda: bool(positions.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
-            self._published.gps += positions.take()
+            yield from self._positions_at(now_ns)
         elif not self._real and follower.expected is None:
             yield from self._questions.status(
                 lambda status: status['now_ns'] == now_ns and status['next_tick_ns'] > now_ns,
@@ -273,7 +284,7 @@ class Side:
             raise self._published.astray(now_ns, stamps, str(expected.stamp_ns), self._moved)
         self._published.add(data[0], expected)
         if follower.needs_odometry:
-            follower.see_odometry(stamps[0], pose_of(data[0]))
+            follower.see_odometry(pose_of(data[0]))
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`.

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that say who judges and how, and the judge that they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from sim2real_eval.cli.inertial_judge import INERTIAL, inertial_judge
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sim2real_eval.judge.options import Options
+    from sim2real_eval.judge_setup import Judge
+
+__all__ = ['add_judge', 'add_judge_kind', 'judge_options', 'judge_setup']
+
+
+def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -> None:
+    """Add the judge's parameter files."""
+    shown = f' (default {default})' if default else ''
+    parser.add_argument(
+        name,
+        dest='config',
+        metavar='NAME|FILE',
+        help='profile (paper_released, clean) or parameter file of ekf_node' + shown + '. With '
+        '--judge error_state or gtsam another kind of file: inertial settings, such as chrono '
+        '(default default)',
+    )
+    # Not the default of the option: which one it is follows from --judge.
+    parser.set_defaults(config_option=name, config_default=default)
+    parser.add_argument(
+        '--navsat-config',
+        metavar='FILE',
+        help='parameter file of navsat_transform_node (default: that of the profile, or '
+        'NAME_navsat.yaml beside the file)',
+    )
+    parser.add_argument(
+        '--case',
+        metavar='FILE',
+        help='case.yaml that sets clock, timers, delivery order and the options below',
+    )
+    parser.add_argument(
+        '--filter',
+        dest='filter_kind',
+        choices=('ekf', 'ukf'),
+        help='filter (default: as case.yaml or the parameter file says, else ekf)',
+    )
+    parser.add_argument(
+        '--section',
+        metavar='NODE',
+        help='node whose parameters count, in a file with those of several filters',
+    )
+    parser.add_argument(
+        '--correct',
+        metavar='LIST',
+        help='oddities of robot_localization to mend, by comma: gravity, differential, unscented, '
+        'or none (default none: as the original does)',
+    )
+    parser.add_argument(
+        '--latency',
+        action='append',
+        default=[],
+        metavar='TOPIC=SECONDS',
+        help='how much later than in the recording messages of a topic arrive; repeatable',
+    )
+    parser.add_argument(
+        '--transforms',
+        metavar='FILE',
+        help='static transforms that replace or complete those of the recording: a URDF, or YAML '
+        'such as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], '
+        'rotation_xyzw: [0, 0, 0, 1]}"',
+    )
+    parser.add_argument(
+        '--front-end',
+        choices=('navsat_transform', 'enu'),
+        help='what turns fixes into odometry/gps (default navsat_transform)',
+    )
+
+
+def add_judge_kind(parser: argparse._ActionsContainer) -> None:
+    """Add --judge and --navsat-node: who carries the parameter files out."""
+    parser.add_argument(
+        '--judge',
+        dest='judge_kind',
+        choices=('embedded', 'robot_localization', 'judge_node', *INERTIAL),
+        default='embedded',
+        help='who judges: embedded (default, needs nothing); robot_localization, the real '
+        'ekf_node, which must be installed; judge_node, the embedded judge as a node; '
+        'error_state, a GNSS/INS filter with bias states; gtsam, a smoother. Nodes run in '
+        'lockstep on a ROS domain of their own',
+    )
+    parser.add_argument(
+        '--navsat-node',
+        choices=('embedded', 'robot_localization'),
+        default='embedded',
+        help='with --judge robot_localization, which navsat_transform: ours (default), or the '
+        'real one, whose timer is the wall clock, so that the run takes as long as the recording',
+    )
+
+
+def judge_options(options: argparse.Namespace) -> Options:
+    """Return what --filter, --correct, --latency, --transforms and --front-end say.
+
+    Raises
+    ------
+    Sim2RealError
+        For a value that is not allowed, or a file of transforms that cannot be read.
+    """
+    from sim2real_eval.cli.arguments import input_topics
+    from sim2real_eval.judge.options import Options, corrections, latency_ns
+    from sim2real_eval.judge.transform_file import TransformFile
+
+    correct = None
+    if options.correct is not None:
+        names = [] if options.correct == 'none' else options.correct.split(',')
+        correct = corrections((name.strip() for name in names), '--correct', '')
+    seconds: dict[str, float] = {}
+    for text in options.latency:
+        topic, equals, value = text.rpartition('=')
+        if equals and topic.strip('/') in (known.strip('/') for known in seconds):
+            raise ParameterError('--latency', '', f'{topic} is given twice; must be given once')
+        try:
+            if not equals:
+                raise ValueError
+            seconds[topic] = float(value)
+        except ValueError:
+            problem = f'{text!r} is not allowed; must be a topic, = and seconds'
+            raise ParameterError('--latency', '', problem) from None
+    return Options(
+        unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
+        correct=correct,
+        latency_ns=latency_ns(seconds, '--latency', ''),
+        transforms=None
+        if options.transforms is None
+        else TransformFile.from_file(options.transforms),
+        front_end=options.front_end,
+        section=options.section,
+        topics=input_topics(options.topic),
+    )
+
+
+def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> Judge:
+    """Return the judge that --judge, --navsat-node, the parameter files and options ask for.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    case : str, Path or None
+        case.yaml that counts when --case names none; options count more than either.
+
+    Raises
+    ------
+    Sim2RealError
+        Also when ROS or robot_localization is needed and not installed.
+    """
+    from sim2real_eval.judge_setup import JudgeSetup
+
+    kind, navsat_node = options.judge_kind, options.navsat_node
+    if navsat_node != 'embedded' and kind != 'robot_localization':
+        raise ParameterError('--navsat-node', '', 'goes with --judge robot_localization only')
+    if kind in INERTIAL:
+        return inertial_judge(options)
+    config = options.config or options.config_default
+    if config is None:
+        raise ParameterError(
+            options.config_option, '', 'is missing; must be a profile or a parameter file'
+        )
+    setup = JudgeSetup.load(
+        config, options.navsat_config, options.case or case, judge_options(options)
+    )
+    if kind == 'embedded':
+        return setup
+    if find_spec('rclpy') is None:
+        raise ParameterError(
+            '--judge',
+            '',
+            f"{kind!r} needs rclpy: source the setup file of ROS, or pip install '.[ros]'; "
+            'embedded needs nothing',
+        )
+    from sim2real_eval.ros.lockstep import GraphJudgeSetup
+
+    return GraphJudgeSetup.of(setup, kind, navsat_node=navsat_node)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NIS and NEES over time, a panel each, with the bounds that a consistent filter keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullLocator
+
+from sim2real_eval.metrics import MetricError
+from sim2real_eval.metrics.autocorrelation import correlation_time
+from sim2real_eval.metrics.consistency import consistency, ratio_bounds
+from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.report.consistency_table import short_ratio
+from sim2real_eval.report.figures import REAL_COLOUR, new_figure, save_png, tidy
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['consistency_figure', 'save_consistency']
+
+_COLUMNS = 2
+_WINDOWS = 20
+_LEAST_WINDOW = 5
+_MEAN = '#D55E00'
+_BOUNDS = '#0072B2'
+_LEAST = 1e-4
+_MOST = 1e6
+
+
+def consistency_figure(
+    series: Sequence[Squares], *, title: str = '', probability: float = 0.95
+) -> Figure:
+    """Return small multiples of squares over degrees of freedom, 1 being consistent.
+
+    Dots are samples, dashed lines the bounds of a single one; the line is the mean over a
+    twentieth of the run (five samples at least), the band its bounds, for so many independent
+    samples as the correlation of the series leaves in it.
+
+    Parameters
+    ----------
+    series : sequence of Squares
+        Those without samples are left out.
+    title : str
+        Line above.
+    probability : float
+        Of the bounds.
+
+    Raises
+    ------
+    MetricError
+        When there are no samples at all.
+    """
+    shown = [squares for squares in series if len(squares)]
+    if not shown:
+        raise MetricError('consistency: no samples to plot')
+    columns = min(_COLUMNS, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    figure = new_figure(5.0 * columns, 1.9 * rows + 0.9)
+    panels = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    start = min(int(squares.stamp_ns[0]) for squares in shown)
+    for panel, squares in zip(panels.flat, shown, strict=False):
+        _draw(panel, squares, start, probability)
+    for panel in panels.flat[len(shown) :]:
+        panel.remove()
+    figure.supxlabel('time since the first sample [s]', fontsize=9)
+    figure.supylabel('square / degrees of freedom [1]', fontsize=9)
+    percent = f'{100.0 * probability:g} %'
+    figure.legend(
+        handles=[
+            Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='sample'),
+            Line2D(
+                [], [], color=_BOUNDS, linewidth=0.9, linestyle='--', label=f'{percent} of samples'
+            ),
+            Line2D([], [], color=_MEAN, linewidth=1.3, label='running mean'),
+            Patch(color=_BOUNDS, alpha=0.2, label=f'{percent} of running means'),
+        ],
+        title=title,
+        title_fontsize=10,
+        fontsize=8,
+        ncols=4,
+        loc='outside upper center',
+        frameon=False,
+    )
+    return figure
+
+
+def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None:
+    order = np.argsort(squares.stamp_ns, kind='stable')
+    time = (squares.stamp_ns[order] - start) * 1e-9
+    freedom: FloatArray = np.asarray(squares.freedom[order], dtype=np.float64)
+    values = squares.squares[order]
+    n = len(values)
+    window = min(max(n // _WINDOWS, _LEAST_WINDOW), n)
+    mean, total = _running(values, window), _running(freedom, window)
+    middle = _running(np.asarray(time), window)
+    worth = 1.0 / correlation_time(values / freedom) if squares.correlated else 1.0
+    low, high = ratio_bounds(total * max(window * worth, 1.0), probability)
+    panel.set_yscale('log')
+    # Half of the time to draw goes into them.
+    panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_major_locator(LogLocator(numticks=6))
+    panel.plot(
+        time, np.clip(values / freedom, _LEAST, _MOST), '.', color=REAL_COLOUR, markersize=1.5,
+        alpha=0.5, rasterized=True,
+    )  # fmt: skip
+    for bound in ratio_bounds(freedom, probability):
+        panel.plot(time, bound, color=_BOUNDS, linewidth=0.9, linestyle='--')
+    panel.fill_between(middle, low, high, color=_BOUNDS, alpha=0.2, linewidth=0)
+    panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=_MEAN, linewidth=1.3)
+    panel.axhline(1.0, color='black', linewidth=0.6)
+    found = consistency(squares, probability)
+    title = f'{squares.name}: ratio {short_ratio(found.ratio)}, {found.verdict}'
+    beyond = int(np.sum(values / freedom > _MOST))
+    if beyond:
+        title += f'; {beyond} above {_MOST:g}, drawn there'
+    panel.set_title(title, fontsize=9)
+    panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+    panel.tick_params(labelbottom=True)
+    tidy(panel)
+
+
+def _running(values: FloatArray, window: int) -> FloatArray:
+    """Mean over each `window` samples in a row, (n - window + 1,)."""
+    return np.asarray(np.convolve(values, np.full(window, 1.0 / window), mode='valid'))
+
+
+def save_consistency(
+    path: str | Path, series: Sequence[Squares], *, title: str = '', probability: float = 0.95
+) -> Path:
+    """Write the figure as PNG; return its path."""
+    return save_png(consistency_figure(series, title=title, probability=probability), path)

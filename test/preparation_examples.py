@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements that the judge makes of messages, one by one, and how sensors are mounted."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge.configuration import FilterConfig
+from sim2real_eval.judge.filter import NO_STAMP
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.inputs import build_inputs
+from sim2real_eval.judge.preparation import new_memory, prepare, select
+from sim2real_eval.judge.queue import new_queue
+from sim2real_eval.judge.state import N
+from sim2real_eval.recording import StaticTransform
+from sim_sensors.measurements import MessageArray
+
+
+class Measurement(NamedTuple):
+    part: str
+    states: list[int]
+    z: np.ndarray
+    R: np.ndarray
+
+
+def prepared(
+    config: FilterConfig,
+    array: MessageArray,
+    transforms: tuple[StaticTransform, ...] = (),
+    *,
+    x: np.ndarray | None = None,
+    acceleration: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    initialised: bool = True,
+    correct: Set[str] = frozenset(),
+) -> list[Measurement]:
+    """All measurements of a topic, with the filter at state x and angular acceleration given."""
+    frames = FrameTree(transforms, assume_identity=not transforms)
+    sources = {config.sources[0].name: array}
+    inputs = build_inputs(config, None, sources, None, None, None, frames, correct)
+    messages, queue = inputs.messages, new_queue(1)
+    memory = new_memory(len(inputs.names), NO_STAMP)
+    memory.rates[1] = acceleration
+    index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
+    state = np.zeros(N) if x is None else x
+    result = []
+    for k in range(len(messages.part)):
+        covariance = messages.covariances[messages.covariance[k]]
+        p = int(messages.part[k])
+        if prepare(
+            inputs.parts, memory, state, p, int(messages.stamp_ns[k]), messages.value[k],
+            covariance, messages.has_attitude[k] == 1, queue, 0,
+        ):  # fmt: skip
+            m = select(inputs.parts, queue, 0, initialised, index, z, R)
+            name = inputs.names[p].kind
+            result.append(Measurement(name, index[:m].tolist(), z[:m].copy(), R[:m, :m].copy()))
+    return result
+
+
+def mounted(rpy: tuple[float, float, float], offset: tuple[float, float, float] = (0, 0, 0)):
+    rotation = tuple(Rotation.from_euler('xyz', rpy).as_quat().tolist())
+    return (StaticTransform('base_link', 'imu_link', offset, rotation),)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real judge --consistency`: a table, JSON, a plot, and nothing else changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, run_of, write_runs
+
+from sim2real_eval.metrics import MetricError
+from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.recording import write_recording
+from sim2real_eval.report.consistency_plot import consistency_figure
+
+Capture = pytest.CaptureFixture[str]
+PNG = b'\x89PNG\r\n'
+
+
+@pytest.fixture(scope='module')
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_runs(tmp_path_factory.mktemp('bags'), ('drive_line', 1), ('drive_line', 2))
+
+
+def test_table_and_plot_stand_beside_the_same_estimate(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    judge = ['judge', bags[0], '--config', 'clean']
+    plain, out = tmp_path / 'plain.csv', tmp_path / 'estimate.csv'
+    assert call(capsys, *judge, '--out', plain).status == 0
+    outcome = call(capsys, *judge, '--consistency', '--out', out)
+    assert outcome.status == 0
+    assert out.read_bytes() == plain.read_bytes()
+    for name in ('NIS odom0 pose', 'NIS imu0 twist', 'NEES position', 'NEES angular velocity'):
+        assert name in outcome.out
+    assert 'runs:' not in outcome.out
+    assert 'two_d_mode' in outcome.err
+    assert 'their constant error is not seen' in ' '.join(outcome.err.split())
+    assert 'Consistency of line_1, judge clean' in outcome.out
+    plot = tmp_path / 'estimate_consistency.png'
+    assert plot.read_bytes().startswith(PNG)
+    out.unlink()
+    again = call(capsys, *judge, '--consistency', '--out', out)
+    assert again.status == 2
+    assert f'{plot}: exists' in again.complaints[0]
+    assert not out.exists()
+
+
+def test_json_has_what_the_table_has(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+    outcome = call(
+        capsys, 'judge', bags[0], '--config', 'clean', '--consistency', '--json', '--out',
+        tmp_path / 'estimate.csv',
+    )  # fmt: skip
+    assert outcome.status == 0
+    (summary,) = json.loads(outcome.out)
+    rows = {row['name']: row for row in summary['consistency']}
+    assert len(rows) == 8
+    velocity = rows['NEES velocity']
+    assert velocity['freedom'] == 2.0
+    assert 1.0 <= velocity['effective'] <= velocity['samples']
+    assert velocity['lower'] < 1.0 < velocity['upper']
+    assert velocity['verdict'] in ('consistent', 'too sure', 'not sure enough')
+    assert Path(summary['consistency_plot']).is_file()
+
+
+def test_several_runs_end_in_one_table_more(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    outcome = call(
+        capsys, 'judge', *bags, '--config', 'clean', '--consistency', '--out', tmp_path / 'runs'
+    )
+    assert outcome.status == 0
+    assert 'Consistency of 2 runs' in outcome.out
+    assert outcome.out.count('NEES velocity') == 3
+    outcome = call(
+        capsys, 'judge', *bags, '--config', 'clean', '--consistency', '--out', tmp_path / 'more',
+        '--json',
+    )  # fmt: skip
+    *single, together = json.loads(outcome.out)
+    assert together['recordings'] == [one['recording'] for one in single]
+    rows = {row['name']: row for row in together['consistency']}
+    assert rows['NEES velocity']['freedom'] == 4.0
+
+
+def test_without_truth_there_is_nis_alone(tmp_path: Path, capsys: Capture) -> None:
+    bag = tmp_path / 'blind'
+    write_recording(run_of('drive_line', 1).with_messages('truth', None), bag)
+    outcome = call(
+        capsys, 'judge', bag, '--config', 'clean', '--consistency', '--out', tmp_path / 'x.csv'
+    )
+    assert outcome.status == 0
+    assert 'NIS odom0 pose' in outcome.out
+    assert 'NEES' not in outcome.out
+    assert 'no truth, so there is no NEES' in outcome.err
+
+
+def test_plot_of_little_or_nothing() -> None:
+    """One sample is a plot, none is refused, and a zero does not vanish on the log axis."""
+    stamp, freedom = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+    one = Squares('NIS imu0 pose', stamp, np.zeros(1), freedom, correlated=False)
+    none = Squares('NEES position', stamp[:0], np.zeros(0), freedom[:0], correlated=True)
+    (panel,) = consistency_figure([one, none]).axes
+    assert panel.get_title() == 'NIS imu0 pose: ratio 0, not sure enough'
+    assert panel.get_yscale() == 'log'
+    with pytest.raises(MetricError, match='no samples'):
+        consistency_figure([none])

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of lines that are nearly right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_examples import call, write_runs
+
+from sim2real_eval import tables
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope='module')
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (path,) = write_runs(tmp_path_factory.mktemp('deep') / 'drive', ('drive_line', 1))
+    return path
+
+
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        (['--front-edn', 'enu'], 'did you mean --front-end?'),
+        (['--correct', 'gravty'], 'did you mean gravity?'),
+        (['--latency', '/gps/fix=1', '--latency', 'gps/fix=2'], 'gps/fix is given twice'),
+        (['--front-end', 'enu', '--filtered-gps'], 'the front end enu has none'),
+        (['--judge', 'error_state'], 'leave --config out'),
+    ],
+)
+def test_nearly_right(
+    bag: Path, tmp_path: Path, capsys: Capture, given: list[str], said: str
+) -> None:
+    line = ['judge', bag, '--config', 'clean', *given, '--out', tmp_path / 'x.csv']
+    try:
+        outcome = call(capsys, *line)
+        status, text = outcome.status, outcome.err
+    except SystemExit as error:
+        status, text = int(str(error.code)), capsys.readouterr().err
+    assert status == 2
+    assert said in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_of_folders_of_recordings(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+    line = ['judge', bag.parents[1], '--config', 'clean', '--out', tmp_path / 'x.csv']
+    assert f'did you mean {bag}' in call(capsys, *line).complaints[0]
+
+
+def test_transforms_that_xacro_has_to_make(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+    robot = tmp_path / 'a.urdf.xacro'
+    robot.write_text('<robot xmlns:xacro="http://ros.org/wiki/xacro"><link name="a"/></robot>')
+    line = ['judge', bag, '--config', 'clean', '--transforms', robot, '--out', tmp_path / 'x.csv']
+    assert 'run `xacro a.urdf.xacro > robot.urdf` first' in call(capsys, *line).complaints[0]
+
+
+def test_file_that_cannot_be_written_is_named_as_the_user_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, data: bytes) -> int:
+        raise PermissionError(13, 'Permission denied', str(self))
+
+    monkeypatch.setattr(Path, 'write_bytes', refuse)
+    with pytest.raises(PermissionError) as caught:
+        tables.write_bytes(tmp_path / 'x.csv', b'')
+    assert caught.value.filename == str(tmp_path / 'x.csv')

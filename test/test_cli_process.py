@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a process: clean streams, and signals that leave nothing over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from cli_examples import call_process, command, environment, write_runs
+
+from sim2real_eval.cli.main import main
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recording, line_1."""
+    folder = tmp_path_factory.mktemp('place')
+    write_runs(folder, ('drive_line', 1))
+    return folder
+
+
+def test_no_progress_bar_in_a_pipe(place: Path, tmp_path: Path) -> None:
+    """A process of its own: no control characters, results on the one, notes on the other."""
+    outcome = call_process(
+        'vepd', '--real', place / 'line_1', '--models', 'ch_rw', '--jobs', 1, '--out',
+        tmp_path / 'o',
+    )  # fmt: skip
+    assert outcome.status == 0
+    for text in (outcome.out, outcome.err):
+        assert '\x1b' not in text
+        assert '\r' not in text
+    assert 'ch_rw' in outcome.out
+    assert outcome.err.startswith('Please note:\n')
+    assert all(line.startswith('  - ') for line in outcome.err.splitlines()[1:])
+
+
+def test_reader_that_goes_away_is_no_error(place: Path) -> None:
+    process = subprocess.Popen(
+        command('models', '--json'), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment(), text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (0, 141)
+    assert err == ''
+
+
+def _alive(group: int) -> bool:
+    """Whether a process of the group runs; those that ended but were not waited for do not."""
+    for stat in Path('/proc').glob('[0-9]*/stat'):
+        try:
+            fields = stat.read_text(encoding='utf-8', errors='replace').rpartition(')')[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in 'ZX':
+            return True
+    return False
+
+
+def _workers(group: int) -> int:
+    found = 0
+    for folder in Path('/proc').glob('[0-9]*'):
+        try:
+            own = int((folder / 'stat').read_text(errors='replace').rpartition(')')[2].split()[2])
+            words = (folder / 'cmdline').read_bytes()
+        except OSError:
+            continue
+        found += own == group and b'spawn_main' in words
+    return found
+
+
+def _hear_interrupts() -> None:
+    """Undo what a shell does to programs in the background, and with it to their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='looks for processes in /proc')
+@pytest.mark.parametrize(
+    ('name', 'to_group', 'status', 'said'),
+    [
+        ('SIGINT', True, 130, ['sim2real: error: interrupted; nothing was written under its final name']),  # noqa: E501
+        ('SIGTERM', False, 143, []),
+        ('SIGKILL', False, -9, None),
+    ],
+)  # fmt: skip
+def test_signals_end_all_processes_and_leave_nothing(
+    place: Path, tmp_path: Path, name: str, to_group: bool, status: int, said: list[str] | None
+) -> None:
+    """Ctrl-C reaches the whole group, as from a terminal; SIGTERM and SIGKILL the parent alone."""
+    copies = [tmp_path / f'bags/line_{number}' for number in range(8)]
+    for copy in copies:
+        copy.parent.mkdir(exist_ok=True)
+        copy.symlink_to(place / 'line_1')
+    process = subprocess.Popen(
+        command('vepd', '--real', *copies, '--models', 'all', '--repetitions', 50, '--jobs', 2,
+                '--out', tmp_path / 'result' / 'o'),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+        start_new_session=True, preexec_fn=_hear_interrupts,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while _workers(process.pid) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(0.5)
+        number = getattr(signal, name)
+        if to_group:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == status
+        assert out == ''
+        if said is not None:
+            assert err.splitlines() == said
+        deadline = time.monotonic() + 10
+        while _alive(process.pid):
+            assert time.monotonic() < deadline, 'a process is left'
+            time.sleep(0.02)
+        assert not (tmp_path / 'result').exists()
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
+def test_main_puts_the_signal_handler_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(['models']) == 0
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machine code on disk, which several processes may write and read at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from sim_sensors import compilation
+
+
+def twice(x: Any) -> Any:
+    return x + x
+
+
+def dispatcher(process: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The function as another process compiles it."""
+    monkeypatch.setattr(compilation, '_OWN', process)
+    return compilation.compiled(twice)
+
+
+def test_two_processes_that_compile_at_once_do_not_mix_up_their_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two versions of a function, each written by a process that knows nothing of the other: the
+    index is the second's, and what the first wrote last must not be taken for the second's.
+    """
+    monkeypatch.setattr(numba.config, 'CACHE_DIR', str(tmp_path))
+    first, second, third = (dispatcher(name, monkeypatch) for name in ('a', 'b', 'c'))
+    assert first(1) == 2
+    written = {path: path.read_bytes() for path in tmp_path.rglob('*.nbc')}
+    assert len(written) == 1
+    monkeypatch.setattr(second._cache._cache_file, '_load_index', dict)
+    second(np.ones(2))
+    for path, code in written.items():
+        path.write_bytes(code)
+    assert third(np.ones(2)).tolist() == [2.0, 2.0]
+    assert sum(third.stats.cache_hits.values()) == 1

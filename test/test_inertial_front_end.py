@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the inertial judges take from a recording: frames, covariances, level, heading."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judge_examples import START_NS, fixes, imu, recording, stamps
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.inertial import (
+    InertialInputs,
+    InertialSettings,
+    first_attitude,
+    inertial_inputs,
+)
+from sim2real_eval.judge.errors import JudgeError
+from sim2real_eval.recording import StaticTransform
+from sim2real_eval.recording.errors import RecordingError
+from sim_sensors.environment import LocalFrame
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FixArray, FloatArray
+
+G = 9.80665
+PLACE = LocalFrame(43.0, -89.4, 260.0)
+SETTINGS = InertialSettings()
+
+
+def placed(stamp_ns: np.ndarray, enu: FloatArray) -> FixArray:
+    latitude, longitude, altitude = PLACE.to_geodetic(enu)
+    return fixes(stamp_ns, latitude, longitude, altitude=altitude)
+
+
+def driving(heading: float, speed: float, **imu_options: object) -> InertialInputs:
+    """Straight and steady, 4 s; the IMU has an orientation only if asked."""
+    clock, sky = stamps(100.0, 4.0), stamps(10.0, 4.0)
+    along = np.array([math.cos(heading), math.sin(heading), 0.0])
+    enu = speed * (sky - START_NS)[:, None] * 1e-9 * along
+    run = recording({
+        'imu': imu(clock, **{'attitude': False, **imu_options}), 'gps': placed(sky, enu)
+    })  # fmt: skip
+    return inertial_inputs(run, SETTINGS)
+
+
+def test_the_shipped_settings_are_the_declared_defaults() -> None:
+    settings, path = InertialSettings.load()
+    assert settings == SETTINGS
+    assert path.name == 'default.yaml'
+    assert InertialSettings.from_mapping(settings.to_mapping(), 'again') == settings
+
+
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        ('gyroscope_nois: 1', 'gyroscope_nois: unknown parameter; must be one of gyroscope_noise'),
+        ('gate: -1', 'gate: -1 is not allowed; must be a number >= 0'),
+        ('start: {heading: compass}', "start.heading: 'compass' is not allowed; must be one of"),
+        ('fix_deviation: [1, 2]', 'must be a number or a list of 3 numbers'),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / 'mine.yaml'
+    path.write_text(text, encoding='utf-8')
+    with pytest.raises(ParameterError) as caught:
+        InertialSettings.load(path)
+    assert str(path) in str(caught.value)
+    assert problem in str(caught.value)
+    assert '\n' not in str(caught.value)
+
+
+def test_an_unknown_name_of_settings_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ParameterError, match='chrono, default, or a path'):
+        InertialSettings.load('clean')
+
+
+def test_rate_and_force_are_turned_into_the_body() -> None:
+    """An IMU mounted upside down and turned, at a lever arm, and an antenna on the roof."""
+    mounting = Rotation.from_euler('xyz', [math.pi, 0.2, 0.7])
+    truth_force = np.array([0.4, -0.3, G])
+    truth_rate = np.array([0.1, 0.2, 0.3])
+    clock, sky = stamps(100.0, 1.0), stamps(10.0, 1.0)
+    n = len(clock)
+    sensed = imu(
+        clock,
+        rate=np.tile(mounting.inv().apply(truth_rate), (n, 1)),
+        force=np.tile(mounting.inv().apply(truth_force), (n, 1)),
+        attitude=False,
+    )
+    run = recording(
+        {'imu': sensed, 'gps': placed(sky, np.zeros((len(sky), 3)))},
+        (
+            StaticTransform('base_link', 'imu_link', (0.1, 0.2, 0.3), tuple(mounting.as_quat())),
+            StaticTransform('base_link', 'gps_link', (1.0, 0.0, 2.0)),
+        ),
+    )
+    found = inertial_inputs(run, SETTINGS)
+    np.testing.assert_allclose(found.rate, np.tile(truth_rate, (n, 1)), atol=1e-14)
+    np.testing.assert_allclose(found.force, np.tile(truth_force, (n, 1)), atol=1e-14)
+    np.testing.assert_array_equal(found.imu_arm, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(found.antenna, [1.0, 0.0, 2.0])
+
+
+def test_a_frame_that_nothing_connects_is_refused_by_name() -> None:
+    run = recording(
+        {'imu': imu(stamps(100.0, 1.0)), 'gps': fixes(stamps(10.0, 1.0))},
+        (StaticTransform('base_link', 'imu_link'),),
+    )
+    with pytest.raises(JudgeError, match=r"gps: .*'gps_link' to 'base_link'"):
+        inertial_inputs(run, SETTINGS)
+
+
+def test_fixes_are_metres_about_the_first_valid_one() -> None:
+    sky = stamps(10.0, 1.0)
+    enu = np.arange(30.0).reshape(10, 3)
+    good = placed(sky, enu)
+    status = good.status.copy()
+    status[0] = -1
+    run = recording(
+        {'imu': imu(stamps(100.0, 1.0)), 'gps': dataclasses.replace(good, status=status)}
+    )
+    found = inertial_inputs(run, SETTINGS)
+    # The tangent planes of two points 4 m apart differ by 1e-6 rad.
+    np.testing.assert_allclose(found.fix, enu[1:] - enu[1], atol=1e-4)
+    assert found.fixes_received == 10
+    assert '1 of 10 messages of the GPS have no fix' in found.notes
+
+
+def test_a_covariance_is_replaced_raised_or_lowered_where_it_is_of_no_use() -> None:
+    sky = stamps(10.0, 0.7)
+    covariance = np.tile(np.diag([4.0, 9.0, 16.0]), (7, 1, 1))
+    covariance[6] *= 1e18
+    covariance[1] = 0.0
+    covariance[2] = np.diag([-1.0, 1.0, 1.0])
+    covariance[3] = np.diag([1e-6, 4.0, 0.0])
+    covariance[4, 0, 1] = covariance[4, 1, 0] = 7.0
+    covariance[5, 0, 1] = covariance[5, 1, 0] = 3.0
+    given = dataclasses.replace(placed(sky, np.zeros((7, 3))), position_covariance=covariance)
+    found = inertial_inputs(recording({'imu': imu(stamps(100.0, 1.0)), 'gps': given}), SETTINGS)
+    expected = np.tile(np.diag([4.0, 9.0, 16.0]), (7, 1, 1))
+    expected[6] *= 1e12 / 16.0
+    expected[1] = expected[2] = np.diag([1.0, 1.0, 4.0])
+    expected[3] = np.diag([1e-4, 4.0, 4.0])
+    expected[5, 0, 1] = expected[5, 1, 0] = 3.0
+    np.testing.assert_allclose(found.fix_covariance, expected, rtol=1e-12)
+    assert any('2 of 7 fixes state no covariance' in note for note in found.notes)
+    assert any('1 of 7 fixes state less than' in note for note in found.notes)
+    assert '1 of 7 fixes state more than 1e+06 m: lowered' in found.notes
+
+
+def test_gaps_and_repeated_stamps_of_the_imu_are_told() -> None:
+    clock = stamps(100.0, 2.0)
+    clock = np.concatenate([clock[:80], clock[79:80], clock[130:]])
+    run = recording({'imu': imu(clock), 'gps': fixes(stamps(10.0, 2.0))})
+    found = inertial_inputs(run, SETTINGS)
+    assert (np.diff(found.imu_ns) > 0).all()
+    assert any('1 IMU messages repeat a stamp' in note for note in found.notes)
+    assert any('1 gaps of up to 0.51 s' in note for note in found.notes)
+
+
+def test_what_cannot_be_integrated_is_refused() -> None:
+    clock, sky = stamps(100.0, 1.0), stamps(10.0, 1.0)
+    with pytest.raises(RecordingError, match='no gps topic'):
+        inertial_inputs(recording({'imu': imu(clock)}), SETTINGS)
+    absent = np.tile(np.diag([-1.0, 0.0, 0.0]), (len(clock), 1, 1))
+    deaf = dataclasses.replace(imu(clock), linear_acceleration_covariance=absent)
+    with pytest.raises(JudgeError, match='has no linear_acceleration'):
+        inertial_inputs(recording({'imu': deaf, 'gps': fixes(sky)}), SETTINGS)
+    late = fixes(sky + 5_000_000_000)
+    odd = dataclasses.replace(imu(clock), linear_acceleration=np.full((len(clock), 3), 1e200))
+    with pytest.raises(JudgeError, match=r'linear_acceleration of 1e\+200; must be at most'):
+        inertial_inputs(recording({'imu': odd, 'gps': fixes(sky)}), SETTINGS)
+    with pytest.raises(JudgeError, match='no valid fix while there are IMU messages'):
+        inertial_inputs(recording({'imu': imu(clock), 'gps': late}), SETTINGS)
+    with pytest.raises(JudgeError, match='has 1 usable messages; must have two'):
+        inertial_inputs(recording({'imu': imu(clock[:1]), 'gps': fixes(sky)}), SETTINGS)
+
+
+@pytest.mark.parametrize('heading', [0.0, 1.0, 2.5, -2.0])
+def test_a_tilt_at_rest_is_levelled_whatever_the_heading(heading: float) -> None:
+    """Gravity seen by a body with known roll and pitch; the heading is told."""
+    roll, pitch = 0.2, -0.3
+    attitude = Rotation.from_euler('xyz', [roll, pitch, heading])
+    force = np.tile(attitude.inv().apply([0.0, 0.0, G]), (400, 1))
+    found = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, heading)
+    assert found.still
+    assert (Rotation.from_quat(found.orientation).inv() * attitude).magnitude() < 1e-12
+    assert math.sqrt(found.covariance[2, 2]) == pytest.approx(0.1, rel=0.01)
+
+
+def test_the_error_of_levelling_is_that_which_an_accelerometer_bias_makes() -> None:
+    """Small biases along each axis in turn, at a tilted rest: the stated linear error."""
+    attitude = Rotation.from_euler('xyz', [0.1, 0.05, 0.8])
+    for axis in range(3):
+        bias = np.zeros(3)
+        bias[axis] = 1e-4
+        force = np.tile(attitude.inv().apply([0.0, 0.0, G]) + bias, (400, 1))
+        found = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, 0.8)
+        error = (attitude * Rotation.from_quat(found.orientation).inv()).as_rotvec()
+        np.testing.assert_allclose(error[:2], (found.bias_coupling @ bias)[:2], atol=1e-9)
+
+
+@pytest.mark.parametrize('heading', [0.0, 2.0, 3.1, -1.2])
+def test_the_course_gives_the_heading_of_a_drive(heading: float) -> None:
+    found = first_attitude(driving(heading, 5.0), SETTINGS)
+    yaw = Rotation.from_quat(found.orientation).as_euler('xyz')[2]
+    assert abs(math.remainder(yaw - heading, 2.0 * math.pi)) < 1e-4
+    assert not found.still
+    assert 'taken to drive forwards' in found.notes[0]
+
+
+def test_a_course_in_a_turn_is_turned_back_by_the_gyroscope() -> None:
+    """Circle of 10 m at 5 m/s, begun northwards: half a second of rate 0.5 rad/s is undone."""
+    clock, sky = stamps(100.0, 4.0), stamps(10.0, 4.0)
+    angle = 0.5 * (sky - START_NS) * 1e-9
+    enu = 10.0 * np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])
+    rate = np.tile([0.0, 0.0, 0.5], (len(clock), 1))
+    run = recording({'imu': imu(clock, rate=rate, attitude=False), 'gps': placed(sky, enu)})
+    found = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
+    yaw = Rotation.from_quat(found.orientation).as_euler('xyz')[2]
+    assert yaw == pytest.approx(0.5 * math.pi, abs=1e-4)
+
+
+def test_coarse_fixes_of_a_slow_vehicle_tell_the_heading_by_a_longer_way() -> None:
+    """1 m/s on a circle of 20 m, fixes good to 0.5 m, a biased gyroscope: to what is stated. The
+    bound of three deviations is left by one seed in 100 at most.
+    """
+    clock, sky = stamps(100.0, 20.0), stamps(5.0, 20.0)
+    rng = np.random.default_rng(11)
+    angle = (sky - START_NS) * 1e-9 / 20.0
+    enu = 20.0 * np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])
+    seen = placed(sky, enu + rng.normal(scale=0.5, size=enu.shape))
+    seen = dataclasses.replace(
+        seen, position_covariance=np.tile(0.25 * np.eye(3), (len(sky), 1, 1))
+    )
+    rate = np.tile([0.0, 0.0, 0.05 + 0.005], (len(clock), 1))
+    run = recording({'imu': imu(clock, rate=rate, attitude=False), 'gps': seen})
+    found = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
+    yaw = Rotation.from_quat(found.orientation).as_euler('xyz')[2]
+    deviation = math.sqrt(found.covariance[2, 2])
+    assert deviation < 0.3
+    assert abs(yaw - 0.5 * math.pi) < 3.0 * deviation
+
+
+def test_sources_of_the_heading_in_their_order() -> None:
+    """Given before the IMU's orientation before the course; at rest without any it is unknown."""
+    moving = driving(1.0, 5.0, attitude=True, yaw=0.7)
+
+    def yaw(inputs: InertialInputs, settings: InertialSettings, given: float | None) -> float:
+        found = first_attitude(inputs, settings, given)
+        return float(Rotation.from_quat(found.orientation).as_euler('xyz')[2])
+
+    assert yaw(moving, SETTINGS, 0.3) == pytest.approx(0.3)
+    assert yaw(moving, SETTINGS, None) == pytest.approx(0.7)
+    by_course = dataclasses.replace(
+        SETTINGS, start=dataclasses.replace(SETTINGS.start, heading='course')
+    )
+    assert yaw(moving, by_course, None) == pytest.approx(1.0, abs=1e-4)
+    resting = first_attitude(driving(0.0, 0.0), SETTINGS)
+    assert not resting.heading_known
+    assert resting.covariance[2, 2] == pytest.approx(math.pi**2 / 3.0)
+    assert 'heading 0 deg unknown' in resting.notes[0]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings judged in threads."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judge_examples import YAW, filter_config, fixes, imu, navsat_config, recording, stamps
+
+from sim2real_eval.judge import JudgedRun, JudgeError, judge, judge_all
+from sim2real_eval.recording import Recording
+
+PARAMETERS = {
+    **YAW,
+    'frequency': 50.0,
+    'odom0': 'odometry/gps',
+    'odom0_config': [True, True, False] + [False] * 12,
+}
+
+
+def drive(seed: int) -> Recording:
+    """20 s around a place of its own, in another UTM zone than the others'."""
+    rng = np.random.default_rng(seed)
+    fast, slow = stamps(100.0, 20.0), stamps(10.0, 20.0)
+    return recording({
+        'imu': imu(fast, yaw=np.cumsum(rng.normal(size=len(fast))) * 1e-3),
+        'fix': fixes(
+            slow,
+            40.0 - 15.0 * seed + 1e-6 * rng.normal(size=len(slow)),
+            10.0 * seed + 1e-6 * np.arange(len(slow)),
+        ),
+    })  # fmt: skip
+
+
+def bits(run: JudgedRun) -> list[bytes]:
+    found = [dataclasses.asdict(run.corrections)['nis'], *vars(run).values()]
+    return [array.tobytes() for array in found if isinstance(array, np.ndarray)]
+
+
+def test_threads_give_the_bits_and_the_order_of_one_after_another(tmp_path: Path) -> None:
+    config, navsat = filter_config(tmp_path, **PARAMETERS), navsat_config(tmp_path, frequency=10.0)
+    drives = [drive(seed) for seed in range(5)]
+    expected = [bits(judge(run, config, navsat)) for run in drives]
+    assert len({run[3] for run in expected}) == len(drives)
+    for threads in (1, 3, None):
+        assert [
+            bits(run) for run in judge_all(drives, config, navsat, threads=threads)
+        ] == expected
+
+
+def test_what_one_recording_lacks_is_told(tmp_path: Path) -> None:
+    config, navsat = filter_config(tmp_path, **PARAMETERS), navsat_config(tmp_path, frequency=10.0)
+    lame = recording({'imu': imu(stamps(100.0, 1.0))})
+    with pytest.raises(JudgeError, match='needs fixes'):
+        judge_all([drive(1), lame, drive(2)], config, navsat, threads=2)
+    with pytest.raises(JudgeError, match='threads: 0 is not allowed; must be at least 1'):
+        judge_all([drive(1)], config, navsat, threads=0)
+    assert judge_all([], config, navsat) == []

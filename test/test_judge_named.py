@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which filter of a file is meant, and which topics its inputs hear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from cli_examples import call, write_runs
+
+from sim2real_eval.judge import Case
+from sim2real_eval.judge.options import Options
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.recording import read_recording
+from sim2real_eval.told import Weight, weight_of
+from sim_sensors.errors import ParameterError, Sim2RealError
+
+Capture = pytest.CaptureFixture[str]
+YAW_RATE = [index == 11 for index in range(15)]
+
+
+@pytest.fixture
+def dual(tmp_path: Path) -> Path:
+    """The file of a dual EKF: two filters and navsat_transform, laid out as upstream's example."""
+    odom = {'frequency': 30.0, 'imu0': 'imu/data', 'imu0_config': YAW_RATE}
+    position = [index < 2 for index in range(15)]
+    both = {**odom, 'frequency': 10.0, 'odom0': 'odometry/gps', 'odom0_config': position}
+    parts = {
+        'ekf_filter_node_odom': odom,
+        'ekf_filter_node_map': {**both, 'world_frame': 'map'},
+        'navsat_transform': {'frequency': 30.0, 'zero_altitude': True},
+    }
+    path = tmp_path / 'dual.yaml'
+    tree = {name: {'ros__parameters': values} for name, values in parts.items()}
+    path.write_text(yaml.safe_dump(tree))
+    return path
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (path,) = write_runs(tmp_path_factory.mktemp('runs'), ('drive_line', 1))
+    return path
+
+
+def test_a_filter_of_several_is_asked_for_and_taken(dual: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r'ekf_filter_node_odom.*--section'):
+        JudgeSetup.load(dual)
+    first = JudgeSetup.load(dual, options=Options(section='ekf_filter_node_odom'))
+    assert (first.filter.frequency, first.navsat) == (30.0, None)
+    case = tmp_path / 'case.yaml'
+    case.write_text('section: ekf_filter_node_map\n')
+    second = JudgeSetup.load(dual, case=case)
+    assert second.filter.world_frame == 'map'
+    assert second.navsat is not None
+    assert second.navsat.zero_altitude
+    assert second.settings()['case']['section'] == 'ekf_filter_node_map'
+    with pytest.raises(ParameterError, match='did you mean ekf_filter_node_map'):
+        JudgeSetup.load(dual, options=Options(section='ekf_filter_node_mop'))
+
+
+def test_a_node_by_its_name_is_of_its_kind(dual: Path) -> None:
+    tree = yaml.safe_load(dual.read_text())
+    tree['ukf_filter_node_odom'] = tree.pop('ekf_filter_node_odom')
+    dual.write_text(yaml.safe_dump(tree))
+    setup = JudgeSetup.load(dual, options=Options(section='ukf_filter_node_odom'))
+    assert setup.filter.sigma_points is not None
+    setup = JudgeSetup.load(dual, options=Options(section='ekf_filter_node_map'))
+    assert setup.filter.sigma_points is None
+
+
+def test_inputs_hear_other_topics(dual: Path) -> None:
+    options = Options(section='ekf_filter_node_odom', topics={'imu0': '/vn100/imu'})
+    setup = JudgeSetup.load(dual, options=options)
+    assert [source.topic for source in setup.filter.sources] == ['vn100/imu']
+    assert setup.settings()['case']['renamed'] == {'imu0': '/vn100/imu'}
+    with pytest.raises(ParameterError, match=r'imu1: is no input .*imu0; did you mean imu0'):
+        JudgeSetup.load(
+            dual, options=Options(section='ekf_filter_node_odom', topics={'imu1': '/x'})
+        )
+
+
+def test_case_names_topics(tmp_path: Path) -> None:
+    case = tmp_path / 'case.yaml'
+    case.write_text('topics: {odom0: /wheel/odometry}\n')
+    assert Case.from_file(case).renamed == {'odom0': 'wheel/odometry'}
+    case.write_text('topics: {odom0: 7}\n')
+    with pytest.raises(ParameterError, match=r'topics\.odom0'):
+        Case.from_file(case)
+
+
+def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> None:
+    """The IMU of the recording stands in, and that is told before anything else."""
+    recording = read_recording(run)
+    imu = Options(section='ekf_filter_node_map', topics={'imu0': '/vn100/imu'})
+    notes = JudgeSetup.load(dual, options=imu).judge(recording).notes
+    (told,) = [note for note in notes if 'vn100/imu' in note]
+    assert weight_of(told) == Weight.DECISIVE
+    odom = Options(section='ekf_filter_node_map', topics={'odom0': '/imu/date'})
+    with pytest.raises(Sim2RealError, match='did you mean imu/data'):
+        JudgeSetup.load(dual, options=odom).judge(recording)
+
+
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        (['--topic', 'thruth=/odom'], 'did you mean truth'),
+        (['--topic', 'imu=/a', '--topic', 'imu=/b'], 'imu is given twice'),
+        (['--topic', 'odom0=/a', '--judge', 'error_state'], 'odom0 is an input of'),
+    ],
+)
+def test_wrong_topics_are_refused(
+    run: Path, tmp_path: Path, capsys: Capture, given: list[str], said: str
+) -> None:
+    outcome = call(capsys, 'judge', run, '--config', 'clean', *given, '--out', tmp_path / 'x.csv')
+    assert outcome.status == 2
+    assert said in outcome.complaints[0]

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the judge: on the line, in case.yaml, and for whom they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call
+from judge_examples import mask, odometry, parameter_file, recording, stamps
+
+from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.options import Options
+from sim2real_eval.judge_setup import JudgeSetup, check_for_nodes
+from sim2real_eval.recording import read_recording, write_recording
+from sim_sensors.errors import ParameterError
+
+Capture = pytest.CaptureFixture[str]
+UKF = Options(unscented=True)
+
+
+def turn(folder: Path) -> Path:
+    """A folder with a recorded turn of 4 s and a file that serves either filter; its path."""
+    clock = stamps(20.0, 4.0)
+    t = (clock - clock[0]) * 1e-9
+    rng = np.random.default_rng(5)
+    array = odometry(
+        clock,
+        position=np.stack([2.0 * t, 0.3 * t * t, 0.0 * t], axis=1),
+        yaw=0.3 * t + 0.05 * rng.standard_normal(len(t)),
+    )
+    path = folder / 'turn'
+    write_recording(recording({'/odom': array}), path, storage='csv')
+    parameter_file(
+        folder,
+        {
+            'odom0': 'odom',
+            'odom0_config': mask('x', 'y', 'yaw'),
+            'two_d_mode': True,
+            'alpha': 0.1,
+            'initial_estimate_covariance': [0.1] * 15,
+        },
+    )
+    return path
+
+
+def test_options_on_the_line_count_more_than_the_case_beside_the_recording(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    run = turn(tmp_path)
+
+    def estimate(*given: object, case: str = '') -> bytes:
+        (run / 'case.yaml').write_text(case or '{}')
+        out = tmp_path / 'out.csv'
+        configured = ('--config', tmp_path / 'params.yaml', '--out', out, '--overwrite')
+        outcome = call(capsys, 'judge', run, *configured, *given)
+        assert outcome.status == 0, outcome
+        return out.read_bytes()
+
+    extended = estimate()
+    unscented = estimate('--filter', 'ukf')
+    textbook = estimate('--filter', 'ukf', '--correct', 'unscented')
+    late = estimate('--latency', '/odom=0.2')
+    assert len({extended, unscented, textbook, late}) == 4
+    told = 'node: ukf_node\ncorrect: [unscented]\n'
+    assert estimate(case='node: ukf_node') == unscented
+    assert estimate(case=told) == textbook
+    assert estimate('--correct', 'unscented', case='node: ukf_node') == textbook
+    assert estimate('--correct', 'none', case=told) == unscented
+    assert estimate('--filter', 'ekf', '--correct', 'none', case=told) == extended
+    assert estimate(case='latency: {odom: 0.2}') == late
+    assert estimate('--latency', 'odom=0', case='latency: {odom: 0.2}') == extended
+
+
+def test_a_file_with_several_filters_needs_the_name_of_one(tmp_path: Path) -> None:
+    """As robot_localization's own example for two filters and navsat_transform."""
+    path = tmp_path / 'dual.yaml'
+    path.write_text(
+        '\n'.join(
+            f'{node}:\n  ros__parameters:\n    frequency: {rate}.0\n    odom0: odom\n'
+            f'    odom0_config: {mask("x")}'
+            for node, rate in (
+                ('ekf_filter_node_odom', 30), ('ekf_filter_node_map', 20), ('ukf_other', 10),
+            )
+        ).lower()
+    )  # fmt: skip
+    with pytest.raises(ParameterError, match='which node is meant by ekf_filter_node'):
+        JudgeSetup.load(path)
+    (tmp_path / 'case.yaml').write_text('section: ekf_filter_node_odom')
+    by_case = JudgeSetup.load(path, case=tmp_path / 'case.yaml')
+    assert by_case.filter.frequency == 30.0
+    for node, rate, unscented in (('ekf_filter_node_map', 20.0, False), ('ukf_other', 10.0, True)):
+        setup = JudgeSetup.load(path, None, tmp_path / 'case.yaml', Options(section=node))
+        assert setup.filter.frequency == rate
+        assert setup.case.unscented == unscented
+        assert setup.settings()['case']['section'] == node
+    with pytest.raises(ParameterError, match='has no node gone'):
+        JudgeSetup.load(path, options=Options(section='gone'))
+
+
+def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path) -> None:
+    """Within 1 cm of each other in a gentle turn, where the original's is 4 cm off."""
+    path, file = turn(tmp_path), tmp_path / 'params.yaml'
+    run = read_recording(path)
+    extended, original, textbook = (
+        JudgeSetup.load(file, options=options).judge(run).position
+        for options in (Options(), UKF, Options(unscented=True, correct=frozenset({'unscented'})))
+    )
+    near, far = np.abs(textbook - extended).max(), np.abs(original - extended).max()
+    assert near < 0.5 * far
+
+
+@pytest.mark.parametrize(
+    ('given', 'complaint'),
+    [
+        (('--correct', 'gravy'), "--correct: 'gravy' is not allowed; must be of gravity, diff"),
+        (('--correct', ''), "--correct: '' is not allowed"),
+        (('--correct', 'unscented'), 'correct: unscented goes with ukf_node only'),
+        (('--latency', 'odom'), "--latency: 'odom' is not allowed; must be a topic, = and sec"),
+        (('--latency', 'odom=-1'), '--latency: odom: -1.0 is not allowed; must be a number from'),
+        (('--latency', '=1'), "--latency: '' is not allowed; must be a topic"),
+        (('--latency', '/gps=1'), 'latency: topic gps is not heard by the judge; must be one of'),
+        (('--transforms', 'gone.yaml'), 'gone.yaml: cannot be read'),
+        (('--transforms', ''), 'cannot be read'),
+    ],
+)
+def test_what_is_not_allowed_is_said_in_a_line(
+    tmp_path: Path, capsys: Capture, given: tuple[str, ...], complaint: str
+) -> None:
+    configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out.csv')
+    outcome = call(capsys, 'judge', turn(tmp_path), *configured, *given)
+    assert outcome.status in (1, 2)
+    assert any(complaint in line for line in outcome.complaints), outcome
+    assert not (tmp_path / 'out.csv').exists()
+
+
+@pytest.mark.parametrize(
+    ('case', 'complaint'),
+    [
+        ('latency: {odom: 1' + 400 * '0' + '}', 'is not allowed; must be a number from 0 to'),
+        ('latency: {odom: .nan}', 'latency.odom: nan is not allowed'),
+        ('correct: gravity', "correct: 'gravity' is not allowed; must be a list"),
+        ('correct: [[gravity]]', "correct: ['gravity'] is not allowed; must be of"),
+        ('transforms: "a\\0b"', 'is no name of a file'),
+        ('front_end: [enu]', "front_end: ['enu'] is not allowed; must be navsat_transform or enu"),
+        ('node: ekf_node\ncorrect: [unscented]', 'correct: unscented goes with ukf_node only'),
+    ],
+)
+def test_what_a_case_may_not_say_is_said_in_a_line(
+    tmp_path: Path, capsys: Capture, case: str, complaint: str
+) -> None:
+    run = turn(tmp_path)
+    (run / 'case.yaml').write_text(case)
+    configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out.csv')
+    outcome = call(capsys, 'judge', run, *configured)
+    assert outcome.status == 2
+    assert len(outcome.err.splitlines()) == 1
+    assert complaint in outcome.err
+
+
+@pytest.mark.parametrize(
+    ('case', 'name'),
+    [
+        (Case(correct=frozenset({'gravity'})), 'correct'),
+        (Case(latency_ns={'imu': 1}), 'latency'),
+        (Case(front_end='enu'), 'front_end'),
+    ],
+)
+def test_nodes_refuse_by_name_what_only_the_embedded_judge_can_do(case: Case, name: str) -> None:
+    check_for_nodes(Case(latency_ns={'imu': 0}), 'robot_localization')
+    check_for_nodes(Case(correct=frozenset({'gravity', 'unscented'})), 'judge_node')
+    with pytest.raises(ParameterError, match=r'^correct: is not possible with judge_node'):
+        check_for_nodes(Case(correct=frozenset({'differential'})), 'judge_node')
+    with pytest.raises(ParameterError, match=f'^{name}: is not possible with robot_localization'):
+        check_for_nodes(case, 'robot_localization')

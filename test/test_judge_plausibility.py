@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no vehicle does is told, first of all, and what vehicles do is not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sim2real_eval.judge import FilterConfig, NavsatConfig
+from sim2real_eval.judge.configuration import SourceConfig
+from sim2real_eval.judge.plausibility import datum_advice, motion_advice, twist_advice
+from sim2real_eval.run_notes import merge_notes
+from sim2real_eval.told import Weight, assumed, by_weight, decisive, weight_of
+from sim_sensors.measurements import FixArray, OdometryArray
+from sim_sensors.resources import config_path
+
+CLEAN = FilterConfig.from_file(config_path('judge', 'clean.yaml'))
+NAVSAT = NavsatConfig.from_file(config_path('judge', 'clean_navsat.yaml'))
+STAMPS = np.arange(4, dtype=np.int64) * 100_000_000
+
+
+def odometry(frame: str, child: str) -> OdometryArray:
+    return OdometryArray(
+        STAMPS, STAMPS, frame, child, np.zeros((4, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (4, 1)),
+        np.zeros((4, 3)), np.zeros((4, 3)), np.zeros((4, 6, 6)), np.zeros((4, 6, 6)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('frame', 'child', 'told'),
+    [
+        ('odom', 'base_link', False),
+        ('odom', 'wheel', False),
+        ('odom', '', False),
+        ('odom', 'odom', True),
+        ('site', '/site', True),
+        ('odom', 'map', True),
+    ],
+)
+def test_velocity_in_a_world_frame(frame: str, child: str, told: bool) -> None:
+    source: SourceConfig = dataclasses.replace(
+        CLEAN.sources[0], name='odom1', topic='wheel', mask=np.arange(15) == 6.0
+    )
+    config = dataclasses.replace(CLEAN, sources=(source,))
+    notes = twist_advice(config, {'odom1': odometry(frame, child)}, turned=False)
+    assert len(notes) == int(told)
+
+
+@pytest.mark.parametrize(('latitude', 'told'), [(43.0, False), (43.8, False), (44.0, True)])
+def test_datum_far_from_the_first_fix(latitude: float, told: bool) -> None:
+    """A degree of latitude is 111 km."""
+    navsat = dataclasses.replace(NAVSAT, datum=(latitude, -89.0, 0.0))
+    one, zero = np.ones(4), np.zeros(4)
+    fixes = FixArray(
+        STAMPS, STAMPS, 'gps', 43.0 * one, -89.0 * one, zero,
+        np.zeros(4, dtype=np.int64), np.zeros((4, 3, 3)), np.zeros(4, dtype=np.int64),
+    )  # fmt: skip
+    assert len(datum_advice(navsat, fixes)) == int(told)
+
+
+def test_speed_and_jumps() -> None:
+    position, velocity = np.zeros((4, 3)), np.zeros((4, 3))
+    velocity[:, 0] = 60.0
+    position[:, 0] = 60.0 * STAMPS * 1e-9
+    assert motion_advice(STAMPS, position, velocity) == []
+    velocity[2, 1], position[3, 2] = 120.0, 5000.0
+    fast, jump = motion_advice(STAMPS, position, velocity)
+    assert 't = 0.20 s' in fast
+    assert '134 m/s' in fast
+    assert '5e+03 m at t = 0.30 s' in jump
+    nothing = np.full((4, 3), np.nan)
+    assert motion_advice(STAMPS, nothing, nothing) == []
+    assert motion_advice(STAMPS[:0], nothing[:0], nothing[:0]) == []
+
+
+def test_weightier_notes_come_first_and_stay_so_when_merged() -> None:
+    notes = ['routine', assumed('2 frames'), decisive('1 gate'), 'more']
+    assert by_weight(notes) == ['1 gate', '2 frames', 'routine', 'more']
+    merged = merge_notes([('real', notes), ('real', ['routine', decisive('3 gate')])])
+    assert merged[0] == '2 of 2 real runs: 1 to 3 gate'
+    assert weight_of(merged[0]) == Weight.DECISIVE

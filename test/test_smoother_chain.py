@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Covariances of a chain against the inverse of the whole information matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sim2real_eval.inertial.chain import joint_covariances
+
+
+@pytest.mark.parametrize('count', [2, 3, 7])
+def test_joint_covariances_are_blocks_of_the_inverse(count: int) -> None:
+    rng = np.random.default_rng(count)
+    d = 4
+    single = [rng.normal(size=(rng.integers(0, 3), d)) for _ in range(count)]
+    single[0] = rng.normal(size=(d, d))
+    double = [rng.normal(size=(d, 2 * d)) for _ in range(count - 1)]
+    rows = []
+    for i, block in enumerate(single):
+        rows.append(np.pad(block, ((0, 0), (d * i, d * (count - 1 - i)))))
+    for i, block in enumerate(double):
+        rows.append(np.pad(block, ((0, 0), (d * i, d * (count - 2 - i)))))
+    whole = np.vstack(rows)
+    covariance = np.linalg.inv(whole.T @ whole)
+    for i, found in enumerate(joint_covariances(single, double)):
+        span = slice(d * i, d * (i + 2))
+        np.testing.assert_allclose(found, covariance[span, span], rtol=1e-8, atol=1e-10)
+
+
+def test_what_normal_equations_would_lose() -> None:
+    """A first node known to 1 km, tied to the next to 1e-8 m, which nothing else knows."""
+    single = [np.array([[1e-3]]), np.zeros((0, 1))]
+    joint = joint_covariances(single, [1e8 * np.array([[1.0, -1.0]])])
+    np.testing.assert_allclose(joint[0], 1e6, rtol=1e-4)
