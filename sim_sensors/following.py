@@ -49,8 +49,9 @@ class FollowSettings(Parameters):
     """Robot, controllers and what they know."""
 
     control_rate: float = parameter(
-        20.0, 'Hz', 'Commands per second.', minimum=0.0, minimum_excluded=True, read_only=True
-    )
+        20.0, 'Hz', 'Commands per second.', minimum=0.0, minimum_excluded=True, maximum=1e4,
+        read_only=True,
+    )  # fmt: skip
     interpolation: str = parameter(
         'spline', '', 'Between waypoints.', choices=INTERPOLATIONS, read_only=True
     )
@@ -127,6 +128,8 @@ class Follower:
         since = stamp_ns - self._origin_ns
         if since < round(self._next * _NS / self._rate):
             return None
+        # Near the next period in one step: stamps of another clock may skip billions of them.
+        self._next = max(self._next, int(since * self._rate / _NS) - 1)
         while since >= round(self._next * _NS / self._rate):
             self._next += 1
         time = since / _NS

@@ -15,7 +15,14 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.differential_drive import DifferentialDrive, WheelRates
 from sim_sensors.errors import MotionError, ParameterError
-from sim_sensors.following import Drive, FollowSettings, PoseSensor, drive_along, heading_of
+from sim_sensors.following import (
+    Drive,
+    Follower,
+    FollowSettings,
+    PoseSensor,
+    drive_along,
+    heading_of,
+)
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.planar import Pose, advance, relative, twist_between, wrap
 from sim_sensors.reference import Reference
@@ -317,6 +324,18 @@ def test_the_pose_of_the_controller_has_noise_and_age_and_equal_seeds_equal_bits
 
 
 # --- errors and truth ----------------------------------------------------------------------------
+
+
+def test_a_jump_of_the_stamps_to_another_clock_takes_no_longer_than_any_message() -> None:
+    """Counting 3e10 periods of 20 Hz one by one would take hours; the period is kept besides."""
+    follower = Follower(Reference(line(1.0, 2.0)), PERFECT, TRACKERS['nonlinear'](), 20.0)
+    pose, epoch = Pose(0.0, 0.0, 0.0), 1_700_000_000_000_000_000
+    assert follower.push(0, pose) is not None
+    late = follower.push(epoch, pose)
+    assert late is not None
+    assert late.finished
+    assert follower.push(epoch + 49_000_000, pose) is None
+    assert follower.push(epoch + 51_000_000, pose) is not None
 
 
 def test_errors_by_hand() -> None:
