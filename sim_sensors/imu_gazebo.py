@@ -98,7 +98,8 @@ class GazeboRosImuSensor(GazeboNoise):
         if not self.orientation.publishes:
             return attitude
         rng = stream(seed, run, sensor, 'quaternion')
-        return NoisyQuaternion(attitude, rng, self.gaussian_noise, normalised=self.is_exact)
+        std = float(self.deviation(self.gaussian_noise))
+        return NoisyQuaternion(attitude, rng, std, normalised=self.is_exact)
 
 
 class NoisyQuaternion:

@@ -113,7 +113,8 @@ class WorldAxes:
 
 
 class BackwardDifference:
-    """GazeboRosIMU of Gazebo classic: world vectors turned by R instead of its transpose, the
+    """GazeboRosIMU of Gazebo classic: world vectors turned by R instead of its transpose, with
+    R = mounting attitude, the mounting thus about the world's axes and not the body's; the
     acceleration as backward difference of the velocity, no gravity, the lever arm ignored
     (models.md sections 1 and 8.1). The first acceleration, which has no velocity before it, is 0.
     """
@@ -124,7 +125,7 @@ class BackwardDifference:
 
     def feel(self, truth: Trajectory, dt: FloatArray) -> Felt:
         """Return what the plugin feels."""
-        orientation = rotations.multiply(truth.orientation, self._mounting)
+        orientation = rotations.multiply(self._mounting, truth.orientation)
         before = np.empty_like(truth.velocity)
         if len(before):
             before[0] = truth.velocity[0] if self._velocity is None else self._velocity

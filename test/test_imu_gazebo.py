@@ -95,6 +95,30 @@ def test_gazebo_ros_imu_turns_world_vectors_the_wrong_way_as_upstream():
     np.testing.assert_allclose(wrong[1:], np.tile([-2.0, 0.0, 0.0], (3, 1)), atol=1e-12)
 
 
+def test_gazebo_ros_imu_mounts_about_the_axes_of_the_world_as_upstream():
+    """models.md 8.1: R = R_offset R_nb; heading north, a pitched IMU tells the orders apart."""
+    truth = moving(3, (0.0, 2.0, 0.0), heading=math.pi / 2)
+    model = GazeboRosImu(orientation=TRUTH, mounting_rpy=(0.0, 0.3, 0.0))
+    pitch, heading = Rotation.from_euler('y', 0.3), Rotation.from_euler('z', math.pi / 2)
+    for variant, turn in ((model, heading * pitch), (upstream(model), pitch * heading)):
+        result = variant.start(1, 'a').measure(truth)
+        published = Rotation.from_quat(result.orientation[2])
+        assert (published.inv() * turn).magnitude() < 1e-9
+    np.testing.assert_allclose(
+        result.linear_acceleration[2], (pitch * heading).apply([0.0, 2.0, 0.0]), atol=1e-12
+    )
+
+
+def test_gazebo_ros_imu_sensor_has_the_noise_of_its_quaternion_by_the_rate_unless_as_upstream():
+    """Four times the rate of the numbers: twice the deviation, so the same of an average."""
+    model = GazeboRosImuSensor(rate=400.0, gaussian_noise=0.01, orientation=TRUTH)
+    for variant, s in ((model, 0.02), (upstream(model), 0.01)):
+        result = variant.start(1, 'a').measure(still(20_000, 400.0))
+        np.testing.assert_allclose(result.orientation[:, :3].std(0), s, rtol=bound(20_000) + 0.002)
+        stated = (4.0 if variant is model else 1.0) * s**2
+        np.testing.assert_allclose(result.orientation_covariance[0], np.eye(3) * stated)
+
+
 def test_gazebo_ros_imu_sensor_leaves_the_quaternion_unnormalised_as_upstream():
     """models.md 8.2: E|q|^2 = 1 + 4 s^2 and the yaw errs by 2 s near zero yaw."""
     s, n = 0.05, 50_000
