@@ -59,6 +59,11 @@ class Waypoints:
         """
         inside = (self.time >= start) & (self.time <= start + duration)
         time, x, y = self.time[inside], self.x[inside], self.y[inside]
+        if len(time) < 2:
+            raise MotionError(
+                f'{len(time)} waypoints from {start:g} s to {start + duration:g} s; must be >= 2 '
+                f'(the path lasts {self.time[-1]:g} s)'
+            )
         return _moved(time, x, y, self.heading[inside], self.notes, self.origin)
 
     def starting_at(self, pose: Pose) -> Waypoints:
@@ -235,8 +240,6 @@ def _moved(
     notes: tuple[str, ...],
     origin: tuple[float, float, float],
 ) -> Waypoints:
-    if len(time) < 2:
-        raise MotionError(f'{len(time)} waypoints left; must be >= 2')
     angle = np.unwrap(heading)
     angle = angle - 2.0 * math.pi * np.round(angle[0] / (2.0 * math.pi))
     first = (float(x[0]), float(y[0]), float(time[0]))

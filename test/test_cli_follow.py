@@ -115,7 +115,7 @@ WRONG = {
     'follow {bag} --imu chrono': '--imu: goes with --out only',
     'follow {bag} --out {bag}': 'exists',
     'follow {bag} --out o --compare': '--compare: goes with --imu and --out only',
-    'follow {bag} --start 100': '0 waypoints left; must be >= 2',
+    'follow {bag} --start 100': '0 waypoints from 100 s to inf s; must be >= 2',
     'follow {bag} --rate 0': "'0' must be a number > 0",
 }
 

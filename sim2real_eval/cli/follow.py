@@ -15,7 +15,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim_sensors.errors import MotionError, ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -302,6 +302,9 @@ def _waypoints(source: Source, options: argparse.Namespace) -> _Given:
     if options.start or options.duration is not None:
         before = waypoints.origin[2]
         duration = math.inf if options.duration is None else options.duration
-        waypoints = waypoints.cut(options.start, duration)
+        try:
+            waypoints = waypoints.cut(options.start, duration)
+        except MotionError as error:
+            raise MotionError(f'--start, --duration: {name}: {error}') from None
         start_ns += round((waypoints.origin[2] - before) * 1e9)
     return _Given(name, scenario, waypoints, start_ns, recording if options.compare else None)
