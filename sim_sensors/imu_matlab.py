@@ -29,7 +29,7 @@ class MatlabErrors(AxisParameters):
     resolution: float = parameter(0.0, '{u}', 'Resolution; 0: none.', minimum=0.0)
     constant_bias: tuple[float, float, float] = parameter(_ZERO, '{u}', 'ConstantBias.')
     axes_misalignment: tuple[float, float, float] = parameter(
-        _ZERO, '%', 'AxesMisalignment: what each axis feels of the two others.'
+        _ZERO, '%', 'AxesMisalignment: what of each axis the two others feel.'
     )
     noise_density: tuple[float, float, float] = parameter(
         _ZERO, '{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0
@@ -49,8 +49,8 @@ class MatlabErrors(AxisParameters):
         """Return the same errors as parameters of `sim_sensors.imu_chain.ErrorChain`."""
         x, y, z = (0.01 * entry for entry in self.axes_misalignment)
         return {
-            'cross_axis_upper': (x, x, y),
-            'cross_axis_lower': (y, z, z),
+            'cross_axis_upper': (y, z, z),
+            'cross_axis_lower': (x, x, y),
             'temperature_scale': tuple(0.01 * entry for entry in self.temperature_scale_factor),
             'constant_bias': self.constant_bias,
             'random_walk': self.random_walk,

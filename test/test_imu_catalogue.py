@@ -15,6 +15,7 @@ import pytest
 from imu_examples import SIGMAS, G, bound, cut, still, upstream
 
 from sim_sensors.catalogue import load_imu, names
+from sim_sensors.imu_chain import GyroscopeChain
 from sim_sensors.imu_matlab import MatlabAccelerometer, MatlabGyroscope, MatlabImu
 from sim_sensors.imu_models import IMU_MODELS
 from sim_sensors.scenarios import Circle, FigureEight
@@ -171,7 +172,7 @@ def test_a_data_sheet_sensor_saturates_and_rounds():
 
 
 def test_matlab_parameters_mean_what_they_say_there():
-    """Percent of misalignment and per kelvin, range and resolution."""
+    """Percent of misalignment, by columns, and per kelvin; range and resolution."""
     model = MatlabImu(
         gyroscope=MatlabGyroscope(constant_bias=(0.1, 0.2, 0.3)),
         accelerometer=MatlabAccelerometer(
@@ -181,8 +182,13 @@ def test_matlab_parameters_mean_what_they_say_there():
     result = model.start(1, 'a').measure(still(2))
     np.testing.assert_allclose(result.angular_velocity, np.tile([0.1, 0.2, 0.3], (2, 1)))
     np.testing.assert_allclose(
-        result.linear_acceleration, np.tile([0.10, 0.20, 9.5], (2, 1)), atol=1e-12
+        result.linear_acceleration, np.tile([0.29, 0.29, 9.5], (2, 1)), atol=1e-12
     )
+    seen = GyroscopeChain.from_mapping(
+        MatlabGyroscope(axes_misalignment=(1.0, 2.0, 3.0)).chain(), 'test'
+    )
+    assert seen.cross_axis_upper == pytest.approx((0.02, 0.03, 0.03))
+    assert seen.cross_axis_lower == pytest.approx((0.01, 0.01, 0.02))
     warm = dataclasses.replace(
         model,
         temperature=dataclasses.replace(model.temperature, initial=35.0),
