@@ -17,7 +17,8 @@ from sim_sensors.seeding import stream
 
 __all__ = ['Px4ClassicNoise', 'Px4MarkovNoise']
 
-# Radius by which PX4 turns metres into degrees.
+# Radius by which PX4 turns metres into degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h; models.md
+# gives the formula only.
 _RADIUS = 6371000.0
 
 
