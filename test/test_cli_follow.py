@@ -72,6 +72,25 @@ def test_waypoints_that_were_written_can_be_followed(
     assert again['pooled'] == record['pooled']
 
 
+def test_runs_of_one_name_are_told_apart_or_refused(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """Tables by their folders; a table named like a recording would write into its results."""
+    table = 't,x,y\n0,0,0\n1,1,0\n2,2,0\n'
+    for folder in ('a', 'b'):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / 'way.csv').write_text(table)
+    (tmp_path / 'circle_1.csv').write_text(table)
+    ways = [tmp_path / 'a' / 'way.csv', tmp_path / 'b' / 'way.csv']
+    outcome = call(capsys, 'follow', *ways, '--controllers', 'nonlinear', '--json')
+    assert [run['run'] for run in json.loads(outcome.out)['runs']] == ['a_way', 'b_way']
+    line = ['follow', bag, tmp_path / 'circle_1.csv', '--controllers', 'nonlinear', '--json']
+    outcome = call(capsys, *line)
+    assert outcome.status == 1
+    assert len(outcome.complaints) == 1
+    assert "another run is named 'circle_1' too" in outcome.complaints[0]
+
+
 def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
     outcome = call(capsys, 'follow', bag, '--start', 2, '--duration', 2, '--json')
     run = json.loads(outcome.out)['runs'][0]

@@ -161,6 +161,11 @@ def run(options: argparse.Namespace) -> int:
         for source in given:
             try:
                 one = _waypoints(source, options)
+                if any(one.name == other.name for other in followed):
+                    raise MotionError(
+                        f'{source.path}: another run is named {one.name!r} too; must have a name '
+                        'of its own'
+                    )
                 runs.append(
                     follow_waypoints(
                         one.name,
@@ -289,7 +294,7 @@ def _waypoints(source: Source, options: argparse.Namespace) -> _Given:
     if path.suffix == '.csv' and path.is_file():
         if options.compare:
             raise ParameterError('--compare', '', f'{path} is a table: nothing to compare with')
-        name = source.name or path.stem
+        name = (source.name or path.stem).removesuffix('.csv')
         scenario = scenario_of(name)
         waypoints, start_ns = read_waypoints(path), START_NS
     else:
