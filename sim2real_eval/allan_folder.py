@@ -19,10 +19,9 @@ from sim2real_eval.characterization.signals import quantity_of
 from sim2real_eval.provenance import versions
 from sim2real_eval.report.allan_plot import save_allan_plot
 from sim2real_eval.tables import Field, write_bytes, write_csv
-from sim_sensors.errors import Sim2RealError
 from sim_sensors.imu_chain import ImuChain
 
-__all__ = ['FILES', 'allan_record', 'check_allan_target', 'write_allan_folder']
+__all__ = ['FILES', 'allan_record', 'write_allan_folder']
 
 FILES = (
     'allan.csv',
@@ -45,24 +44,6 @@ _HEADER = (
     'model',
     *(f'model_{term}' for term in TERMS),
 )
-
-
-def check_allan_target(folder: str | Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds older results, or anything that is no folder.
-
-    Raises
-    ------
-    Sim2RealError
-        Naming what is in the way.
-    """
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise Sim2RealError(f'{target}: exists and is no folder; choose another --out')
-    for name in FILES:
-        if (target / name).exists() and not overwrite:
-            raise Sim2RealError(
-                f'{target / name}: exists; choose another --out or give --overwrite'
-            )
 
 
 def allan_record(

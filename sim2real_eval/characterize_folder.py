@@ -20,12 +20,10 @@ from sim2real_eval.provenance import versions
 from sim2real_eval.report.allan_plot import save_allan_plot
 from sim2real_eval.report.gps_noise_plot import save_gps_plot
 from sim2real_eval.tables import write_bytes
-from sim_sensors.errors import Sim2RealError
 
 __all__ = [
     'FILES',
     'calibration_record',
-    'check_calibration_target',
     'next_command',
     'write_calibration',
 ]
@@ -54,24 +52,6 @@ _REMARKS = {
     'model_rate': 'rate of the fixes, at which the second difference is the acceleration',
     'k': 'given, not fitted',
 }
-
-
-def check_calibration_target(folder: str | Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds older results, or anything that is no folder.
-
-    Raises
-    ------
-    Sim2RealError
-        Naming what is in the way.
-    """
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise Sim2RealError(f'{target}: exists and is no folder; choose another --out')
-    for name in FILES:
-        if (target / name).exists() and not overwrite:
-            raise Sim2RealError(
-                f'{target / name}: exists; choose another --out or give --overwrite'
-            )
 
 
 def calibration_record(found: Calibration) -> dict[str, Any]:

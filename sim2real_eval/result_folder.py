@@ -7,12 +7,12 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['check_result_folder', 'fresh_folder']
+__all__ = ['check_result_files', 'check_result_folder', 'fresh_folder']
 
 
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
@@ -32,17 +32,49 @@ def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> No
     Sim2RealError
     """
     target = Path(folder)
-    above = next(each for each in target.absolute().parents if each.exists())
-    if not above.is_dir():
-        raise Sim2RealError(f'{target}: cannot be made; {above} is a file')
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
+    _check_place(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
         raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
     if not (target / mark).is_file():
         raise Sim2RealError(f'{target}: holds no {mark}, so it is not a result to overwrite')
+
+
+def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> None:
+    """Refuse a folder in which files would be overwritten, or that cannot be made.
+
+    For results that may lie beside other files.
+
+    Parameters
+    ----------
+    folder : str or Path
+    names : sequence of str
+        Files that will be written.
+    overwrite : bool
+
+    Raises
+    ------
+    Sim2RealError
+        Naming what is in the way.
+    """
+    target = Path(folder)
+    _check_place(target)
+    if target.exists() and not target.is_dir():
+        raise Sim2RealError(f'{target}: exists and is no folder; choose another --out')
+    for name in names:
+        if (target / name).exists() and not overwrite:
+            raise Sim2RealError(
+                f'{target / name}: exists; choose another --out or give --overwrite'
+            )
+
+
+def _check_place(target: Path) -> None:
+    above = next(each for each in target.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise Sim2RealError(f'{target}: cannot be made; {above} is a file')
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ WRONG = {
     'allan gone': 'gone: no such file or folder',
     'allan gone.csv': 'gone.csv: no such file or folder',
     'allan empty': 'empty: not a recording',
-    'allan file.txt': 'file.txt: no axis is named among text',
+    'allan file.txt': 'file.txt: cannot be read as a table of numbers: no numbers in it',
     'allan torn.csv': 'torn.csv: cannot be read as a table of numbers',
     'allan bare.csv': '3 columns without names; name them with --columns',
     'allan bare.csv --columns a,b': '3 columns, but 2 names',
@@ -73,6 +73,16 @@ WRONG = {
     'allan line_1 --gyro-unit rpm': 'invalid choice',
     'allan line_1 --motion keep --fit-from 9': 'averaging times of',
     'allan line_1 --out file.txt': 'file.txt: exists and is no folder',
+    'allan line_1 --out file.txt/sub': 'cannot be made; ',
+    'allan void.csv': 'void.csv: cannot be read as a table of numbers: no numbers in it',
+    'allan head.csv': 'no numbers in it',
+    'allan nan_time.csv': 'time of sample 1 is nan; must be a time',
+    'allan nan.csv --rate 10': 'nan: gyroscope_x: sample 1 is nan',
+    'allan point.npy --rate 10 --columns gx': 'the array has 0 dimensions of type float64',
+    'allan cube.npy --rate 10 --columns gx': 'the array has 3 dimensions of type float64',
+    'allan complex.npy --rate 10 --columns gx': 'of type complex128; must be one or two of real',
+    'allan nan_rate.npz': 'fs is nan; must be a number > 0',
+    'allan less_rate.npz': 'fs is -5.0; must be a number > 0',
 }
 
 
@@ -87,8 +97,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'bare.csv': '1,2,3\n4,5,6\n',
         'named.csv': 'gyroscope_x,b\n1,2\n3,4\n',
         'torn.csv': 'gyroscope_x,time\n1,2\n3\n',
+        'void.csv': '',
+        'head.csv': 'gyroscope_x,time\n',
+        'nan_time.csv': 'gyroscope_x,time\n1,2\n3,nan\n',
+        'nan.csv': 'gyroscope_x\n1\nnan\n3\n',
     }.items():
         (folder / name).write_text(text, encoding='utf-8')
+    for name, array in {
+        'point': np.array(1.0),
+        'cube': np.zeros((3, 3, 3)),
+        'complex': np.zeros((9, 1), dtype=np.complex128),
+    }.items():
+        np.save(folder / f'{name}.npy', array)
+    for name, rate in {'nan': np.nan, 'less': -5.0}.items():
+        np.savez(folder / f'{name}_rate.npz', gyro=np.zeros((9, 3)), fs=rate)
     return folder
 
 

@@ -143,7 +143,7 @@ def allan_curve(
     factors : (k,) int, optional
         Increasing, each at most (n - 1) / 2; default: octaves.
     progress : callable, optional
-        Called after each averaging time.
+        Called after each span of 16384 samples, which all averaging times pass together.
 
     Raises
     ------

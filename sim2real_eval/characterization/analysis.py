@@ -149,8 +149,12 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
     Raises
     ------
     SignalError
-        When too little is left, or nothing is at rest.
+        When a value is not finite, too little is left, or nothing is at rest.
     """
+    if not np.isfinite(signals.values).all():
+        row, column = np.argwhere(~np.isfinite(signals.values))[0]
+        value = signals.values[row, column]
+        raise SignalError(f'{signals.name}: {signals.axes[column]}: sample {row} is {value}')
     even = evenly_spaced(signals)
     if not options.reject_motion:
         return even
@@ -209,9 +213,6 @@ def _axis(
     signals: Signals, axis: str, rate: float, options: AllanOptions, notes: list[str]
 ) -> AxisResult | None:
     values = signals.column(axis)
-    if not np.isfinite(values).all():
-        bad = int(np.argmin(np.isfinite(values)))
-        raise SignalError(f'{signals.name}: {axis}: sample {bad} is {values[bad]}')
     step = resolution(values)
     screened = screen(values, rate, options.outliers, options.factor)
     if screened.replaced:

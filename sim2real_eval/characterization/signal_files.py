@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ class _Table:
 
 def _read_table(path: Path, options: TableOptions) -> _Table:
     if path.suffix == '.npy':
-        array = np.load(path, mmap_mode='r', allow_pickle=False)
+        array = _real(np.load(path, mmap_mode='r', allow_pickle=False), 'the array')
         return _split(_Table(options.columns, array if array.ndim == 2 else array[:, None]))
     if path.suffix == '.npz':
         with np.load(path, allow_pickle=False) as content:
@@ -126,7 +127,11 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
     header = not all(_is_number(word) for word in words)
     given: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
     names = options.columns or (tuple(words) if header else ())
-    table = _Table(names, np.loadtxt(path, ndmin=2, **given))
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', UserWarning)  # that there is nothing: said below
+        table = _Table(names, np.loadtxt(path, ndmin=2, **given))
+    if not table.values.size:
+        raise ValueError('no numbers in it')
     stamps = next((k for k, name in enumerate(names) if _TIMES.get(name.lower()) == 1.0), None)
     if stamps is None:
         return _split(table)
@@ -143,10 +148,24 @@ def _split(table: _Table) -> _Table:
     return table
 
 
+def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
+    if array.ndim not in (1, 2) or array.dtype.kind not in 'fiu':
+        raise ValueError(
+            f'{name} has {array.ndim} dimensions of type {array.dtype}; must be one or two of '
+            'real numbers'
+        )
+    return array
+
+
 def _nanoseconds(column: NDArray[Any], name: str) -> IntArray:
     if np.issubdtype(column.dtype, np.integer) and _TIMES[name.lower()] == 1.0:
         return np.asarray(column, dtype=np.int64)
-    return np.asarray(np.rint(np.asarray(column, np.float64) * _TIMES[name.lower()]), np.int64)
+    stamps = np.rint(np.asarray(column, np.float64) * _TIMES[name.lower()])
+    good = np.abs(stamps) < 2.0**63
+    if not good.all():
+        bad = int(np.argmin(good))
+        raise ValueError(f'{name} of sample {bad} is {column[bad]}; must be a time')
+    return np.asarray(stamps, np.int64)
 
 
 def _from_npz(content: Any) -> _Table:
@@ -156,15 +175,17 @@ def _from_npz(content: Any) -> _Table:
     for key in content.files:
         array = content[key]
         if key in ('rate', 'fs') and array.size == 1:
-            table.rate = float(array)
+            table.rate = float(_real(array.reshape(1), key)[0])
+            if not 0.0 < table.rate < math.inf:
+                raise ValueError(f'{key} is {table.rate}; must be a number > 0')
         elif key.lower() in _TIMES and array.ndim == 1:
-            table.stamp_ns = _nanoseconds(array, key)
+            table.stamp_ns = _nanoseconds(_real(array, key), key)
         elif array.ndim == 2 and array.shape[1] == 3:
             names += [f'{key}_{axis}' for axis in 'xyz']
-            columns += list(array.T)
+            columns += list(_real(array, key).T)
         elif array.ndim == 1:
             names.append(key)
-            columns.append(array)
+            columns.append(_real(array, key))
     if not columns:
         raise ValueError('no array of one column, or of three')
     table.names, table.values = names, np.stack(columns, axis=1)

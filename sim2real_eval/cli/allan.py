@@ -133,16 +133,17 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.allan_folder import (
+        FILES,
         allan_record,
-        check_allan_target,
         write_allan_folder,
     )
     from sim2real_eval.characterization.analysis import combined_terms
     from sim2real_eval.characterization.imu_file import chain_model
     from sim2real_eval.recording import DEFAULT_TOPICS
+    from sim2real_eval.result_folder import check_result_files
 
     if options.out:
-        check_allan_target(options.out, overwrite=options.overwrite)
+        check_result_files(options.out, FILES, overwrite=options.overwrite)
     settings = _settings(options)
     results, failures = _analysed(options, settings)
     report_failures(failures, of=len(options.recordings))

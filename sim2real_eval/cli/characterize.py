@@ -82,14 +82,15 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.characterization.calibration import calibrate
     from sim2real_eval.characterize_folder import (
+        FILES,
         calibration_record,
-        check_calibration_target,
         next_command,
         write_calibration,
     )
+    from sim2real_eval.result_folder import check_result_files
 
     if options.out:
-        check_calibration_target(options.out, overwrite=options.overwrite)
+        check_result_files(options.out, FILES, overwrite=options.overwrite)
     recordings, failures = _read(options)
     report_failures(failures, of=len(options.recordings))
     with progress_bar(3, 'characterizing') as advance:

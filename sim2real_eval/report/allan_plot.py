@@ -117,7 +117,7 @@ def _draw_terms(panel: Axes, terms: NoiseTerms, factor: float) -> None:
         line = np.sqrt(variance) / factor
         panel.plot(tau, line, color=_FIT_COLOUR, linewidth=0.8, linestyle='--', zorder=2)
         # The letter stands where the term matters most.
-        share = variance / total**2
+        share = (line / total) ** 2
         place = int(np.argmax(share)) if share.max() < 1 else len(tau) // 2
         place = min(max(place, 10), len(tau) - 20)
         panel.annotate(

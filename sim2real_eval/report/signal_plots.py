@@ -187,17 +187,6 @@ def _unit(unit: str) -> str:
     return unit.replace('^2', '²')
 
 
-def _limit_decades(panel: Axes, most: int = 12) -> None:
-    """Leave out what lies more than 12 decades below the top: rounding, or no error at all."""
-    top = max(float(np.max(line.get_ydata())) for line in panel.lines)
-    if top <= 0.0:
-        panel.set_ylim(1.0, 10.0)
-        panel.text(0.5, 0.5, 'nil', transform=panel.transAxes, ha='center', fontsize=8)
-        return
-    low, high = panel.get_ylim()
-    panel.set_ylim(max(low, high * 10.0**-most), high)
-
-
 def scatter_figure(comparison: SignalComparison) -> Figure:
     """Return measured over true rates and forces: a row for the real runs and for each model."""
     rates = _panels(comparison, 'angular_rate')
