@@ -6,8 +6,9 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from scipy.signal import correlate
 
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['Lag', 'find_lag']
 
@@ -58,22 +59,48 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
     if most < 1:
         return None
-    coefficients = np.array(
-        [
-            _correlation(series[max(k, 0) : n + min(k, 0)], reference[max(-k, 0) : n - max(k, 0)])
-            for k in range(-most, most + 1)
-        ]
-    )
+    coefficients = _correlations(series, reference, most)
     peak = int(np.argmax(coefficients))
     if peak in (0, 2 * most) or not coefficients[peak] >= _LEAST_CORRELATION:
         return None
     before, top, after = coefficients[peak - 1 : peak + 2]
     bend = before - 2.0 * top + after
     shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
-    return Lag(float((peak - most + shift) / rate), float(top))
+    return Lag(float((peak - most + shift) / rate), min(float(top), 1.0))
 
 
-def _correlation(a: FloatArray, b: FloatArray) -> float:
+def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
+    """Correlation coefficient of a[k:] and b[:n-k] about their own means at lags -most .. most.
+
+    All sums of products at once by FFT, those of one series alone as running sums.
+    """
+    n = len(a)
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-    scale = float(np.sqrt(np.sum(a * a) * np.sum(b * b)))
-    return float(np.sum(a * b)) / scale if scale > 0.0 else 0.0
+    lags = np.arange(-most, most + 1)
+    first, last = np.maximum(lags, 0), n + np.minimum(lags, 0)
+    sums_a, squares_a = _between(a, first, last)
+    sums_b, squares_b = _between(b, first - lags, last - lags)
+    products = sum(
+        correlate(one, other, method='fft')[n - 1 - most : n + most]
+        for one, other in zip(a.T, b.T, strict=True)
+    )
+    count = (last - first)[:, None]
+    covariance = products - np.sum(sums_a * sums_b / count, axis=1)
+    powers = [
+        np.sum(squares - sums**2 / count, axis=1)
+        for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
+    ]
+    # What is left of a constant is rounding.
+    seen = [
+        power > 1e-12 * float(np.sum(one**2)) for power, one in zip(powers, (a, b), strict=True)
+    ]
+    good = seen[0] & seen[1]
+    scale = np.sqrt(np.where(good, powers[0] * powers[1], 1.0))
+    return np.where(good, covariance / scale, 0.0)
+
+
+def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Sums of values and of their squares from `first` to before `last`, each (lags, k)."""
+    start = np.zeros((1, values.shape[1]))
+    sums = [np.concatenate([start, np.cumsum(one, axis=0)]) for one in (values, values**2)]
+    return sums[0][last] - sums[0][first], sums[1][last] - sums[1][first]

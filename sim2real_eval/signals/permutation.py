@@ -45,7 +45,7 @@ class Relabelling:
     real : (p, runs) bool
         The first row is as it is.
     paired : bool
-        Runs change sides with runs of the same motion only.
+        Runs change sides with runs of the same motion only, and those of other motions never.
     """
 
     real: NDArray[np.bool_]
@@ -63,7 +63,9 @@ def relabel(real: Sequence[str], simulated: Sequence[str], most: int, seed: int)
     """Return all relabellings, or `most` of them.
 
     Runs are paired when every name is that of one real and of at least one simulated run: they
-    follow the same motion, and only the runs of one motion are exchanged.
+    follow the same motion, and only the runs of one motion are exchanged. So are they when several
+    simulated runs have one name: repetitions of a motion are more alike than those of different
+    ones, and to exchange them freely would call that a difference of the sensors.
 
     Parameters
     ----------
@@ -75,7 +77,8 @@ def relabel(real: Sequence[str], simulated: Sequence[str], most: int, seed: int)
     """
     names = [*real, *simulated]
     n = len(real)
-    paired = len(set(real)) == n and set(real) == set(simulated)
+    repeated = len(set(simulated)) < len(simulated)
+    paired = len(set(real)) == n and (repeated or set(real) == set(simulated))
     blocks = (
         [[i for i, name in enumerate(names) if name == one] for one in real]
         if paired
