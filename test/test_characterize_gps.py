@@ -292,3 +292,32 @@ def test_noisy_receiver_at_rest_stands_still() -> None:
         assert len(runs) == 1
         assert len(runs[0].time) >= 1200
         assert notes == []
+
+
+# --- receivers without errors --------------------------------------------------------------------
+
+
+def test_fixes_that_never_change_have_no_error() -> None:
+    """AirSim's receiver states a covariance and errs by nothing; a height may be held by hand."""
+    found = characterize_gps([standing(30.0, gps_model=GpsModel(covariance=HdopCovariance()))])
+    for fit in found.axes:
+        assert not fit.white.observable
+        assert fit.white.value == 0.0
+        assert fit.white.upper <= 1e-6
+    assert sum('the fixes never change' in note for note in found.notes) == 3
+    for name, noise in found.noises().items():
+        drawn = errors(noise, 100, found.rate, 0)
+        assert np.abs(drawn).max() < 1e-6, name
+    assert all(one.alike for one in likenesses(found, 0))
+    assert gps_comebacks(found, 0) == []
+
+
+def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
+    """Not finite, or negative in two axes, whose determinant is positive all the same."""
+    rng = stream(9, 'none', 'test', 'characterize')
+    run = run_of_errors(0.5 * rng.standard_normal((400, 3)), RATE, 0.5)
+    covariance = run.covariance.copy()
+    covariance[:100, 0, 0], covariance[100:200] = np.nan, -np.eye(3)
+    found = honesty([dataclasses.replace(run, covariance=covariance)], 'horizontal', (0, 1))
+    assert found.samples == 200
+    assert found.verdict == 'honest'

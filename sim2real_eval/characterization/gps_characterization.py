@@ -211,6 +211,8 @@ def characterize_gps(
             )
     seconds = sum(run.seconds for run in runs)
     for name, fit in zip(AXIS_NAMES, axes, strict=True):
+        if not fit.white.observable and not fit.walk.observable:
+            notes.append(f'{name}: the fixes never change; the models have no error there')
         if fit.walk.observable and not fit.time.observable:
             notes.append(
                 f'{name}: {seconds:.3g} s at standstill do not bound its wander (time > '

@@ -31,6 +31,8 @@ _INTERVAL_GAIN = 3.84
 # critical value for 1 %, 3.43 (JASA 74, 1979).
 _ROOT_GAIN = 11.8
 _LONGEST = 30.0
+# m; below it a deviation is that of degrees in double precision, brought to metres.
+_CONSTANT = 1e-6
 _STEP = 0.02
 
 
@@ -76,9 +78,12 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     at least what the profile likelihood of the time says upwards, and include what leaving out
     the white noise changes. Where the 95 % interval of the time reaches beyond the longest
     record, or a random walk does nearly as well (gain below 11.8), time and deviation of the
-    wander are not observable, and the density of the walk is all that is known.
+    wander are not observable, and the density of the walk is all that is known. Of values that
+    deviate by less than a micrometre nothing is.
     """
     data = MarkovRecords(records)
+    if data.scale(1.0, 1.0) < _CONSTANT**2:
+        return _constant()
     plain = data.deviance(1.0, 1.0)
     times = np.geomspace(0.5 * data.shortest, _LONGEST * data.longest, 24)
     profile, time = _best_time(data, times)
@@ -127,6 +132,19 @@ def _best_time(data: MarkovRecords, times: FloatArray) -> tuple[list[float], flo
         options={'xatol': 1e-3},
     )
     return profile, math.exp(float(found.x))
+
+
+def _constant() -> MarkovFit:
+    remark = 'the values never change'
+    none = unseen('m', remark, upper=_CONSTANT)
+    return MarkovFit(
+        total=none,
+        white=none,
+        wander=none,
+        time=unseen('s', remark),
+        walk=unseen('m/sqrt(s)', remark),
+        gain=0.0,
+    )
 
 
 def _white_alone(data: MarkovRecords, gain: float) -> MarkovFit:

@@ -252,7 +252,8 @@ def honesty(
     rows, columns = np.ix_(axes, axes)
     for run in runs:
         block = run.covariance[:, rows, columns]
-        good = np.linalg.det(block) > 0.0
+        good = np.asarray(np.isfinite(block).all(axis=(1, 2)))
+        good[good] = np.linalg.eigvalsh(block[good])[:, 0] > 0.0
         if good.sum() < 8:
             continue
         error = run.error[good][:, axes]

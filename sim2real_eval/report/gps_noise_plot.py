@@ -61,9 +61,10 @@ def _scatter(panel: Axes, result: GpsResult) -> None:
     bar.ax.tick_params(labelsize=7)
     blocks = np.concatenate([run.covariance[:, :2, :2] for run in result.runs])
     _ellipse(panel, np.cov(error.T), _FIT, '-', '95 % ellipse of the fixes')
-    if result.stated.kind != 'zero':
+    if result.stated.kind != 'zero' and np.isfinite(blocks).all(axis=(1, 2)).any():
         # A receiver that has just started states far more than it usually does.
-        usual = np.median(blocks, axis=0) * factor**2
+        known = blocks[np.isfinite(blocks).all(axis=(1, 2))]
+        usual = np.median(known, axis=0) * factor**2
         _ellipse(panel, usual, '#D55E00', '--', '95 % ellipse as usually stated')
     panel.set_aspect('equal', adjustable='datalim')
     panel.autoscale_view()

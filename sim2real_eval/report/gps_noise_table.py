@@ -90,7 +90,7 @@ def gps_likeness_table(found: Sequence[Likeness]) -> Table:
     )
     for model in dict.fromkeys(one.model for one in found):
         cells = [
-            Text(f'{one.simulated:.4g} ± {one.std:.2g}', style='' if one.alike else 'bold red')
+            Text(f'{one.simulated:.4g} ± {one.std:.2g}')
             if one.alike
             else Text(f'{one.simulated:.4g} ± {one.std:.2g} !', style='bold red')
             for one in found
