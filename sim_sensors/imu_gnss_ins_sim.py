@@ -11,6 +11,7 @@ import numpy as np
 
 from sim_sensors.axis_parameters import AxisParameters
 from sim_sensors.compilation import compiled
+from sim_sensors.errors import ParameterError
 from sim_sensors.imu_upstream import UpstreamImu
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import GaussMarkov, Process, TurnOn, White, WhiteDensity
@@ -71,6 +72,19 @@ class GnssInsSimImu(UpstreamImu):
     accelerometer: GnssInsSimAccelerometer = dataclasses.field(
         default_factory=GnssInsSimAccelerometer
     )
+
+    def _check(self) -> None:
+        super()._check()
+        for name, part in (('gyroscope', self.gyroscope), ('accelerometer', self.accelerometer)):
+            # An Euler step by more than twice the time constant grows without end.
+            least = 0.5 / self.rate
+            if not self.is_exact and 0.0 < part.drift_time <= least and any(part.drift_std):
+                raise ParameterError(
+                    type(self).__name__,
+                    f'{name}.drift_time',
+                    f'{part.drift_time!r} is not allowed as_upstream at {self.rate:g} Hz, where '
+                    f'the drift diverges; must be 0 or > {least:g} [s]',
+                )
 
     def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
         """Return the errors of the gyroscope and of the accelerometer."""

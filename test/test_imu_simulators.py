@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.attitude import Orientation
 from sim_sensors.catalogue import load_imu
+from sim_sensors.errors import ParameterError
 from sim_sensors.imu_carla import CarlaGyroscope, CarlaImu, compass
 from sim_sensors.imu_gnss_ins_sim import GnssInsSimGyroscope, GnssInsSimImu
 from sim_sensors.imu_rotors import RotorsImu
@@ -173,3 +174,13 @@ def test_gnss_ins_sim_euler_decay_widens_the_drift_as_upstream():
         bias = variant.start(1, 'a').measure(still(10_000, 2.0)).gyroscope_bias[20:]
         # Correlated over 1 s: half as many independent ones.
         assert bias.std() == pytest.approx(0.2 * factor, rel=bound(3 * 3500))
+
+
+def test_gnss_ins_sim_refuses_a_drift_that_diverges_as_upstream():
+    """|1 - dt/T| >= 1 from T = dt/2 down; the exact law takes any T."""
+    mapping = {'rate': 100.0, 'gyroscope': {'drift_std': 0.1, 'drift_time': 0.005}}
+    assert np.isfinite(
+        GnssInsSimImu.from_mapping(mapping, 'f').start(1, 'a').measure(still(500)).gyroscope_bias
+    ).all()
+    with pytest.raises(ParameterError, match=r'gyroscope.drift_time: 0.005 is not allowed'):
+        GnssInsSimImu.from_mapping({**mapping, 'variant': 'as_upstream'}, 'f')
