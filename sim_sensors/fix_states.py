@@ -18,6 +18,7 @@ FIX_STATES = ('none', 'single', 'sbas', 'float', 'rtk')
 _ORDER = 'none, single, sbas, float, rtk'
 _ONES = (1.0, 1.0, 1.0, 1.0, 1.0)
 _STATIONARY = 'stationary'
+_SHORTEST = 1e-3
 
 
 def _weights(state: str, default: tuple[float, float, float, float, float]) -> tuple[float, ...]:
@@ -76,6 +77,12 @@ class FixStates(Parameters):
             if value != round(value):
                 raise ParameterError(
                     'FixStates', 'status', f'{value!r} is not allowed; must be one of -1, 0, 1, 2'
+                )
+        for value in self.dwell:
+            # Each stay is drawn, so that endlessly many would take endlessly long.
+            if 0.0 < value < _SHORTEST:
+                raise ParameterError(
+                    'FixStates', 'dwell', f'{value!r} is not allowed; must be 0 or >= 0.001 [s]'
                 )
         for k, name in enumerate(FIX_STATES):
             if self.dwell[k] > 0.0 and not self.following(k).any():

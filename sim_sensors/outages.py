@@ -21,6 +21,7 @@ BoolArray = NDArray[np.bool_]
 
 # Stamps are whole nanoseconds: what is half of one early is on time.
 _TOLERANCE = 0.5e-9
+_SHORTEST = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,14 @@ class Outages(Parameters):
     )
 
     def _check(self) -> None:
+        for name in ('interval', 'length'):
+            # Each outage is drawn, so that endlessly many would take endlessly long.
+            if 0.0 < getattr(self, name) < _SHORTEST:
+                raise ParameterError(
+                    'Outages',
+                    name,
+                    f'{getattr(self, name)!r} is not allowed; must be 0 or >= 0.001 [s]',
+                )
         pairs = self.given
         ordered = all(a < b for a, b in itertools.pairwise(pairs))
         if len(pairs) % 2 or not ordered:
