@@ -184,6 +184,21 @@ def test_unlike_sensors_are_called_so_and_alike_ones_not() -> None:
     assert not any('…' in line for line in lines)
 
 
+def test_what_an_imu_marks_as_absent_is_not_compared() -> None:
+    run = run_of('drive_circle', 1).with_messages('gps', None)
+    assert run.imu is not None
+    absent = np.full_like(run.imu.angular_velocity_covariance, -1.0)
+    blind = dataclasses.replace(run.imu, angular_velocity_covariance=absent)
+    found = run_signals(run.with_messages('imu', blind), dataclasses.replace(PLAIN, yaw='gyro'))
+    assert list(found.measured) == ['specific_force']
+    assert not any('yaw' in note for note in found.notes)
+    force = run.imu.linear_acceleration.copy()
+    force[7, 1] = np.nan
+    torn = dataclasses.replace(run.imu, linear_acceleration=force)
+    with pytest.raises(SignalError, match='specific_force: measurement 7 is not finite'):
+        run_signals(run.with_messages('imu', torn), PLAIN)
+
+
 def test_sets_without_a_common_sensor_are_refused() -> None:
     run = run_of('drive_line', 1)
     with pytest.raises(SignalError, match='no sensor in common'):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,11 @@ def _stated(panel: Axes, result: GpsResult) -> None:
     total = np.sqrt(0.5 * sum(one.total.value**2 for one in result.axes[:2]))
     panel.axhline(total, color='#D55E00', linestyle='--', linewidth=1.0, label='as the fixes err')
     panel.set_yscale('log')
+    low, high = panel.get_ylim()
+    if high < 10.0 * low:
+        # Within a decade no power of ten may be left to label.
+        middle = math.sqrt(low * high)
+        panel.set_ylim(middle / 5.0, middle * 5.0)
     panel.set_xlabel('time since the first fix [s]', fontsize=9)
     panel.set_ylabel('deviation [m]', fontsize=9)
     panel.legend(fontsize=7, frameon=False)

@@ -201,8 +201,11 @@ def _imu(
         return of
 
     heading = _heading(maker.motion.at(stamps).orientation)
+    # -1 marks what the message does not hold (sensor_msgs/Imu).
+    no_rate = bool((imu.angular_velocity_covariance[:, 0, 0] == -1.0).all())
     published = imu.orientation_covariance[:, 0, 0] != -1.0
-    if published.all() and options.yaw == 'auto':
+    oriented = bool(published.all()) and options.yaw == 'auto'
+    if oriented:
         body = rotations.multiply(imu.orientation, rotations.conjugate(turn[None, :]))
         yaw = _heading(body)
         # The nearest of all that differ by whole turns.
@@ -214,16 +217,20 @@ def _imu(
         )[:, 2]
         steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(stamps)
         yaw = heading[0] + np.concatenate([[0.0], np.cumsum(steps)])
-        notes.append(
-            'yaw is the integral of the body z rate from the true heading at the first sample: '
-            'no bias is taken out, and tilt is not compensated'
-        )
+        if not no_rate:
+            notes.append(
+                'yaw is the integral of the body z rate from the true heading at the first '
+                'sample: no bias is taken out, and tilt is not compensated'
+            )
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
     truths = (felt('rate'), felt('force'), lambda truth: _heading(truth.orientation)[:, None])
+    no_force = bool((imu.linear_acceleration_covariance[:, 0, 0] == -1.0).all())
+    absent = (no_rate, no_force, no_rate and not oriented)
     return [
         _against_truth(quantity, stamps, value, true, maker, options)
-        for quantity, value, true in zip(quantities, values, truths, strict=True)
+        for quantity, value, true, gone in zip(quantities, values, truths, absent, strict=True)
+        if not gone
     ]
 
 
@@ -261,6 +268,9 @@ def _against_truth(
     options: SignalOptions,
 ) -> Measured:
     """Return a quantity beside its truth, with the lag stated or taken out."""
+    if not np.isfinite(measured).all():
+        bad = int(np.argmin(np.isfinite(measured).all(axis=1)))
+        raise SignalError(f'{quantity.name}: measurement {bad} is not finite')
     true = true_of(maker.motion.at(stamps))
     if options.align == 'none':
         return Measured(quantity, stamps, measured, true, None)
