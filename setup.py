@@ -86,6 +86,7 @@ setup(
             'imufusion>=1.3',
             'mypy>=2.4,<2.5',
             'pytest>=8.0',
+            'pytest-xdist>=3.5',
             'ruff>=0.17.5,<0.18',
             'scipy-stubs>=1.15',
             # An independent answer to what sim_sensors.transformations says.

@@ -116,7 +116,7 @@ def test_without_fixes_the_truth_goes_through_the_first_estimate() -> None:
         )
         assert truth_in_world(still, truth, given, ARM)[1] == remarks
     never = dataclasses.replace(late, stamp_ns=late.stamp_ns + 10**12)
-    with pytest.raises(MetricError, match='no estimate lies within the truth'):
+    with pytest.raises(MetricError, match='no estimate that is a number lies within the truth'):
         truth_in_world(never, truth, None, np.zeros(3))
 
 

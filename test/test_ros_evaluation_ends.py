@@ -69,7 +69,7 @@ def refused(capfd: pytest.CaptureFixture[str], *parameters: str) -> str:
         ('metric.rate:=0.0', 'metric.rate: 0.0 is not allowed; must be a number > 0'),
         ('metric.drop_zeros:=true', 'metric.drop_zeros: is not a parameter'),
         ('component:=up', "component: 'up' is not allowed"),
-        ('topics:=[odom]', "topics: 'odom' is not allowed; must be imu=, gps= or truth="),
+        ('topics:=[odom]', "topics: 'odom' is not allowed; must be imu=, gps=, truth="),
         ('topics:=[1, 2]', 'topics: [1, 2] is not allowed; must be a list of texts'),
         ('scenario:=all', "scenario: 'all' must not be all"),
         ('real:=[/no/such/bag]', 'real: /no/such/bag: no such file or folder'),

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence, Set
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.configuration import FilterConfig, SourceConfig
 from sim2real_eval.judge.frames import FrameTree
@@ -161,8 +161,9 @@ def place(
     rotation, offset = frames.lookup(target, frame, user)
     turn = rotation
     if part.kind == POSE and source.kind == 'imu':
-        yaw = Rotation.from_matrix(rotation).as_euler('xyz')[2]
-        turn = Rotation.from_euler('z', yaw).as_matrix()
+        yaw = math.atan2(rotation[1, 0], rotation[0, 0])
+        c, s = math.cos(yaw), math.sin(yaw)
+        turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     table.mask[number, :3] = _turned_mask(part.mask[:3], turn)
     table.mask[number, 3:] = _turned_mask(part.mask[3:], turn)
     table.rotation[number] = rotation
@@ -199,5 +200,5 @@ def without_attitude(table: Parts, number: int, part: Part) -> None:
 
 def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:
     """Turn a mask of 3 axes; an axis counts when its row of R diag(mask) is longer than 1e-6."""
-    counts = np.linalg.norm(rotation @ np.diag(mask), axis=1) >= 1e-6
+    counts = ((rotation * mask) ** 2).sum(axis=1) >= 1e-12
     return np.asarray(counts, dtype=np.float64)

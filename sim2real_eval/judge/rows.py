@@ -106,12 +106,16 @@ def _sum_of_range(*, subtract: bool, column: bool, vector: bool = False) -> Any:
             with cgutils.for_range_slice(builder, first, last, step) as (k, _):
                 row, col = (k, at) if column else (at, k)
                 place = builder.gep(array.data, [builder.add(builder.mul(row, length), col)])
-                factor = _everywhere(builder, builder.load(place))
-                term = builder.fmul(
-                    factor, _load(builder, _row(context, builder, matrix, source, k))
-                )
-                combine = builder.fsub if subtract else builder.fadd
-                builder.store(combine(builder.load(total), term), total)
+                factor = builder.load(place)
+                # Most are zero where states do not depend on each other, as those that
+                # `two_d_mode` holds at zero.
+                with builder.if_then(builder.fcmp_unordered('!=', factor, factor.type(0.0))):
+                    term = builder.fmul(
+                        _everywhere(builder, factor),
+                        _load(builder, _row(context, builder, matrix, source, k)),
+                    )
+                    combine = builder.fsub if subtract else builder.fadd
+                    builder.store(combine(builder.load(total), term), total)
             builder.store(builder.load(total), goal).align = _ALIGNMENT
             return context.get_dummy_value()
 

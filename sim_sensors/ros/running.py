@@ -54,6 +54,11 @@ def run(
         return _refuse(name, str(error))
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
+    except RuntimeError:
+        # What a callback was about to do when the signal came, it can do no more: rcl says so.
+        if rclpy.ok():
+            raise
+        return 0
     finally:
         executor.shutdown()
         rclpy.try_shutdown()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How executables end: by a signal in whatever callback, and by an error of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+from sim2real_eval.ros.lockstep.domain import free_domain
+
+PROGRAM = """
+import rclpy
+from rclpy.node import Node
+from std_msgs.msg import String
+from sim_sensors.ros.running import run
+
+class Late(Node):
+    def __init__(self):
+        super().__init__('late')
+        self.publisher = self.create_publisher(String, 'late', 1)
+        self.create_timer(0.01, self.tick)
+
+    def tick(self):
+        {first}
+        self.publisher.publish(String())
+        raise RuntimeError('a fault')
+
+raise SystemExit(run('late', lambda: [Late()], []))
+"""
+
+
+def ended(first: str) -> subprocess.CompletedProcess[str]:
+    with free_domain() as domain:
+        environment = {
+            **os.environ,
+            'ROS_DOMAIN_ID': str(domain),
+            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+        }
+        return subprocess.run(
+            [sys.executable, '-c', PROGRAM.format(first=first)],
+            env=environment, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+
+def test_what_a_callback_cannot_do_after_the_signal_is_no_error() -> None:
+    """The handler of SIGINT shuts the context down while a callback is about to publish."""
+    done = ended('rclpy.shutdown()')
+    assert (done.returncode, done.stderr) == (0, '')
+
+
+def test_an_error_of_the_node_itself_is_not_hidden() -> None:
+    done = ended('pass')
+    assert done.returncode == 1
+    assert 'RuntimeError: a fault' in done.stderr
