@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sim_sensors.errors import ParameterError
 from sim_sensors.gps import GPS_MODELS, GpsModel
@@ -18,10 +18,16 @@ from sim_sensors.imu import ImuModel
 from sim_sensors.imu_models import IMU_MODELS
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_names, config_path
-from sim_sensors.variants import from_variant
+from sim_sensors.variants import from_variant, to_variant
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['load_gps', 'load_imu', 'names']
+__all__ = ['UPSTREAM', 'has_upstream', 'load_gps', 'load_imu', 'names']
+
+UPSTREAM = ':as_upstream'
+"""Behind the name of a model: the same numbers with the defects of the original."""
+
+_A = {'gps': 'a GPS', 'imu': 'an IMU'}
+_KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 
 P = TypeVar('P', bound=Parameters)
 
@@ -29,10 +35,12 @@ P = TypeVar('P', bound=Parameters)
 def load_imu(name_or_path: str | Path) -> ImuModel:
     """Return an IMU model by the name of a preset or by the path of a YAML file.
 
+    With `:as_upstream` behind it, `variant` is that instead of what the file says.
+
     Raises
     ------
     ParameterError
-        When there is no such preset, or the file is unreadable or wrong.
+        When there is no such preset, or the file is unreadable or wrong, or no such variant.
 
     Examples
     --------
@@ -45,10 +53,12 @@ def load_imu(name_or_path: str | Path) -> ImuModel:
 def load_gps(name_or_path: str | Path) -> GpsModel:
     """Return a GPS model by the name of a preset or by the path of a YAML file.
 
+    With `:as_upstream` behind it, `variant` is that instead of what the file says.
+
     Raises
     ------
     ParameterError
-        When there is no such preset, or the file is unreadable or wrong.
+        When there is no such preset, or the file is unreadable or wrong, or no such variant.
 
     Examples
     --------
@@ -64,19 +74,69 @@ def names(kind: str) -> list[str]:
 
 
 def _load(kind: str, models: Mapping[str, type[P]], name_or_path: str | Path) -> P:
+    text = str(name_or_path)
+    if text.endswith(UPSTREAM):
+        plain = _load(kind, models, text.removesuffix(UPSTREAM))
+        mapping, found = _as_upstream(to_variant(plain))
+        if not found:
+            raise ParameterError(text, 'variant', 'the model has none; must be given without it')
+        return from_variant(models, mapping, text)
     path = _path(kind, name_or_path)
-    return from_variant(models, read_yaml_mapping(path), str(path))
+    mapping = read_yaml_mapping(path)
+    _check_kind(kind, mapping, str(path))
+    return from_variant(models, mapping, str(path))
+
+
+def has_upstream(model: ImuModel | GpsModel) -> bool:
+    """Say whether a model or a part of it has a `variant` with the defects of its original."""
+    return _as_upstream(model.to_mapping())[1]
+
+
+def _as_upstream(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the mapping with every `variant` as upstream, and whether there was one."""
+    changed: dict[str, Any] = {}
+    found = False
+    for key, value in mapping.items():
+        if key == 'variant':
+            changed[key], found = 'as_upstream', True
+        elif isinstance(value, Mapping):
+            changed[key], inner = _as_upstream(value)
+            found = found or inner
+        else:
+            changed[key] = value
+    return changed, found
+
+
+def _check_kind(kind: str, mapping: Mapping[str, object], where: str) -> None:
+    """Raise ParameterError for a file of the other sensor, or of another program."""
+    if 'model' not in mapping and not _KALIBR.isdisjoint(mapping):
+        raise ParameterError(where, '', f'is a Kalibr file; take the {kind}.yaml beside it')
+    other, models = ('gps', GPS_MODELS) if kind == 'imu' else ('imu', IMU_MODELS)
+    if isinstance(mapping.get('model'), str) and mapping['model'] in models:
+        raise ParameterError(
+            where, 'model', f'{mapping["model"]!r} is {_A[other]} model; must be {_A[kind]} model'
+        )
 
 
 def _path(kind: str, name_or_path: str | Path) -> Path:
     """Path of a preset, or the path given: one that ends in .yaml or .yml or has a folder."""
     given = Path(name_or_path)
+    if given.suffix == '.sdf':
+        raise ParameterError(str(given), '', f'is an SDF file; take the {kind}.yaml beside it')
     if given.suffix in ('.yaml', '.yml') or len(given.parts) > 1:
         return given
     name = str(name_or_path)
     known = names(kind)
     if name in known:
         return config_path(kind, f'{name}.yaml')
+    other = 'gps' if kind == 'imu' else 'imu'
+    if name in names(other):
+        raise ParameterError(
+            f'{kind} model',
+            '',
+            f'{name!r} is {_A[other]} model; must be one of {", ".join(known)}, or a path of a '
+            'YAML file',
+        )
     near = difflib.get_close_matches(name, known, 1)
     hint = f' (did you mean {near[0]}?)' if near else ''
     raise ParameterError(

@@ -336,3 +336,30 @@ def test_documentation_names_only_tests_that_exist(repository):
     for page in sorted((repository / 'docs' / 'sensors').glob('*.md')):
         for name in re.findall(r'`(test_\w+)`', page.read_text(encoding='utf-8')):
             assert f'def {name}(' in defined, f'{page.name} names {name}'
+
+
+def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path):
+    imu, gps = (
+        write(tmp_path, 'model: ideal\n', 'a.yaml'),
+        write(tmp_path, 'model: gps\n', 'b.yaml'),
+    )
+    assert "'ideal' is an IMU model; must be a GPS model" in refusal(load_gps, imu)
+    assert "'gps' is a GPS model; must be an IMU model" in refusal(load_imu, gps)
+    with pytest.raises(ParameterError, match="'gz_navsat' is a GPS model; must be one of"):
+        load_imu('gz_navsat')
+    kalibr = write(tmp_path, 'gyroscope_noise_density: 0.1\n', 'kalibr_imu.yaml')
+    assert 'is a Kalibr file; take the imu.yaml beside it' in refusal(load_imu, kalibr)
+    assert 'is an SDF file; take the imu.yaml beside it' in refusal(
+        load_imu, tmp_path / 'noise.sdf'
+    )
+
+
+def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
+    exact, upstream = load_imu('hector_imu'), load_imu('hector_imu:as_upstream')
+    assert (exact.variant, upstream.variant) == ('exact', 'as_upstream')
+    assert dataclasses.replace(upstream, variant='exact') == exact
+    assert load_gps('gz_navsat:as_upstream').noise.variant == 'as_upstream'
+    mine = write(tmp_path, 'model: hector_imu\nrate: 50.0\n')
+    assert load_imu(f'{mine}:as_upstream').variant == 'as_upstream'
+    with pytest.raises(ParameterError, match='kalibr:as_upstream: variant: the model has none'):
+        load_imu('kalibr:as_upstream')

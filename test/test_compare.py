@@ -349,3 +349,15 @@ def test_runs_are_paired_by_name_and_time() -> None:
     assert partners([run], [later]) == [None]
     comparison = compare_runs([run], {'later': [later]}, PLAIN)
     assert all(row.between is None for row in comparison.rows)
+
+
+def test_files_that_share_a_name_are_called_by_their_folder(tmp_path: Path) -> None:
+    for folder_name, name in (('npz', 'imu'), ('bagA', 'imu'), ('npz', 'mine'), ('bagA', 'mine')):
+        path = tmp_path / folder_name / f'{name}.yaml'
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('model: ideal\n', encoding='utf-8')
+    imu = f'{tmp_path}/npz/imu.yaml,{tmp_path}/bagA/imu.yaml,hector_imu:as_upstream'
+    labels = [twin.label for twin in twins('ch_rw', imu)]
+    assert labels == ['ch_rw+npz', 'ch_rw+bagA', 'ch_rw+hector_imu_as_upstream']
+    same = f'{tmp_path}/npz/mine.yaml,{tmp_path}/bagA/mine.yaml'
+    assert [twin.label for twin in twins('real', same)] == ['npz_mine', 'bagA_mine']

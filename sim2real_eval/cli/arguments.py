@@ -208,10 +208,30 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     ParameterError
         For an unknown model, or when both sensors would stay real.
     """
-    from pathlib import Path
-
     from sim2real_eval.twin import REAL_SENSOR, Twin
-    from sim_sensors.catalogue import load_gps, load_imu, names
+    from sim_sensors.catalogue import load_gps, load_imu
+
+    gps_names, imu_names = _models(gps, imu)
+    gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
+    result = []
+    for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
+        for imu_name, imu_label in zip(imu_names, imu_labels, strict=True):
+            labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
+            if len(imu_names) == 1 and gps_name != REAL_SENSOR:
+                labels = labels[:1]
+            result.append(
+                Twin(
+                    label='+'.join(labels),
+                    gps=None if gps_name == REAL_SENSOR else load_gps(gps_name),
+                    imu=None if imu_name == REAL_SENSOR else load_imu(imu_name),
+                )
+            )
+    return _distinct(result)
+
+
+def _models(gps: str, imu: str) -> tuple[list[str], list[str]]:
+    from sim2real_eval.twin import REAL_SENSOR
+    from sim_sensors.catalogue import names
 
     def listed(text: str, kind: str) -> list[str]:
         found: list[str] = []
@@ -229,19 +249,33 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
         raise ParameterError('models', '', 'no model is named; must be one or more')
     if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
         raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
-    result = []
-    for gps_name in gps_names:
-        for imu_name in imu_names:
-            labels = [Path(name).stem for name in (gps_name, imu_name) if name != REAL_SENSOR]
-            if len(imu_names) == 1 and gps_name != REAL_SENSOR:
-                labels = labels[:1]
-            result.append(
-                Twin(
-                    label='+'.join(labels),
-                    gps=None if gps_name == REAL_SENSOR else load_gps(gps_name),
-                    imu=None if imu_name == REAL_SENSOR else load_imu(imu_name),
-                )
-            )
+    return gps_names, imu_names
+
+
+def _labels(given: Sequence[str]) -> list[str]:
+    """Name models: presets and files by their name, files that share one by their folder."""
+    from pathlib import Path
+
+    from sim2real_eval.twin import REAL_SENSOR
+
+    stems = [Path(name).stem for name in given]
+    labels = []
+    for name, stem in zip(given, stems, strict=True):
+        path = Path(name)
+        folder = path.resolve().parent.name
+        if path.suffix not in ('.yaml', '.yml'):
+            labels.append(stem.replace(':', '_'))
+        elif stem in ('imu', 'gps') and folder not in ('', REAL_SENSOR):
+            # What `allan` and `characterize` write is always called so.
+            labels.append(folder)
+        else:
+            labels.append(f'{folder}_{stem}' if stems.count(stem) > 1 else stem)
+    return labels
+
+
+def _distinct(result: Sequence[Twin]) -> tuple[Twin, ...]:
+    from sim2real_eval.twin import REAL_SENSOR
+
     labels = [twin.label for twin in result]
     for label in labels:
         if labels.count(label) > 1 or label == REAL_SENSOR:
