@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sim2real_eval.cli.main import main
 from sim_sensors.attitude import Orientation
 from sim_sensors.catalogue import load_gps, load_imu, names
 from sim_sensors.delivery import Delivery
@@ -363,3 +364,12 @@ def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
     assert load_imu(f'{mine}:as_upstream').variant == 'as_upstream'
     with pytest.raises(ParameterError, match='kalibr:as_upstream: variant: the model has none'):
         load_imu('kalibr:as_upstream')
+
+
+def test_models_says_a_line_about_each_preset_and_which_repeat_their_original(capsys):
+    assert main(['models']) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    for _, name in PRESETS:
+        assert len(lines[name].removeprefix(f'  {name}').strip(' *')) > 10, name
+    assert ' * hector_gazebo with the yaw drift' in lines['hector_imu']
+    assert '*' not in lines['kalibr']

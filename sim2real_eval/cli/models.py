@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import argparse
+import re
+from pathlib import Path
 from typing import Any
 
 from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json
 
 __all__ = ['add_parser', 'run']
+
+_WIDTH = 150
 
 
 def add_parser(verbs: Any) -> None:
@@ -18,7 +22,7 @@ def add_parser(verbs: Any) -> None:
         'models',
         help='list the sensor models and judge profiles',
         description='List the presets of GPS and IMU models, the judge profiles and the settings '
-        'of the inertial judges, and where their files are: '
+        'of the inertial judges, and where their files are, with a line about each: '
         'copy one, change it, and give its path wherever a name is taken.',
         epilog='example:\n  sim2real models\n  sim2real models --json',
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -30,7 +34,7 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge_setup import profiles
-    from sim_sensors.catalogue import load_gps, load_imu, names
+    from sim_sensors.catalogue import UPSTREAM, has_upstream, load_gps, load_imu, names
     from sim_sensors.resources import config_names, config_path
 
     gps = {name: load_gps(name).to_mapping() for name in names('gps')}
@@ -45,6 +49,24 @@ def run(options: argparse.Namespace) -> int:
         ('judge', profiles()),
         ('inertial', inertial),
     ):
-        print(f'{kind}: {", ".join(found)}')
-        print(f'    files in {config_path(kind)}')
+        print(f'{kind}: files in {config_path(kind)}')
+        for name in found:
+            model = load_gps(name) if kind == 'gps' else load_imu(name) if kind == 'imu' else None
+            mark = '*' if model is not None and has_upstream(model) else ' '
+            line = f'  {name:<{max(map(len, found))}} {mark} {_about(config_path(kind), name)}'
+            print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
+    print(f'* has the defects of its original too: NAME{UPSTREAM}')
     return 0
+
+
+def _about(folder: Path, name: str) -> str:
+    """Return the first sentence of the comment at the top of a preset's file."""
+    comment = []
+    for line in (folder / f'{name}.yaml').read_text(encoding='utf-8').splitlines():
+        if not line.startswith('#'):
+            break
+        if 'SPDX-' not in line:
+            comment.append(line.lstrip('# '))
+    text = ' '.join(comment).partition(' docs/')[0]
+    # Not at the point of a number, nor at one within a name.
+    return re.split(r'\.(?=\s+[A-Z])|\.$', text, maxsplit=1)[0]
