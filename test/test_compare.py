@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
 import shlex
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.console import Console
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.cli.arguments import sources, twins
+from sim2real_eval.cli.arguments import single_sensors, sources, twins
 from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim2real_eval.signals import (
     SignalComparison,
@@ -361,3 +362,35 @@ def test_files_that_share_a_name_are_called_by_their_folder(tmp_path: Path) -> N
     assert labels == ['ch_rw+npz', 'ch_rw+bagA', 'ch_rw+hector_imu_as_upstream']
     same = f'{tmp_path}/npz/mine.yaml,{tmp_path}/bagA/mine.yaml'
     assert [twin.label for twin in twins('real', same)] == ['npz_mine', 'bagA_mine']
+
+
+def test_each_model_of_a_sensor_is_compared_once(runs: list[Path]) -> None:
+    """The signals of an IMU do not depend on the GPS beside it; airsim is the name of both."""
+    study = SignalStudy(twins=single_sensors('ch_rw,airsim', 'chrono,airsim'))
+    assert [twin.label for twin in study.twins] == ['chrono', 'airsim_imu', 'ch_rw', 'airsim_gps']
+    real = sources([str(runs[0])], [], None)
+    comparison, failures = study_signals(real, study, PLAIN)
+    assert not failures
+    together, _ = study_signals(real, SignalStudy(twins=twins('ch_rw', 'chrono')), PLAIN)
+    for row in together.rows:
+        label = 'ch_rw' if row.signal.startswith('position') else 'chrono'
+        assert dataclasses.replace(row, model=label) in comparison.rows
+    assert len(comparison.rows) == 2 * len(together.rows)
+    assert {ready.quantity.name for label, _, ready in comparison.sides() if label == 'real'} == {
+        'angular_rate', 'specific_force', 'yaw', 'position',
+    }  # fmt: skip
+    text = Console(width=80, file=io.StringIO(), record=True)
+    text.print(comparison.table())
+    shown = text.export_text()
+    assert shown.count('2 IMU models') == shown.count('2 GPS models') == 2
+    # With single runs there are neither floors nor chances; a note says so, once.
+    assert 'floor' not in shown
+    assert 'too few' not in shown
+    assert len([note for note in comparison.notes if 'too few' in note]) == 1
+
+
+def test_models_of_a_sensor_that_was_not_recorded_are_left_out(tmp_path: Path) -> None:
+    write_recording(run_of('drive_line', 1).with_messages('gps', None), tmp_path / 'blind')
+    study = SignalStudy(twins=single_sensors('ch_rw', 'chrono'))
+    comparison, _ = study_signals(sources([str(tmp_path / 'blind')], [], None), study, PLAIN)
+    assert comparison.models == ['chrono']

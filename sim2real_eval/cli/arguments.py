@@ -28,6 +28,7 @@ __all__ = [
     'input_topics',
     'scenario_label',
     'scenario_problem',
+    'single_sensors',
     'sources',
     'topic_roles',
     'twins',
@@ -227,6 +228,34 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
                 )
             )
     return _distinct(result)
+
+
+def single_sensors(gps: str, imu: str) -> tuple[Twin, ...]:
+    """Return a variant per GPS model and one per IMU model, each with that sensor alone.
+
+    For signals, which depend on the model of their own sensor only; see `twins`. Where a GPS and
+    an IMU model share a name, the kind of sensor goes behind it.
+    """
+    from sim2real_eval.twin import REAL_SENSOR, Twin
+    from sim_sensors.catalogue import load_gps, load_imu
+
+    gps_names, imu_names = (
+        [name for name in found if name != REAL_SENSOR] for found in _models(gps, imu)
+    )
+    gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
+
+    def label(name: str, kind: str) -> str:
+        return f'{name}_{kind}' if name in gps_labels and name in imu_labels else name
+
+    receivers = [
+        Twin(label(mine, 'gps'), gps=load_gps(name), imu=None)
+        for name, mine in zip(gps_names, gps_labels, strict=True)
+    ]
+    inertial = [
+        Twin(label(mine, 'imu'), gps=None, imu=load_imu(name))
+        for name, mine in zip(imu_names, imu_labels, strict=True)
+    ]
+    return _distinct([*inertial, *receivers])
 
 
 def _models(gps: str, imu: str) -> tuple[list[str], list[str]]:

@@ -12,8 +12,8 @@ from sim2real_eval.cli.arguments import (
     add_seed,
     add_topics,
     at_least,
+    single_sensors,
     sources,
-    twins,
 )
 from sim2real_eval.cli.output import (
     print_json,
@@ -68,7 +68,7 @@ def add_parser(verbs: Any) -> None:
         dest='gps',
         metavar='LIST',
         help='without --sim: GPS models to simulate on the real truth, by comma, or real (default '
-        'ch_rw)',
+        'ch_rw); each GPS and each IMU model is compared once',
     )
     inputs.add_argument(
         '--imu', default='chrono', metavar='LIST', help='IMU models likewise (default chrono)'
@@ -201,7 +201,7 @@ def run(options: argparse.Namespace) -> int:
         study = SignalStudy(simulated=tuple(sources(options.sim, options.topic, None)))
     else:
         study = SignalStudy(
-            twins=twins(options.gps or 'ch_rw', options.imu),
+            twins=single_sensors(options.gps or 'ch_rw', options.imu),
             repetitions=options.repetitions,
             match_rates=options.match_rates,
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
@@ -19,7 +20,10 @@ __all__ = ['signal_tables']
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
-    """Return two tables per model: agreement with truth, and how unlike the sets are.
+    """Return two tables per kind of sensor: agreement with truth, and how unlike the sets are.
+
+    Models of which the same signals are known share a table, one below the other. Floors, chances
+    and verdicts are shown where there are any.
 
     Parameters
     ----------
@@ -32,11 +36,39 @@ def signal_tables(comparison: SignalComparison, *, published: bool = False) -> G
     rich.console.Group
         Each table fits a terminal of 80 characters.
     """
-    tables = []
+    groups: dict[tuple[object, ...], dict[str, list[SignalRow]]] = {}
     for model in comparison.models:
         rows = [row for row in comparison.rows if row.model == model]
-        tables += [_agreement(model, rows, published=published), _distances(model, rows)]
+        alike = (rows[0].n_real, rows[0].n_simulated, *(row.signal for row in rows))
+        groups.setdefault(alike, {})[model] = rows
+    tables = []
+    for models in groups.values():
+        tables += [_agreement(models, published=published), _distances(models)]
     return Group(*tables)
+
+
+def _title(models: Mapping[str, list[SignalRow]]) -> str:
+    """Return the model, or how many there are and of what."""
+    if len(models) == 1:
+        return next(iter(models))
+    signals = {row.signal for rows in models.values() for row in rows}
+    position = any(signal.startswith('position') for signal in signals)
+    inertial = any(not signal.startswith('position') for signal in signals)
+    kind = '' if position and inertial else 'GPS ' if position else 'IMU '
+    return f'{len(models)} {kind}models'
+
+
+def _fill(
+    table: Table,
+    models: Mapping[str, list[SignalRow]],
+    cells: Callable[[SignalRow], list[Text | str]],
+) -> None:
+    """Add the rows of each model, below its name where there are several."""
+    for model, rows in models.items():
+        if len(models) > 1:
+            table.add_row(Text(model, style='bold'))
+        for row in rows:
+            table.add_row(_name(row), *cells(row))
 
 
 def _new(title: str) -> Table:
@@ -53,64 +85,85 @@ def _new(title: str) -> Table:
     return table
 
 
-def _agreement(model: str, rows: list[SignalRow], *, published: bool) -> Table:
-    first = rows[0]
+def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Table:
+    everything = [row for rows in models.values() for row in rows]
+    first = everything[0]
     table = _new(
-        f'{model}: {first.n_simulated} simulated and {first.n_real} real runs, each against its '
-        'truth'
+        f'{_title(models)}: {first.n_simulated} simulated and {first.n_real} real runs, each '
+        'against its truth'
     )
     headings = ['RMSE\nreal', '\nsim', 'R\nreal', '\nsim']
     if not published:
         headings += ['lag s\nreal', '\nsim']
+    between = any(row.between is not None for row in everything)
+    if between:
+        headings += ['between\nRMSE', '\nR']
+    if published:
+        headings += ['seed 002\nRMSE', '\nR']
     for heading in headings:
         table.add_column(heading, justify='right', no_wrap=True)
-    between = any(row.between is not None for row in rows)
-    if between:
-        table.add_column('between\nRMSE', justify='right', no_wrap=True)
-        table.add_column('\nR', justify='right', no_wrap=True)
-    if published:
-        table.add_column('seed 002\nRMSE', justify='right', no_wrap=True)
-        table.add_column('\nR', justify='right', no_wrap=True)
-    for row in rows:
-        cells: list[Text | str] = [
-            _name(row),
+
+    def cells(row: SignalRow) -> list[Text | str]:
+        found: list[Text | str] = [
             _number(row.real.rmse),
             _number(row.simulated.rmse),
             _share(row.real.correlation),
             _share(row.simulated.correlation),
         ]
         if not published:
-            cells += [_lag(row.lag_real), _lag(row.lag_simulated)]
+            found += [_lag(row.lag_real), _lag(row.lag_simulated)]
         if between:
             both = row.between
-            cells += (
+            found += (
                 [_NONE, _NONE] if both is None else [_number(both.rmse), _share(both.correlation)]
             )
         if published:
             known = SEED_002.get(row.signal)
-            cells += [f'{known.rmse:.2f}', f'{known.correlation:.2f}'] if known else [_NONE, _NONE]
-        table.add_row(*cells)
+            found += [f'{known.rmse:.2f}', f'{known.correlation:.2f}'] if known else [_NONE, _NONE]
+        return found
+
+    _fill(table, models, cells)
     return table
 
 
-def _distances(model: str, rows: list[SignalRow]) -> Table:
-    table = _new(f'{model}: how unlike the errors are, and halves of the real runs (floor)')
-    for heading in ('errors\nW1', '\nfloor', '\np', 'spectra\ndB', '\nfloor', '\np'):
-        table.add_column(heading, justify='right', no_wrap=True)
-    table.add_column('together', no_wrap=True)
-    table.add_column('\np', justify='right', no_wrap=True)
-    for row in rows:
-        table.add_row(
-            _name(row),
-            _number(row.error_distance),
-            _number(row.error_floor),
-            _chance(row.error_p),
-            f'{row.spectrum_distance:.1f}',
-            _NONE if row.spectrum_floor is None else f'{row.spectrum_floor:.1f}',
-            _chance(row.spectrum_p),
-            row.verdict,
-            _chance(row.p_adjusted),
-        )
+def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
+    everything = [row for rows in models.values() for row in rows]
+    floors = any(row.error_floor is not None for row in everything)
+    judged = any(row.p_adjusted is not None for row in everything)
+    table = _new(
+        f'{_title(models)}: how unlike the errors are'
+        + (', and halves of the real runs (floor)' if floors else '')
+    )
+    for name in ('errors\nW1', 'spectra\ndB'):
+        table.add_column(name, justify='right', no_wrap=True)
+        if floors:
+            table.add_column('\nfloor', justify='right', no_wrap=True)
+        if judged:
+            table.add_column('\np', justify='right', no_wrap=True)
+    if judged:
+        table.add_column('together', no_wrap=True)
+        table.add_column('\np', justify='right', no_wrap=True)
+
+    def cells(row: SignalRow) -> list[Text | str]:
+        found: list[Text | str] = []
+        for distance, low, chance in (
+            (_number(row.error_distance), _number(row.error_floor), row.error_p),
+            (
+                f'{row.spectrum_distance:.1f}',
+                _NONE if row.spectrum_floor is None else f'{row.spectrum_floor:.1f}',
+                row.spectrum_p,
+            ),
+        ):
+            found.append(distance)
+            if floors:
+                found.append(low)
+            if judged:
+                found.append(_chance(chance))
+        if judged:
+            found += [row.verdict, _chance(row.p_adjusted)]
+        return found
+
+    _fill(table, models, cells)
     return table
 
 

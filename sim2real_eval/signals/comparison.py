@@ -116,14 +116,18 @@ class SignalComparison:
         """Yield label, side (`real` or `simulated`) and quantity: real runs first, and once.
 
         Real runs are brought to the rate of the simulated ones where those are slower, so their
-        spectra are those beside the first model.
+        spectra are those beside the first model that has
+        the quantity.
         """
-        for model, side in [
-            (self.models[0], 'real'),
-            *((one, 'simulated') for one in self.models),
-        ]:
+        told: set[str] = set()
+        for model in self.models:
+            for name, ready in self.prepared[model].items():
+                if name not in told:
+                    yield 'real', 'real', ready
+                told.add(name)
+        for model in self.models:
             for ready in self.prepared[model].values():
-                yield ('real' if side == 'real' else model), side, ready
+                yield model, 'simulated', ready
 
     def runs(self) -> Iterator[tuple[str, Prepared, str, PreparedRun]]:
         """Yield label, quantity, name of the run, and the quantity of that run."""
@@ -197,13 +201,20 @@ def compare_runs(
     rows: list[SignalRow] = []
     prepared: dict[str, dict[str, Prepared]] = {}
     notes: list[str] = []
+    few: dict[str, list[str]] = {}
     for model, runs in simulated.items():
         if not real or not runs:
             raise SignalError(f'{model}: no run; must be one real and one simulated or more')
-        mine, ready, said = _compare_model(model, real, runs, options)
+        mine, ready, said, lack = _compare_model(model, real, runs, options)
         rows += mine
         prepared[model] = ready
         notes += said
+        if lack:
+            few.setdefault(lack, []).append(model)
+    notes += [
+        text if len(few) == 1 and len(who) == len(simulated) else f'{", ".join(who)}: {text}'
+        for text, who in few.items()
+    ]
     about = [('real', run.notes) for run in real]
     about += [('simulated', run.notes) for runs in simulated.values() for run in runs]
     names = {label: tuple(run.name for run in runs) for label, runs in simulated.items()}
@@ -218,7 +229,8 @@ def compare_runs(
 
 def _compare_model(
     model: str, real: Sequence[RunSignals], runs: Sequence[RunSignals], options: SignalOptions
-) -> tuple[list[SignalRow], dict[str, Prepared], list[str]]:
+) -> tuple[list[SignalRow], dict[str, Prepared], list[str], str]:
+    """Return rows, quantities, notes, and why nothing can be told from chance, if so."""
     everywhere = [
         quantity
         for quantity in QUANTITIES
@@ -238,10 +250,10 @@ def _compare_model(
     )
     enough = relabelling.least <= options.level
     n = len(real)
-    notes = []
+    lack = ''
     if not enough:
-        notes.append(
-            f'{model}: {len(real)} real and {len(runs)} simulated runs '
+        lack = (
+            f'{len(real)} real and {len(runs)} simulated runs '
             f'{"in pairs " if relabelling.paired else ""}are too few to tell a difference from '
             f'chance: the smallest chance that can come out is {relabelling.least:.2g}; 6 pairs, '
             'or 4 unpaired runs of each, are the fewest'
@@ -298,7 +310,8 @@ def _compare_model(
             _judged(row, found.single[2 * i :][:2], found.adjusted[2 * i :][:2], options.level)
             for i, row in enumerate(rows)
         ]
-    return rows, ready, notes + [f'{", ".join(who)}: {note}' for note, who in said.items()]
+    notes = [f'{", ".join(who)}: {note}' for note, who in said.items()]
+    return rows, ready, notes, lack
 
 
 def _judged(

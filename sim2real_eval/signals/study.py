@@ -106,7 +106,20 @@ def study_signals(
             more = f' (and {len(mine) - 1} more)' if len(mine) > 1 else ''
             raise Sim2RealError(f'{mine[0]}{more}')
     runs = sets.pop(REAL)
+    if study.twins:
+        sets = _measurable(runs, sets)
     return compare_runs(runs, sets, options), failures
+
+
+def _measurable(real: Sequence[RunSignals], sets: _Found) -> _Found:
+    """Leave out the models of a sensor that the real runs lack, unless that leaves none."""
+    common = set.intersection(*(set(run.measured) for run in real))
+    kept = {
+        label: runs
+        for label, runs in sets.items()
+        if all(common.intersection(run.measured) for run in runs)
+    }
+    return kept or sets
 
 
 def _is(failure: Failure, task: _Task, side: str) -> bool:
