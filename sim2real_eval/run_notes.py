@@ -12,7 +12,7 @@ from sim2real_eval.told import Told, Weight, by_weight, weight_of
 __all__ = ['merge_notes']
 
 # Numbers that stand alone, or before an x (3x): not the 0 of imu0, nor parts of names.
-_NUMBER = re.compile(r'(?<![\w.-])-?\d+(?:\.\d+)?(?=x?(?![\w.]*\w))')
+_NUMBER = re.compile(r'(?<![\w.-])-?\d+(?:\.\d+)?(?:e[+-]\d+)?(?=x?(?![\w.]*\w))')
 
 
 @dataclasses.dataclass

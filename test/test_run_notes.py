@@ -102,3 +102,10 @@ def test_any_text_passes(texts: list[str]) -> None:
     lines = merge_notes([('real', texts)])
     assert len(lines) <= len(set(texts))
     assert all(line.startswith('1 of 1 real runs: ') for line in lines)
+
+
+def test_numbers_with_exponents_are_merged() -> None:
+    notes = ['reaches 1.2e+05 m/s', 'reaches 3e+04 m/s', 'reaches 99 m/s']
+    assert merge_notes(('real', [note]) for note in notes) == [
+        '3 of 3 real runs: reaches 99 to 1.2e+05 m/s'
+    ]

@@ -20,12 +20,15 @@ from sim_sensors.measurements import (
     TwistArray,
 )
 
-__all__ = ['datum_advice', 'motion_advice', 'twist_advice']
+__all__ = ['RUNS_AWAY', 'datum_advice', 'motion_advice', 'twist_advice']
 
 _WORLDS = ('map', 'odom', 'world', 'earth', 'utm', 'enu', 'ned')
 _FAR_M = 100e3
 _FAST = 100.0
 _JUMP_M = 100.0
+
+RUNS_AWAY = ('the estimated speed exceeds', 'the estimated position jumps')
+"""How the notes of `motion_advice` begin."""
 
 
 def twist_advice(

@@ -14,12 +14,13 @@ from sim2real_eval.report.figures import TRUTH_COLOUR, model_colours, new_figure
 __all__ = ['following_figure', 'save_following']
 
 _LABELS = {
-    'distance': 'distance [m]',
+    'distance': 'distance [m]\n(from 1 mm on)',
     'across': 'to the left [m]',
     'along': 'ahead [m]',
     'yaw': 'yaw error [°]',
 }
 _GRID = '#e5e5e5'
+_LEAST_DISTANCE = 1e-3
 
 
 def following_figure(run: FollowedRun) -> Figure:
@@ -45,7 +46,8 @@ def following_figure(run: FollowedRun) -> Figure:
             values = getattr(drive.errors, name)
             shown = np.degrees(values) if name == 'yaw' else values
             if name == 'distance':
-                shown = np.maximum(shown, 1e-4)
+                # The robot starts on the reference; the logarithm of that says nothing.
+                shown = np.where(shown > _LEAST_DISTANCE, shown, np.nan)
             panel.plot(drive.time, shown, **style)
     for panel, label in zip(panels, _LABELS.values(), strict=True):
         tidy(panel)
@@ -57,6 +59,7 @@ def following_figure(run: FollowedRun) -> Figure:
     axes.set_xlim(float(w.x.min()) - margin, float(w.x.max()) + margin)
     axes.set_ylim(float(w.y.min()) - margin, float(w.y.max()) + margin)
     axes.set_aspect('equal', adjustable='box')
+    axes.set_anchor('N')
     axes.set_xlabel('x [m]', fontsize=9)
     axes.set_ylabel('y [m]', fontsize=9)
     plan.legend(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ __all__ = ['Overlay', 'overlay_figure', 'save_overlays']
 
 
 _COLUMNS = 5
+_RANGES = 2.0
+"""How far beyond the true speeds estimates are drawn, in ranges of the true speeds."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,6 +102,7 @@ def overlay_figure(
             own_truth |= _draw(panel, overlay, model, colours[model])
         for unused in panels[line][len(block) :]:
             unused.remove()
+    _clip(panels, lines)
     figure.supxlabel('time since the start of what is compared [s]', fontsize=9)
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
     handles = [
@@ -138,6 +141,34 @@ def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
         return False
     panel.plot(sim.gt_time, sim.gt_vel, color='black', linewidth=0.9, linestyle='--', zorder=5)
     return True
+
+
+def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
+    """Limit the common axis where an estimate leaves the truth by far, and say so in its panel."""
+    speeds = np.concatenate([overlay.real.gt_vel for _, overlay, _ in lines])
+    low, high = float(speeds.min()), float(speeds.max())
+    span = max(high - low, abs(high), 0.1)
+    floor, top = low - _RANGES * span, high + _RANGES * span
+    seen = [low, high]
+    clipped = False
+    for line, (_, overlay, block) in enumerate(lines):
+        for column, model in enumerate(block):
+            series = [overlay.real, *([overlay.sim[model]] if model in overlay.sim else [])]
+            shown = np.concatenate([one.se_vel[one.se_time <= one.gt_time[-1]] for one in series])
+            shown = shown[~np.isnan(shown)]
+            if not len(shown):
+                continue
+            seen += [max(float(shown.min()), floor), min(float(shown.max()), top)]
+            if shown.min() >= floor and shown.max() <= top:
+                continue
+            clipped = True
+            panel: Axes = panels[line][column]
+            text = f'clipped, up to {np.abs(shown).max():.2g} m/s'
+            panel.text(0.5, 0.97, text, transform=panel.transAxes, ha='center', va='top',
+                       fontsize=7, zorder=6)  # fmt: skip
+    if clipped:
+        margin = 0.05 * (max(seen) - min(seen))
+        panels[0][0].set_ylim(min(seen) - margin, max(seen) + 2.0 * margin)
 
 
 def _plot_estimate(panel: Axes, series: VelocitySeries, **style: Any) -> None:
