@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_examples import call, contents, run_of, write_runs
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sim2real_eval.cli.main import build_parser
@@ -160,6 +160,7 @@ def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
     ),
     st.sampled_from(['vepd', 'judge', 'simulate', 'demo', '']),
 )  # fmt: skip
+@example([''], 'demo')
 def test_no_words_make_a_traceback(words: list[str], verb: str) -> None:
     """Whatever follows a verb, parsing ends in a value or in exit status 2 (0 with --help)."""
     arguments = [verb, *words] if verb else words
