@@ -160,6 +160,7 @@ def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
     ),
     st.sampled_from([*VERBS, '']),
 )  # fmt: skip
+@example([''], 'demo')
 def test_no_words_make_a_traceback(words: list[str], verb: str) -> None:
     """Whatever follows a verb, parsing ends in a value or in exit status 2 (0 with --help)."""
     arguments = [verb, *words] if verb else words

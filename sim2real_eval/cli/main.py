@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix('unrecognized arguments: ')
-        if unknown != message and (near := self._near(unknown.split()[0])):
+        if unknown != message and (near := self._near(unknown.partition(' ')[0])):
             message = f'{message}; did you mean {near}?'
         complain(f'{message} (see {self.prog} --help)')
         self.exit(2)
