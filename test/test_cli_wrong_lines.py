@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_examples import VERBS, call, contents, run_of, write_runs
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sim2real_eval.cli.main import build_parser
