@@ -66,7 +66,7 @@ WRONG = {
     'vepd --real line_1 --models no_yaml.yaml --out o': 'no_yaml.yaml: ',
     'vepd --real line_1 --models binary.yaml --out o': 'binary.yaml: ',
     'vepd --real line_1 --models empty/x.yaml,x.yaml --out o': 'x.yaml: cannot be read',
-    'vepd --real line_1 --imu ch_rw --out o': "imu model: 'ch_rw' is unknown",
+    'vepd --real line_1 --imu ch_rw --out o': "imu model: 'ch_rw' is a GPS model",
     'vepd --real line_1 --gps real --imu real --out o': 'cannot both stay real',
     'vepd --real line_1 --topic truth=/gone --out o': 'topic /gone is missing',
     'vepd --real line_1 --topic truth=/imu/data --out o': 'has type sensor_msgs/msg/Imu',

@@ -250,7 +250,7 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
     [
         ('imu_node imu.rate:=-1', 'imu.rate: -1 is not allowed; must be a number > 0 [Hz]'),
         ('imu_node imu.gyroscope.std:=loud', "imu.gyroscope.std: 'loud' is not allowed"),
-        ('imu_node model:=ch_rw', "imu model: 'ch_rw' is unknown"),
+        ('imu_node model:=ch_rw', "imu model: 'ch_rw' is a GPS model"),
         ('imu_node seed:=-1', 'seed: -1 is not allowed; must be an integer >= 0'),
         ('gps_node datum.latitude_deg:=91.0', 'datum.latitude_deg: 91.0 is not allowed'),
         ('gps_node model:=gone.yaml', 'gone.yaml: cannot be read'),
