@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +110,26 @@ def test_one_broken_recording_spoils_no_other(bag: Path, tmp_path: Path, capsys:
     assert len(outcome.complaints) == 1
     assert 'no truth topic' in outcome.complaints[0]
     assert (tmp_path / 'o' / 'circle_1_open_loop').is_dir()
+
+
+class _Screen(io.StringIO):
+    """A stream that is a terminal, and keeps what was shown on it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_bars_reach_their_ends_past_a_broken_recording(
+    bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two to read, of which one is left to write."""
+    monkeypatch.setenv('TERM', 'xterm')
+    monkeypatch.setattr(sys, 'stderr', screen := _Screen())
+    line = ['follow', bag, 'gone', '--controllers', 'yaw_pid', '--out', tmp_path / 'o']
+    assert call(capsys, *line).status == 1
+    counts = re.findall(r'(runs|writing)[^\r\n]*?(\d/\d)', screen.getvalue())
+    assert ('runs', '2/2') in counts
+    assert counts[-1] == ('writing', '1/1')
 
 
 def test_waypoints_of_the_gps_are_those_of_the_truth_to_the_noise_of_the_fixes() -> None:

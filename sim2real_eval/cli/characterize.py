@@ -13,8 +13,8 @@ from sim2real_eval.cli.output import (
     print_table,
     progress_bar,
     report_failures,
+    successes,
 )
-from sim_sensors.errors import Sim2RealError
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
@@ -118,15 +118,14 @@ def run(options: argparse.Namespace) -> int:
 def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
     from sim2real_eval.recording import read_recording
 
-    recordings, failures = [], []
     topics = dict(topic_roles(options.topic))
+
+    def attempt(path: str) -> Recording:
+        return read_recording(path, topics=topics)
+
+    failures: list[str] = []
     with progress_bar(len(options.recordings), 'reading') as advance:
-        for path in options.recordings:
-            try:
-                recordings.append(read_recording(path, topics=topics))
-            except Sim2RealError as error:
-                failures.append(str(error))
-            advance()
+        recordings = list(successes(options.recordings, attempt, failures, advance))
     return recordings, failures
 
 
