@@ -15,6 +15,7 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
+from sim2real_eval.cli.shared_options import add_overwrite
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def add_parser(verbs: Any) -> None:
     output.add_argument(
         '--out', metavar='DIR', help='folder for curves, terms, plot and model files'
     )
-    output.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_overwrite(output)
     add_json(output)
     add_seed(parser)
     parser.set_defaults(run=run)

@@ -15,6 +15,7 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
+from sim2real_eval.cli.shared_options import add_base_frame, add_overwrite
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
@@ -56,12 +57,7 @@ def add_parser(verbs: Any) -> None:
         help='deviation east and north that HDOP 1 stands for; covariances tell k times HDOP only '
         '(default 0.02, RTK in nmea_navsat_driver)',
     )
-    parser.add_argument(
-        '--base-frame',
-        default='base_link',
-        metavar='FRAME',
-        help='body frame of the lever arms (default base_link)',
-    )
+    add_base_frame(parser)
     parser.add_argument(
         '--fit-from',
         type=at_least(0, float),
@@ -72,7 +68,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--out', metavar='DIR', help='folder for models, plots and characterization.json'
     )
-    parser.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_overwrite(parser)
     add_json(parser)
     add_seed(parser)
     parser.set_defaults(run=run)

@@ -16,6 +16,7 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
+from sim2real_eval.cli.shared_options import add_overwrite, add_storage
 from sim_sensors.errors import MotionError, ParameterError
 
 if TYPE_CHECKING:
@@ -105,18 +106,11 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--gps', metavar='MODEL', help='GPS model or file for the recordings (default: none)'
     )
-    parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'csv'),
-        default='mcap',
-        help='form of the recordings (default mcap)',
-    )
+    add_storage(parser)
     parser.add_argument(
         '--out', metavar='DIR', help='folder for tables, plots and recordings (default: none)'
     )
-    parser.add_argument(
-        '--overwrite', action='store_true', help='replace an older result in --out'
-    )
+    add_overwrite(parser)
     parser.add_argument(
         '--compare',
         action='store_true',

@@ -15,6 +15,7 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
+from sim2real_eval.cli.shared_options import add_storage, add_transforms
 from sim_sensors.errors import Sim2RealError
 
 if TYPE_CHECKING:
@@ -73,17 +74,8 @@ def add_parser(verbs: Any) -> None:
         '--replace-truth', action='store_true', help='put the reference in the place of a truth'
     )
     add_topics(parser)
-    parser.add_argument(
-        '--transforms',
-        metavar='FILE',
-        help='static transforms, YAML or URDF, that replace or complete those of the recordings',
-    )
-    parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'csv'),
-        default='mcap',
-        help='form of the recordings (default mcap)',
-    )
+    add_transforms(parser)
+    add_storage(parser)
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
     add_json(parser)
     parser.set_defaults(run=run)
