@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, contents, run_of, segments
+from cli_examples import call, check_refused, contents, run_of, segments
 
 from sim2real_eval.following import waypoints_of
 from sim2real_eval.recording import read_recording, write_recording
@@ -167,12 +167,7 @@ def test_wrong_command_line_is_one_line_of_complaint(
     line: str, bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    outcome = call(capsys, *line.format(bag=bag).split())
-    assert outcome.status == 2
-    assert outcome.out == ''
-    assert len(outcome.err.splitlines()) == 1
-    assert WRONG[line] in outcome.err
-    assert not list(tmp_path.iterdir())
+    check_refused(capsys, WRONG[line], *line.format(bag=bag).split())
 
 
 def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
