@@ -43,7 +43,7 @@ examples:
   sim2real follow my_bag
   sim2real follow my_bag --controllers all --set robot.slip=0.02 --imu chrono --out driven
   sim2real follow waypoints.csv --controllers nonlinear --out driven
-  sim2real follow my_bag --controllers yaw_pid --imu bno055 --out driven --compare
+  sim2real follow my_bag --controllers yaw_pid --imu bno055_fusion --out driven --compare
 """
 
 
