@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call
+from cli_examples import call, check_refused
 
 from sim2real_eval.recording import Recording, read_recording
 from sim_sensors.environment import LocalFrame
@@ -106,8 +106,4 @@ def test_a_place_that_is_none_is_refused_in_one_line(
     line: str, bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    outcome = call(capsys, *line.format(bag=bag).split())
-    assert outcome.status == 2
-    assert len(outcome.err.splitlines()) == 1
-    assert WRONG[line] in outcome.err
-    assert not list(tmp_path.iterdir())
+    check_refused(capsys, WRONG[line], *line.format(bag=bag).split())
