@@ -51,6 +51,8 @@ setup(
         'matplotlib>=3.8.0',
         'numba>=0.58.1',
         'numpy>=1.26.4',
+        # World Magnetic Model; no rosdep key, so it is imported where it is asked for. 1.1 has 2025.
+        'pygeomag>=1.1.0',
         'pyproj>=3.6.1',
         'rich>=13.7.1',
         'rosbags>=0.11',
