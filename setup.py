@@ -87,6 +87,8 @@ setup(
             'hypothesis>=6.100',
             'imufusion>=1.3',
             'mypy>=2.4,<2.5',
+            # An independent projection and pose, for the camera.
+            'opencv-python-headless>=4.9',
             'pytest>=8.0',
             'pytest-xdist>=3.5',
             'ruff>=0.17.5,<0.18',

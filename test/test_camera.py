@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The feature tracker: what it sees, how wrong it is, and the same bits however stepped."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from camera_examples import BENT, FORWARD, VGA, board, camera, cloud, swaying
+from scipy import stats
+from scipy.spatial.transform import Rotation
+
+from sim_sensors import camera as cameras
+from sim_sensors.camera import CameraModel
+from sim_sensors.camera_measurement import CameraMeasurement
+from sim_sensors.delivery import Delivery
+from sim_sensors.errors import MotionError, ParameterError, SensorError
+from sim_sensors.feature_tracks import FeatureArray
+from sim_sensors.landmarks import Landmarks, Tags
+from sim_sensors.measurements import FloatArray
+from sim_sensors.mismatches import Mismatches
+from sim_sensors.pinhole import Intrinsics
+from sim_sensors.pose_estimate import PoseEstimate
+from sim_sensors.scenarios import Standstill
+from sim_sensors.scene import FIRST_TAG_ID, Scene
+from sim_sensors.trajectory import Trajectory
+from sim_sensors.world import World
+
+
+def measured(
+    model: CameraModel, world: World, frames: int = 60, seed: int = 1
+) -> CameraMeasurement:
+    return model.start(seed, 'run', world=world).measure(swaying(frames))
+
+
+def at_origin(count: int = 1) -> Trajectory:
+    """Rest at the origin, level, looking along x."""
+    zero = np.zeros((count, 3))
+    unit = np.tile([0.0, 0.0, 0.0, 1.0], (count, 1))
+    return Trajectory(np.arange(count) / 30.0, zero, unit, zero, zero, zero, zero)
+
+
+def landmarks(*places: tuple[float, float, float]) -> World:
+    return World(landmarks=Landmarks(np.arange(len(places)), np.array(places)))
+
+
+def test_features_are_where_an_independent_projection_has_them() -> None:
+    """Matrices of scipy all the way, with lever arm and mounting; to 1e-9 px."""
+    model, world, truth = camera(), cloud(80), swaying(40)
+    found = model.start(0, 'run', world=world).measure(truth)
+    body = Rotation.from_quat(truth.orientation).as_matrix()
+    optical = Rotation.from_euler('xyz', model.mounting_rpy).as_matrix() @ FORWARD
+    count = 0
+    for k in range(len(truth)):
+        eye = truth.position[k] + body[k] @ model.lever_arm
+        local = (world.landmarks.positions - eye) @ body[k] @ optical
+        expected = BENT.project(local)
+        inside = BENT.inside(expected)
+        rows = slice(found.first[k], found.first[k + 1])
+        assert found.ids[rows].tolist() == world.landmarks.ids[inside].tolist()
+        assert np.abs(found.pixels[rows] - expected[inside]).max() < 1e-9
+        assert np.abs(found.rays[rows] - (local[:, :2] / local[:, 2:])[inside]).max() < 1e-9
+        count += inside.sum()
+    assert 40 * 10 < count < 40 * 80
+
+
+def test_axes_are_those_of_images() -> None:
+    """Left of the body is left in the image, u small; up is up, v small; behind is nowhere."""
+    world = landmarks((5.0, 1.0, 0.0), (5.0, 0.0, 1.0), (-5.0, 0.0, 0.0), (5.0, 0.0, 0.0))
+    model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
+    found = model.start(0, 'run', world=world).measure(at_origin())
+    assert found.ids.tolist() == [0, 1, 3]
+    left, up, ahead = found.pixels
+    assert left[0] < VGA.cx
+    assert left[1] == pytest.approx(VGA.cy)
+    assert up[1] < VGA.cy
+    assert ahead == pytest.approx([VGA.cx, VGA.cy])
+    # A body whose own axes are the optical ones, as that of seed 002.
+    optical = model.mounted((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
+    assert np.allclose(Rotation.from_quat(optical.optical_rotation()).magnitude(), 0.0, atol=1e-15)
+
+
+def test_what_is_hidden_by_the_settings_is_not_found() -> None:
+    world = landmarks((1.0, 0.0, 0.0), (3.0, 0.0, 0.0), (9.0, 0.0, 0.0), (4.0, 1.94, 0.0))
+    model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
+
+    def ids(**changes: float) -> list[int]:
+        changed = dataclasses.replace(model, **changes)  # type: ignore[arg-type]
+        return changed.start(0, 'run', world=world).measure(at_origin()).ids.tolist()
+
+    assert ids() == [0, 1, 2, 3]
+    assert ids(nearest=2.0, farthest=8.0) == [1, 3]
+    assert ids(border=20.0) == [0, 1, 2]
+    assert ids(missed=1.0) == []
+
+
+def test_tags_are_seen_from_in_front_by_their_corners() -> None:
+    """Tag 7 faces the camera, tag 8 away; the first corner is left below for the camera."""
+    towards = Rotation.from_euler('xyz', [np.pi / 2, 0.0, -np.pi / 2]).as_quat()
+    away = Rotation.from_euler('xyz', [np.pi / 2, 0.0, np.pi / 2]).as_quat()
+    tags = Tags(
+        np.array([7, 8]),
+        np.array([[3.0, 0.5, 0.0], [3.0, -0.5, 0.0]]),
+        np.array([towards, away]),
+        np.array([0.2, 0.2]),
+    )
+    model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
+    found = model.start(0, 'run', world=World(tags=tags)).measure(at_origin())
+    assert found.ids.tolist() == [FIRST_TAG_ID + 28 + corner for corner in range(4)]
+    below_left, below_right, above_right, above_left = found.pixels
+    assert below_left[0] < below_right[0]
+    assert below_left[1] > above_left[1]
+    assert above_left[0] < above_right[0]
+    assert found.has_pose.all()
+    assert np.abs(found.position).max() < 1e-9
+
+
+def test_correspondences_are_those_seen_in_both_frames() -> None:
+    """A correspondence joins the measurement before with this one; ages count unbroken rows."""
+    found = measured(camera(noise_std=(0.5, 0.5), missed=0.2), cloud(60))
+    before: dict[int, FloatArray] = {}
+    ages: dict[int, int] = {}
+    fresh = 0
+    for k in range(60):
+        rows = slice(found.first[k], found.first[k + 1])
+        now = {}
+        for number, pixel, previous, age in zip(
+            found.ids[rows].tolist(),
+            found.pixels[rows],
+            found.previous[rows],
+            found.age[rows].tolist(),
+            strict=True,
+        ):
+            now[number] = pixel
+            ages[number] = ages[number] + 1 if number in before else 0
+            assert age == ages[number]
+            if number in before:
+                assert (previous == before[number]).all()
+            else:
+                assert np.isnan(previous).all()
+                fresh += 1
+        # No more correspondences than features in the smaller set.
+        assert (found.age[rows] > 0).sum() <= min(len(now), len(before))
+        before = now
+    assert fresh > 200
+
+
+def test_pixel_noise_is_white_and_of_the_given_deviation() -> None:
+    """Kolmogorov's test, and lags of one frame; each 0.1 % false alarm, seeded."""
+    found = measured(camera(noise_std=(0.4, 0.9)), cloud(60), frames=150)
+    noise = (found.pixels - found.true_pixels) / [0.4, 0.9]
+    assert len(noise) > 3000
+    assert stats.kstest(noise.ravel(), 'norm').pvalue > 1e-3
+    assert stats.pearsonr(noise[:, 0], noise[:, 1]).pvalue > 1e-3
+    number = found.ids == np.bincount(found.ids).argmax()
+    assert stats.pearsonr(noise[number][1:, 0], noise[number][:-1, 0]).pvalue > 1e-3
+
+
+def test_as_many_correspondences_are_wrong_as_was_asked_for() -> None:
+    """n f p (1 - (1 - p)^(n - 1)) of n; none in other frames; each 4 deviations at most.
+
+    Rest, so that all 48 are tracked from the second frame on.
+    """
+    frames, share, part, n = 600, 0.3, 0.15, 48
+    model = camera(mismatches=Mismatches(frames=share, features=part))
+    found = model.start(3, 'run', world=board()).measure(at_origin(frames))
+    assert np.diff(found.first).tolist() == [n] * frames
+    wrong = (found.ids != found.true_ids).reshape(frames, n)
+    assert not wrong[0].any()
+    affected = wrong[1:].any(axis=1)
+    count = frames - 1
+    assert abs(affected.sum() - count * share) < 4.0 * np.sqrt(count * share * (1.0 - share))
+    per_frame = n * part * (1.0 - (1.0 - part) ** (n - 1))
+    spread = np.sqrt(n * part * (1.0 - part) / affected.sum())
+    assert abs(wrong[1:][affected].sum(axis=1).mean() - per_frame) < 4.0 * spread
+    # Each is at the place of another one, and all places stay taken.
+    for k in np.flatnonzero(affected) + 1:
+        rows = slice(k * n, (k + 1) * n)
+        assert sorted(found.true_ids[rows]) == found.ids[rows].tolist()
+    place = dict(zip(found.ids[:n].tolist(), found.true_pixels[:n], strict=True))
+    there = np.array([place[number] for number in found.true_ids.tolist()])
+    assert np.abs(found.pixels - there).max() < 1e-9
+    # A mismatch is an event of its own frame: what was there before is what was measured there.
+    assert np.abs(found.previous[n:] - found.true_pixels[n:]).max() < 1e-9
+
+
+def test_sources_of_error_do_not_change_one_another() -> None:
+    plain = measured(camera(noise_std=(0.5, 0.5)), cloud(40))
+    mixed = measured(
+        camera(noise_std=(0.5, 0.5), mismatches=Mismatches(frames=1.0, features=0.5)), cloud(40)
+    )
+    right = mixed.ids == mixed.true_ids
+    assert 0.4 < right.mean() < 0.7
+    assert (mixed.pixels[right] == plain.pixels[right]).all()
+    assert (mixed.previous[mixed.age > 0] == plain.previous[plain.age > 0]).all()
+    # A landmark that is not found takes no other's noise.
+    some = measured(camera(noise_std=(0.5, 0.5), missed=0.3), cloud(40))
+    frames = np.repeat(np.arange(60), np.diff(plain.first)) * 1000 + plain.ids
+    kept = np.isin(frames, np.repeat(np.arange(60), np.diff(some.first)) * 1000 + some.ids)
+    assert (some.pixels == plain.pixels[kept]).all()
+
+
+@pytest.mark.parametrize('cuts', [[1] * 45, [1, 7, 30, 7], [0, 44, 0, 1]])
+def test_stepping_gives_the_bits_of_one_run(cuts: list[int]) -> None:
+    model = camera(
+        noise_std=(0.5, 0.7),
+        missed=0.1,
+        mismatches=Mismatches(frames=0.4, features=0.3),
+        pose=PoseEstimate(),
+    )
+    truth = swaying(45)
+    whole = model.start(2, 'run', world=board(4, 4)).measure(truth)
+    assert whole.has_pose.sum() > 20
+    sensor = model.start(2, 'run', world=board(4, 4))
+    start, parts = 0, []
+    for cut in cuts:
+        parts.append(sensor.measure(truth._take(np.arange(start, start + cut))))
+        start += cut
+    for field in dataclasses.fields(CameraMeasurement):
+        pieces = [getattr(part, field.name) for part in parts]
+        if field.name == 'first':
+            pieces = [np.diff(piece) for piece in pieces]
+            expected = np.diff(whole.first)
+        else:
+            expected = getattr(whole, field.name)
+        assert np.concatenate(pieces).tobytes() == expected.tobytes(), field.name
+
+
+def test_a_pose_of_every_frame_is_as_good_as_it_says() -> None:
+    """Mean of the squared normalised errors of the body's poses: 99.9 % band of chi-square."""
+    model = camera(noise_std=(0.3, 0.3), pose=PoseEstimate())
+    frames = 60
+    truth = swaying(frames)
+    found = model.start(6, 'run', world=cloud(60)).measure(truth)
+    assert found.has_pose.all()
+    turn = Rotation.from_quat(found.orientation) * Rotation.from_quat(truth.orientation).inv()
+    errors = np.concatenate([found.position - truth.position, turn.as_rotvec()], axis=1)
+    squares = np.einsum(
+        'ni,ni->n', errors, np.linalg.solve(found.pose_covariance, errors[..., None])[..., 0]
+    )
+    low, high = stats.chi2.interval(0.999, 6 * frames)
+    assert low < squares.sum() < high
+
+
+def test_a_batch_run_is_on_the_camera_s_own_stamps_and_poses_go_with_their_features() -> None:
+    model = camera(
+        noise_std=(0.2, 0.2),
+        pose=PoseEstimate(),
+        latency=0.05,
+        delivery=Delivery(jitter=0.01, drop_out=0.3),
+    )
+    motion = swaying(60)
+    whole = cameras.simulate(
+        dataclasses.replace(model, delivery=Delivery()), motion, seed=1, run='r', world=board()
+    )
+    sent = cameras.simulate(model, motion, seed=1, run='r', origin_ns=10**18, world=board())
+    assert whole.features.stamp_ns[:3].tolist() == [0, 33333333, 66666667]
+    assert (whole.features.arrival_ns - whole.features.stamp_ns == 50_000_000).all()
+    assert 20 < len(sent.features) < 55
+    assert set(sent.poses.stamp_ns.tolist()) == set(sent.features.stamp_ns.tolist())
+    assert (sent.poses.arrival_ns == sent.features.arrival_ns).all()
+    assert (sent.poses.frame, sent.features.frame) == ('map', 'camera_optical_frame')
+    # What was lost takes nothing of the rest with it.
+    rows = np.isin(whole.features.stamp_ns, sent.features.stamp_ns - 10**18)
+    assert (whole.features.take(rows).pixels == sent.features.pixels).all()
+    assert (whole.poses.take(rows).position == sent.poses.position).all()
+
+
+def test_frames_can_be_taken_from_tracks() -> None:
+    found = measured(camera(), cloud(40), frames=5).messages(np.arange(5), 'eye')
+    taken = found.take([3, 1])
+    assert taken.stamp_ns.tolist() == [3, 1]
+    assert (
+        taken.ids == np.concatenate([found.ids[found.rows(3)], found.ids[found.rows(1)]])
+    ).all()
+    assert (taken.pixels[taken.rows(1)] == found.pixels[found.rows(1)]).all()
+    assert len(found.take(slice(2, 2))) == 0
+    with pytest.raises(ValueError, match='must count up'):
+        dataclasses.replace(found, first=found.first[:-1])
+    with pytest.raises(ValueError, match=r'FeatureArray\.rays has shape'):
+        FeatureArray(**{**dataclasses.asdict(found), 'rays': found.rays[1:]})
+
+
+def test_a_world_without_anything_to_see_gives_empty_frames() -> None:
+    sent = cameras.simulate(camera(pose=PoseEstimate()), Standstill(duration=1.0), seed=0, run='r')
+    assert len(sent.features) == 31
+    assert len(sent.features.ids) == len(sent.poses) == 0
+
+
+def test_wrong_cameras_scenes_and_times_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r'mismatches\.frames: 1\.5 is not allowed; .*<= 1'):
+        CameraModel.from_mapping({'mismatches': {'frames': 1.5}}, 'camera.yaml')
+    with pytest.raises(ParameterError, match=r'unknown parameter; must be one of .*intrinsics'):
+        CameraModel.from_mapping({'focal': 3}, 'camera.yaml')
+    tag = Tags(np.array([0]), np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(1))
+    mark = Landmarks(np.array([FIRST_TAG_ID]), np.zeros((1, 3)))
+    with pytest.raises(SensorError, match=rf'id {FIRST_TAG_ID}, .*must be below'):
+        Scene.of(World(landmarks=mark, tags=tag))
+    with pytest.raises(SensorError, match=r'id 4294967296; must be in \[0, 2147483647\]'):
+        Scene.of(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
+    sensor = camera().start(0, 'run', world=board())
+    sensor.measure(swaying(3))
+    with pytest.raises(MotionError, match='does not follow'):
+        sensor.measure(swaying(3))
+    assert Intrinsics().matrix[0, 1] == 0.0

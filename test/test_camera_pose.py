@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses from features: exact without noise, as OpenCV's, and as uncertain as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from camera_examples import BENT, FORWARD, VGA, board, cloud, pose_errors
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.camera_pose import CameraPose
+from sim_sensors.dlt import dlt_pose, is_planar
+from sim_sensors.errors import SensorError
+from sim_sensors.landmarks import chessboard
+from sim_sensors.measurements import FloatArray
+from sim_sensors.pose_estimate import PoseEstimate
+from sim_sensors.world import World
+
+TILTED = CameraPose(
+    np.array([0.3, 0.4, -0.2]),
+    Rotation.from_euler('xyz', [0.1, -0.2, -0.15]).as_matrix() @ FORWARD,
+    np.zeros((6, 6)),
+)
+STD = np.array([0.4, 0.6])
+
+
+def seen(world: World, pose: CameraPose = TILTED) -> tuple[FloatArray, FloatArray]:
+    """The points in the image, and where they are there."""
+    places = world.landmarks.positions
+    pixels = BENT.project((places - pose.position) @ pose.rotation)
+    inside = BENT.inside(pixels)
+    return places[inside], pixels[inside]
+
+
+@pytest.mark.parametrize(('world', 'method'), [
+    (board(), 'dlt'), (cloud(40), 'dlt'), (board(), 'refined'), (cloud(40), 'refined'),
+    (board(2, 2), 'dlt'), (cloud(8), 'dlt'),
+])  # fmt: skip
+def test_without_noise_the_pose_is_exact(world: World, method: str) -> None:
+    points, pixels = seen(world)
+    assert len(points) >= 4
+    estimate = PoseEstimate(method=method)
+    pose = estimate.of(points, pixels, BENT.rays(pixels), BENT, np.zeros(2))
+    assert pose is not None
+    assert np.abs(pose_errors(TILTED, pose)).max() < 1e-9
+    assert np.linalg.det(pose.rotation) == pytest.approx(1.0, abs=1e-12)
+    assert not pose.covariance.any()
+
+
+@pytest.mark.parametrize('world', [board(), cloud(40)])
+def test_opencv_finds_the_same_pose(world: World) -> None:
+    """Noisy pixels of a camera without skew; solvePnP minimises the same sum of squares.
+
+    It stops a little earlier, so its sum is never the smaller one.
+    """
+    cv2 = pytest.importorskip('cv2', reason='no OpenCV')
+    places = world.landmarks.positions
+    pixels = VGA.project((places - TILTED.position) @ TILTED.rotation)
+    inside = VGA.inside(pixels)
+    points = places[inside]
+    pixels = pixels[inside] + 0.5 * np.random.default_rng(5).standard_normal((inside.sum(), 2))
+    found = PoseEstimate().of(points, pixels, VGA.rays(pixels), VGA, np.full(2, 0.5))
+    assert found is not None
+    ok, turn, shift = cv2.solvePnP(points, pixels, VGA.matrix, None)
+    assert ok
+    rotation = cv2.Rodrigues(turn)[0].T
+    other = CameraPose(-rotation @ shift[:, 0], rotation, np.zeros((6, 6)))
+    other_cost = cost(other, points, pixels)
+    assert cost(found, points, pixels) <= other_cost * (1.0 + 1e-9)
+    deviation = np.sqrt(np.diag(found.covariance))
+    assert (np.abs(pose_errors(other, found)) < 1e-2 * deviation).all()
+
+
+def cost(pose: CameraPose, points: FloatArray, pixels: FloatArray) -> float:
+    return float(((VGA.project((points - pose.position) @ pose.rotation) - pixels) ** 2).sum())
+
+
+def test_opencv_finds_the_same_homography() -> None:
+    """Of the plane of the board, from four corners; OpenCV computes with 32 bits inside."""
+    cv2 = pytest.importorskip('cv2', reason='no OpenCV')
+    points, pixels = seen(board(2, 2))
+    rays = BENT.rays(pixels)
+    pose = dlt_pose(points, rays)
+    expected = cv2.findHomography(points[:, 1:], rays)[0]
+    # Points (4, y, z): columns of y, z and 1.
+    turn = pose.rotation.T
+    move = turn @ (np.array([4.0, 0.0, 0.0]) - pose.position)
+    found = np.column_stack([turn[:, 1], turn[:, 2], move])
+    assert np.allclose(found / found[2, 2], expected / expected[2, 2], atol=1e-6)
+
+
+@pytest.mark.parametrize(('world', 'method'), [
+    (board(), 'dlt'), (cloud(40), 'dlt'), (board(), 'refined'), (cloud(40), 'refined'),
+])  # fmt: skip
+def test_errors_are_as_large_as_the_covariance_says(world: World, method: str) -> None:
+    """The mean of 150 normalised squared errors of 6 degrees of freedom is in its 99.9 % band.
+
+    Chi-square with 900 degrees of freedom; seeded, so no false alarm after the first run.
+    """
+    points, pixels = seen(world)
+    rng = np.random.default_rng(11)
+    estimate = PoseEstimate(method=method)
+    squares, errors = [], []
+    for _ in range(150):
+        noisy = pixels + STD * rng.standard_normal(pixels.shape)
+        pose = estimate.of(points, noisy, BENT.rays(noisy), BENT, STD)
+        assert pose is not None
+        error = pose_errors(TILTED, pose)
+        squares.append(error @ np.linalg.solve(pose.covariance, error))
+        errors.append(error)
+    # scipy.stats.chi2.interval(0.999, 900) / 150
+    assert 5.11 < np.mean(squares) < 6.98
+    deviation = np.sqrt(np.diag(pose.covariance))
+    assert (np.abs(np.mean(errors, axis=0)) < 3.9 * deviation / np.sqrt(150)).all()
+
+
+def test_refining_is_never_more_uncertain_than_the_linear_pose() -> None:
+    points, pixels = seen(cloud(40))
+    noisy = pixels + STD * np.random.default_rng(3).standard_normal(pixels.shape)
+    linear, refined = (
+        PoseEstimate(method=method).of(points, noisy, BENT.rays(noisy), BENT, STD)
+        for method in ('dlt', 'refined')
+    )
+    assert linear is not None
+    assert refined is not None
+    # A small slack, as each is propagated at its own estimate.
+    assert np.linalg.eigvalsh(1.05 * linear.covariance - refined.covariance).min() > 0.0
+
+
+def test_the_tilt_of_a_small_far_board_is_not_taken_for_its_mirror_image() -> None:
+    """Seed 002's nine corners at 0.35 m: descending from the linear pose alone gets caught."""
+    points = chessboard(3, 3, 0.02, (0.0, -0.02, -0.02), (0.0, 0.0, 0.0))
+    turn = Rotation.from_euler('zy', [0.6, 0.2]).as_matrix()
+    true = CameraPose(turn @ np.array([-0.35, 0.0, 0.0]), turn @ FORWARD, np.zeros((6, 6)))
+    pixels = VGA.project((points - true.position) @ true.rotation)
+    rng = np.random.default_rng(8)
+    angles = []
+    for _ in range(40):
+        noisy = pixels + 0.3 * rng.standard_normal(pixels.shape)
+        pose = PoseEstimate().of(points, noisy, VGA.rays(noisy), VGA, np.full(2, 0.3))
+        assert pose is not None
+        angles.append(np.linalg.norm(pose_errors(true, pose)[3:]))
+        at_truth = ((pixels - noisy) ** 2).sum()
+        assert cost(pose, points, noisy) < at_truth
+    # The mirror image is 2 x 0.63 rad away.
+    assert max(angles) < 0.6
+
+
+def test_a_pose_of_the_body_carries_its_covariance_along() -> None:
+    """Against samples of the camera's pose that are changed one by one."""
+    rng = np.random.default_rng(4)
+    root = 0.01 * rng.standard_normal((6, 6))
+    pose = CameraPose(TILTED.position, TILTED.rotation, root @ root.T)
+    offset, mount = np.array([0.5, -0.2, 0.3]), Rotation.from_rotvec([0.3, 0.2, -0.4]).as_matrix()
+    body = pose.seen_from(offset, mount)
+    assert np.allclose(body.position + body.rotation @ offset, pose.position, atol=1e-15)
+    assert np.allclose(body.rotation @ mount, pose.rotation, atol=1e-15)
+    slope = []
+    for change in 1e-6 * np.eye(6):
+        turned = Rotation.from_rotvec(change[3:]).as_matrix() @ pose.rotation
+        moved = CameraPose(pose.position + change[:3], turned, pose.covariance)
+        slope.append(pose_errors(body, moved.seen_from(offset, mount)) / 1e-6)
+    slopes = np.array(slope).T
+    assert np.allclose(body.covariance, slopes @ pose.covariance @ slopes.T, rtol=1e-4)
+
+
+@pytest.mark.parametrize('points', [
+    np.array([[4.0, y, 0.5 * y] for y in np.linspace(-1, 1, 7)]),
+    np.full((6, 3), 4.0),
+    np.array([[4.0, 0.0, 0.0], [4.0, 1.0, 0.0], [4.0, 0.0, 1.0]]),
+    cloud(5).landmarks.positions,
+])  # fmt: skip
+def test_points_that_leave_the_pose_open_are_refused(points: FloatArray) -> None:
+    """On a line, in one place, three, five in space."""
+    pose = CameraPose(np.zeros(3), FORWARD, np.zeros((6, 6)))
+    local = points @ pose.rotation
+    rays = local[:, :2] / local[:, 2:]
+    with pytest.raises(SensorError, match='must'):
+        dlt_pose(points, rays)
+    pixels = VGA.pixels(rays)
+    for method in ('dlt', 'refined'):
+        assert PoseEstimate(method=method).of(points, pixels, rays, VGA, STD) is None
+
+
+def test_planes_are_told_from_scenes_with_depth() -> None:
+    assert is_planar(board().landmarks.positions)
+    assert not is_planar(cloud(10).landmarks.positions)
+
+
+def test_a_pose_that_does_not_fit_can_be_left_out() -> None:
+    points, pixels = seen(board())
+    wrong = pixels.copy()
+    wrong[[0, 20]] = wrong[[20, 0]]
+    gated = PoseEstimate(largest_residual=2.0)
+    assert gated.of(points, pixels, BENT.rays(pixels), BENT, STD) is not None
+    assert gated.of(points, wrong, BENT.rays(wrong), BENT, STD) is None
+    assert PoseEstimate().of(points, wrong, BENT.rays(wrong), BENT, STD) is not None
+    few = PoseEstimate(fewest=len(points) + 1)
+    assert few.of(points, pixels, BENT.rays(pixels), BENT, STD) is None

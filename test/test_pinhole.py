@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The projection of a camera, against OpenCV and against what a lens must do."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from camera_examples import BENT, LENS, VGA
+
+from sim_sensors.distortion import Distortion
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FloatArray
+from sim_sensors.pinhole import Intrinsics
+
+FRC = Intrinsics(
+    width=1280,
+    height=720,
+    fx=879.07,
+    fy=879.15,
+    cx=604.92,
+    cy=389.17,
+    distortion=Distortion(k1=-0.0591, k2=0.0472, p1=0.00234, p2=0.00018, k3=0.1609),
+)
+STRONG = dataclasses.replace(VGA, distortion=Distortion(k1=-0.5, p1=0.01, p2=-0.02))
+
+
+def points(count: int = 2000, seed: int = 1) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    depth = rng.uniform(0.05, 80.0, (count, 1))
+    return np.column_stack([rng.uniform(-0.45, 0.45, (count, 2)) * depth, depth])
+
+
+@pytest.mark.parametrize('camera', [VGA, BENT, FRC, STRONG])
+def test_opencv_projects_to_the_same_pixels(camera: Intrinsics) -> None:
+    """To 1e-9 px. OpenCV has no skew, so its rays are multiplied by the matrix here."""
+    cv2 = pytest.importorskip('cv2', reason='no OpenCV')
+    d = camera.distortion
+    lens = np.array([d.k1, d.k2, d.p1, d.p2, d.k3])
+    place, turn, shift = points(), np.array([0.2, -0.1, 0.15]), np.array([0.3, -0.2, 0.1])
+    rotation = cv2.Rodrigues(turn)[0]
+    local = place @ rotation.T + shift
+    place, local = place[local[:, 2] > 0.02], local[local[:, 2] > 0.02]
+    place, local = (array[d.valid(local[:, :2] / local[:, 2:])] for array in (place, local))
+    assert len(place) > 1000
+    ideal = np.squeeze(cv2.projectPoints(place, turn, shift, np.eye(3), lens)[0])
+    expected = ideal @ camera.matrix[:2, :2].T + camera.matrix[:2, 2]
+    found = camera.project(local)
+    assert np.abs(found - expected).max() < 1e-9
+    if camera.skew == 0.0:
+        direct = np.squeeze(cv2.projectPoints(place, turn, shift, camera.matrix, lens)[0])
+        assert np.abs(found - direct).max() < 1e-9
+
+
+@pytest.mark.parametrize('camera', [VGA, BENT, FRC, STRONG])
+def test_rays_of_pixels_are_those_that_were_seen(camera: Intrinsics) -> None:
+    """All over the image, and with OpenCV's own undistortion where it converges."""
+    local = points()
+    pixels = camera.project(local)
+    seen = camera.inside(pixels)
+    assert seen.sum() > 500
+    rays = camera.rays(pixels[seen])
+    assert np.abs(rays - local[seen, :2] / local[seen, 2:]).max() < 1e-12
+    back = camera.project(np.column_stack([rays, np.ones(len(rays))]))
+    assert np.abs(back - pixels[seen]).max() < 1e-9
+
+
+def test_lines_stay_straight_without_a_lens_and_bend_with_one() -> None:
+    along = np.linspace(-1.0, 1.0, 41)[:, None]
+    line = np.array([0.2, 0.3, 3.0]) + along * np.array([0.9, 0.4, 0.8])
+
+    def bend(camera: Intrinsics) -> float:
+        pixels = camera.project(line)
+        return float(np.linalg.svd(pixels - pixels.mean(axis=0), compute_uv=False)[1])
+
+    skewed = dataclasses.replace(VGA, skew=0.01)
+    assert bend(VGA) < 1e-10
+    assert bend(skewed) < 1e-10
+    assert bend(BENT) > 0.5
+
+
+def test_derivatives_are_those_of_differences() -> None:
+    rays = points(200)[:, :2] / points(200)[:, 2:]
+    step = 1e-6
+    slopes = [
+        (BENT.pixels(rays + step * axis) - BENT.pixels(rays - step * axis)) / (2.0 * step)
+        for axis in np.eye(2)
+    ]
+    assert np.allclose(BENT.ray_jacobian(rays), np.stack(slopes, axis=2), rtol=1e-8, atol=1e-6)
+
+
+def test_what_a_lens_model_would_fold_back_is_not_seen() -> None:
+    """With k1 = -0.28 alone r L(r) falls from r = 1.09 on; a point at 60 degrees would show."""
+    lens = Distortion(k1=-0.28)
+    assert lens.largest_radius == pytest.approx(np.sqrt(1.0 / (3.0 * 0.28)), rel=1e-12)
+    assert Distortion().largest_radius == np.inf
+    assert Distortion(k1=0.1, k2=0.02).largest_radius == np.inf
+    camera = dataclasses.replace(VGA, distortion=lens)
+    far = np.tan(np.radians(60.0))
+    folded = camera.pixels(np.array([[far, 0.0]]))
+    assert camera.inside(folded)[0]
+    assert np.isnan(camera.project(np.array([[far, 0.0, 1.0]]))).all()
+    assert np.isfinite(camera.project(np.array([[0.2, 0.1, 1.0]]))).all()
+    # And no ray is made up for a pixel that none gets to.
+    beyond = np.array([[1.0 + 670.24 * 0.9 + camera.cx, camera.cy]])
+    assert np.isnan(camera.rays(beyond)).all()
+
+
+def test_points_behind_are_not_seen_and_pixels_are_counted_from_their_centres() -> None:
+    assert np.isnan(VGA.project(np.array([[0.1, 0.1, -1.0], [0.1, 0.1, 0.0]]))).all()
+    edge = np.array([[-0.5, 0.0], [-0.6, 0.0], [639.4, 479.4], [639.5, 0.0], [np.nan, 0.0]])
+    assert VGA.inside(edge).tolist() == [True, False, True, False, False]
+    assert VGA.inside(np.array([[5.0, 100.0]]), border=6.0).tolist() == [False]
+
+
+def test_an_impossible_camera_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r'distortion\.k1.*nan.*a number'):
+        Intrinsics.from_mapping({'distortion': {'k1': float('nan')}}, 'camera.yaml', 'intrinsics')
+    with pytest.raises(ParameterError, match=r'fx: 0\.0 is not allowed; must be a number > 0'):
+        dataclasses.replace(VGA, fx=0.0)
+    assert LENS.valid(np.zeros((1, 2))).all()
