@@ -10,19 +10,23 @@ import numpy as np
 from sim_sensors.errors import MotionError
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.path_following import DRIVES, drive
+from sim_sensors.rigid_scenarios import RIGID_SCENARIOS, RigidScenario
 from sim_sensors.rotations import rotate_back
 from sim_sensors.sampling import sample_motion
-from sim_sensors.scenarios import SCENARIOS
+from sim_sensors.scenarios import SCENARIOS, Scenario
 from sim_sensors.trajectory import Motion
 
-__all__ = ['MOTIONS', 'START_NS', 'motion_of', 'truth_of']
+__all__ = ['ANALYTIC', 'MOTIONS', 'START_NS', 'motion_of', 'truth_of']
 
 START_NS = 1_700_000_000_000_000_000
 """Stamp at which synthetic runs start: a fixed one, so that equal seeds give equal bytes."""
 
 _TRUTH_RATE = 100.0
 
-MOTIONS = (*(f'drive_{name}' for name in DRIVES), *SCENARIOS)
+ANALYTIC: dict[str, type[Scenario] | type[RigidScenario]] = {**SCENARIOS, **RIGID_SCENARIOS}
+"""Analytic scenarios by name: on level ground, then in space."""
+
+MOTIONS = (*(f'drive_{name}' for name in DRIVES), *ANALYTIC)
 """Names of all motions: drives of the ART vehicle, then analytic scenarios."""
 
 
@@ -51,9 +55,9 @@ def motion_of(
     """
     if name not in MOTIONS:
         raise MotionError(f'scenario {name!r} is unknown; must be one of {", ".join(MOTIONS)}')
-    if name in SCENARIOS:
+    if name in ANALYTIC:
         given = {**parameters, 'duration': duration}
-        return SCENARIOS[name].from_mapping(given, f'scenario {name}')
+        return ANALYTIC[name].from_mapping(given, f'scenario {name}')
     if parameters:
         raise MotionError(f'{name} takes no parameters, got {", ".join(parameters)}')
     return drive(name.removeprefix('drive_'), seed=seed, run=run, duration=duration)

@@ -11,8 +11,7 @@ from sim2real_eval.synthetic import START_NS, motion_of, synthetic_recording, tr
 from sim2real_eval.twin import Twin
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.errors import MotionError, ParameterError
-from sim_sensors.path_following import DRIVES
-from sim_sensors.scenarios import SCENARIOS
+from sim_sensors.motions import MOTIONS
 
 TWIN = Twin('twin', load_gps('ch_rw'), load_imu('chrono'))
 
@@ -21,7 +20,7 @@ def motion(name: str, *, seed: int = 0, run: str = 'run_1', **parameters: object
     return motion_of(name, seed=seed, run=run, duration=6.0, parameters=parameters)
 
 
-@pytest.mark.parametrize('name', [*SCENARIOS, *(f'drive_{drive}' for drive in DRIVES)])
+@pytest.mark.parametrize('name', MOTIONS)
 def test_every_motion_gives_a_truth_that_agrees_with_itself(name: str) -> None:
     """Positions differ by the integral of the velocities (trapezoids of 10 ms: 1e-4 m)."""
     truth = truth_of(motion(name))

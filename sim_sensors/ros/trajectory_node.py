@@ -20,14 +20,13 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import OdometryArray
-from sim_sensors.motions import MOTIONS, START_NS, motion_of, truth_of
+from sim_sensors.motions import ANALYTIC, MOTIONS, START_NS, motion_of, truth_of
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.ros.awaited import Awaited
 from sim_sensors.ros.messages import odometry_messages
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import run
-from sim_sensors.scenarios import SCENARIOS
 
 __all__ = ['TrajectoryNode', 'TrajectorySettings', 'main']
 
@@ -158,10 +157,10 @@ class TrajectoryNode(Node):
     def _truth(self, parameters: NodeParameters) -> OdometryArray:
         settings = self._settings
         given: dict[str, object] = {}
-        if settings.motion in SCENARIOS:
+        if settings.motion in ANALYTIC:
             # The longer of both durations: the scenario's own default must not refuse a ramp that
             # the duration asked for has room for.
-            kind = SCENARIOS[settings.motion]
+            kind = ANALYTIC[settings.motion]
             scenario = kind(duration=max(kind().duration, settings.duration))
             made = parameters.declare(scenario, 'scenario', skip=('duration',), read_only=True)
             given = made.to_mapping()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of scenarios and their runner share: the page's example, random ones, GTSAM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim2real_eval.preintegration import (
+    ConstantBias,
+    PreintegrationCombinedParams,
+    PreintegrationParams,
+)
+from sim_sensors.measurements import FloatArray
+from sim_sensors.nav_state import NavState
+from sim_sensors.rigid_scenarios import Accelerating, ConstantTwist, RigidScenario
+
+# GTSAM's page about ScenarioRunner (seed 003): T = 2 s, dt = 0.01 s.
+NOISE: dict[str, Any] = {
+    'accelerometer_covariance': 0.01,
+    'gyroscope_covariance': 1e-4,
+    'integration_covariance': 1e-9,
+}
+WALKS: dict[str, Any] = {'bias_acc_covariance': 1e-3, 'bias_omega_covariance': 1e-5}
+TRUE_BIAS = ConstantBias(np.array([0.05, -0.05, 0.1]), np.array([0.01, -0.01, 0.02]))
+ESTIMATED_BIAS = ConstantBias(np.array([0.04, -0.04, 0.09]), np.array([0.005, -0.005, 0.015]))
+PAGE = Accelerating()
+
+
+def params(**changes: Any) -> PreintegrationParams:
+    return PreintegrationParams.make_shared_u(9.81, **{**NOISE, **changes})
+
+
+def combined_params(**changes: Any) -> PreintegrationCombinedParams:
+    return PreintegrationCombinedParams.make_shared_u(9.81, **{**NOISE, **WALKS, **changes})
+
+
+def load_gtsam() -> Any:
+    """GTSAM, or skip: an optional library, and the oracle here."""
+    return pytest.importorskip('gtsam', reason='gtsam is the oracle')
+
+
+def random_scenario(number: int) -> RigidScenario:
+    """Constant twists and accelerations in turn, at up to 0.9 rad/s and some m/s^2."""
+    rng = np.random.default_rng(number)
+    kind = (ConstantTwist, Accelerating)[number % 2]
+    given = {
+        'duration': 5.0,
+        'position': tuple(rng.normal(0.0, 5.0, 3)),
+        'rpy': tuple(rng.uniform(-1.4, 1.4, 3)),
+        'angular_velocity': tuple(rng.uniform(-0.5, 0.5, 3)),
+        'velocity': tuple(rng.normal(0.0, 3.0, 3)),
+    }
+    if kind is Accelerating:
+        given['acceleration'] = tuple(rng.normal(0.0, 2.0, 3))
+    return kind(**given)
+
+
+def gtsam_scenario(gtsam: Any, scenario: RigidScenario) -> Any:
+    rotation = gtsam.Rot3.RzRyRx(*scenario.rpy)
+    position, velocity = np.array(scenario.position), np.array(scenario.velocity)
+    rate = np.array(scenario.angular_velocity)
+    if isinstance(scenario, ConstantTwist):
+        return gtsam.ConstantTwistScenario(rate, velocity, gtsam.Pose3(rotation, position))
+    assert isinstance(scenario, Accelerating)
+    return gtsam.AcceleratingScenario(
+        rotation, position, velocity, np.array(scenario.acceleration), rate
+    )
+
+
+def gtsam_params(gtsam: Any, given: PreintegrationParams) -> Any:
+    combined = isinstance(given, PreintegrationCombinedParams)
+    kind = gtsam.PreintegrationCombinedParams if combined else gtsam.PreintegrationParams
+    up = given.n_gravity[2] < 0.0
+    made = (kind.MakeSharedU if up else kind.MakeSharedD)(abs(given.n_gravity[2]))
+    made.setAccelerometerCovariance(given.accelerometer_covariance)
+    made.setGyroscopeCovariance(given.gyroscope_covariance)
+    made.setIntegrationCovariance(given.integration_covariance)
+    if isinstance(given, PreintegrationCombinedParams):
+        made.setBiasAccCovariance(given.bias_acc_covariance)
+        made.setBiasOmegaCovariance(given.bias_omega_covariance)
+    if not np.array_equal(given.body_p_sensor, np.eye(4)):
+        made.setBodyPSensor(gtsam.Pose3(given.body_p_sensor))
+    return made
+
+
+def gtsam_bias(gtsam: Any, bias: ConstantBias) -> Any:
+    return gtsam.imuBias.ConstantBias(bias.accelerometer, bias.gyroscope)
+
+
+def gtsam_state(gtsam: Any, state: NavState) -> Any:
+    return gtsam.NavState(gtsam.Rot3(state.rotation), state.position, state.velocity)
+
+
+def assert_states_alike(mine: NavState, theirs: Any, atol: float) -> None:
+    np.testing.assert_allclose(mine.rotation, theirs.attitude().matrix(), rtol=0.0, atol=atol)
+    np.testing.assert_allclose(mine.position, theirs.position(), rtol=0.0, atol=atol)
+    np.testing.assert_allclose(mine.velocity, theirs.velocity(), rtol=0.0, atol=atol)
+
+
+def mounting() -> FloatArray:
+    """A sensor turned and half a metre away, as a pose in the body."""
+    from scipy.spatial.transform import Rotation
+
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_euler('xyz', [0.3, -0.2, 1.0]).as_matrix()
+    pose[:3, 3] = 0.3, -0.2, 0.5
+    return pose

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant twist, constant acceleration and tables: exact, as GTSAM has them, and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scenario_examples import (
+    assert_states_alike,
+    gtsam_scenario,
+    load_gtsam,
+    random_scenario,
+)
+from test_trajectory import assert_consistent, assert_identical, chunked
+
+from sim_sensors.discrete_scenario import DiscreteScenario
+from sim_sensors.errors import MotionError, ParameterError
+from sim_sensors.motions import MOTIONS, motion_of, truth_of
+from sim_sensors.nav_state import NavState
+from sim_sensors.rigid_scenarios import Accelerating, ConstantTwist
+from sim_sensors.trajectory import Motion
+
+NUMBERS = range(20)
+HEADER = 't,q_w,q_x,q_y,q_z,v_x,v_y,v_z,p_x,p_y,p_z,w_x,w_y,w_z,a_x,a_y,a_z'
+
+
+def table(motion: Motion, times: np.ndarray) -> tuple[np.ndarray, ...]:
+    m = motion.at(times)
+    return times, m.position, m.orientation, m.angular_velocity, m.velocity, m.acceleration
+
+
+def write_table(path: Path, motion: Motion, times: np.ndarray, first: float = 0.0) -> Path:
+    m = motion.at(times)
+    q = m.orientation[:, [3, 0, 1, 2]]
+    rows = np.column_stack(
+        [times + first, q, m.velocity, m.position, m.angular_velocity, m.acceleration]
+    )
+    lines = [','.join(f'{value!r}' for value in row) for row in rows.tolist()]
+    path.write_text('\n'.join([HEADER, *lines, '']), encoding='utf-8')
+    return path
+
+
+@pytest.mark.parametrize('number', NUMBERS)
+def test_derivatives_are_consistent(number: int) -> None:
+    assert_consistent(
+        random_scenario(number).at, np.linspace(0.0137, 4.97, 60), atol=2e-8, step=1e-3
+    )
+
+
+@pytest.mark.parametrize('number', NUMBERS)
+def test_gtsam_has_the_same_motion(number: int) -> None:
+    gtsam = load_gtsam()
+    mine = random_scenario(number)
+    theirs = gtsam_scenario(gtsam, mine)
+    for t in (0.0, 0.123, 2.0, 5.0):
+        assert_states_alike(mine.nav_state(t), theirs.navState(t), 2e-13)
+        for name in ('omega_b', 'velocity_n', 'velocity_b', 'acceleration_n', 'acceleration_b'):
+            np.testing.assert_allclose(
+                getattr(mine, name)(t), getattr(theirs, name)(t), rtol=0.0, atol=1e-13,
+                err_msg=name,
+            )  # fmt: skip
+        np.testing.assert_allclose(mine.pose(t), theirs.pose(t).matrix(), rtol=0.0, atol=2e-13)
+        np.testing.assert_allclose(mine.rotation(t), mine.pose(t)[:3, :3])
+
+
+def test_a_constant_twist_without_climb_is_a_circle() -> None:
+    motion = ConstantTwist(angular_velocity=(0.0, 0.0, 0.5), velocity=(2.0, 0.0, 0.0))
+    positions = motion.at(np.linspace(0.0, 20.0, 50)).position
+    np.testing.assert_allclose(np.linalg.norm(positions - [0.0, 4.0, 0.0], axis=1), 4.0)
+    np.testing.assert_allclose(motion.acceleration_b(7.0), [0.0, 1.0, 0.0], atol=1e-15)
+
+
+def test_states_differ_and_retract_as_in_gtsam() -> None:
+    gtsam = load_gtsam()
+    for number in NUMBERS:
+        motion = random_scenario(number)
+        first, second = motion.nav_state(0.3), motion.nav_state(2.0)
+        xi = first.local_coordinates(second)
+        theirs = gtsam_scenario(gtsam, motion)
+        np.testing.assert_allclose(
+            xi, theirs.navState(0.3).localCoordinates(theirs.navState(2.0)), atol=1e-12
+        )
+        np.testing.assert_allclose(
+            first.retract(xi).local_coordinates(second), np.zeros(9), atol=1e-13
+        )
+
+
+@pytest.mark.parametrize('upstream', [False, True])
+def test_chunks_of_times_give_the_same_bits(upstream: bool) -> None:
+    times = np.linspace(0.0, 4.9, 101)
+    for motion in (
+        random_scenario(0),
+        random_scenario(1),
+        DiscreteScenario(*table(random_scenario(2), np.linspace(0, 5, 11)), as_upstream=upstream),
+    ):
+        assert_identical(motion.at(times), chunked(motion, times, [1, 7, 20, 73]))
+
+
+@pytest.mark.parametrize('number', NUMBERS)
+def test_a_table_as_upstream_is_what_gtsam_makes_of_it(tmp_path: Path, number: int) -> None:
+    """Uneven rows, and a first time that is not 0."""
+    gtsam = load_gtsam()
+    times = np.array([0.0, 0.1, 0.4, 1.5, 3.0, 5.0])
+    path = write_table(tmp_path / 'table.csv', random_scenario(number), times, first=100.0)
+    mine = DiscreteScenario.from_csv(path, as_upstream=True)
+    theirs = gtsam.DiscreteScenario.FromCSV(str(path))
+    assert mine.duration() == pytest.approx(5.0)
+    for t in (0.0, 0.05, 0.25, 1.5, 2.9, 4.999):
+        np.testing.assert_allclose(mine.pose(t), theirs.pose(t).matrix(), rtol=0.0, atol=1e-12)
+        for name in ('omega_b', 'velocity_n', 'acceleration_n'):
+            np.testing.assert_allclose(
+                getattr(mine, name)(t), getattr(theirs, name)(t), rtol=0.0, atol=1e-12
+            )
+
+
+def test_a_table_is_joined_so_that_its_columns_belong_together() -> None:
+    """Exact at the rows, derivatives consistent between, error falling as h^4 at least."""
+    motion = random_scenario(3)
+    errors = []
+    for n in (11, 21):
+        rows = np.linspace(0.0, 5.0, n)
+        made = DiscreteScenario(*table(motion, rows))
+        np.testing.assert_allclose(made.at(rows).position, motion.at(rows).position, atol=1e-14)
+        times = np.linspace(0.01, 4.99, 83)
+        assert_consistent(made.at, times, atol=1e-6, step=1e-4)
+        errors.append(np.abs(made.at(times).position - motion.at(times).position).max())
+        linear = DiscreteScenario(*table(motion, rows), as_upstream=True)
+        with pytest.raises(AssertionError):
+            assert_consistent(linear.at, times, atol=1e-3, step=1e-4)
+    assert errors[1] <= errors[0] / 15.0 + 1e-13
+
+
+@pytest.mark.parametrize(
+    ('text', 'complaint'),
+    [
+        ('', 'has no column t, q_w'),
+        (HEADER.replace('a_z', 'b'), 'has no column a_z; must have t,'),
+        (HEADER, 'has 0 rows; must be >= 2'),
+        (f'{HEADER}\n0,1', 'line 2: has 2 columns'),
+        (f'{HEADER}\n0,1{",0" * 14},x\n', "line 2: could not convert string to float: 'x'"),
+        (f'{HEADER}\n0,1{",0" * 14},nan\n', 'line 2: has a value that is not finite'),
+        (f'{HEADER}\n0,1{",0" * 15}\n0,1{",0" * 15}\n', 'time 0 s comes after 0 s'),
+        (f'{HEADER}\n0,2{",0" * 15}\n1,2{",0" * 15}\n', 'orientation has norm 2, must be 1'),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / 'table.csv'
+    path.write_text(text, encoding='utf-8')
+    with pytest.raises(MotionError) as refused:
+        DiscreteScenario.from_csv(path)
+    assert str(path) in str(refused.value)
+    assert complaint in str(refused.value)
+    with pytest.raises(MotionError, match='No such file'):
+        DiscreteScenario.from_csv(tmp_path / 'absent.csv')
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(MotionError, match='outside the motion'):
+        ConstantTwist(duration=2.0).nav_state(2.1)
+    with pytest.raises(ParameterError, match='velocity'):
+        Accelerating.from_mapping({'velocity': 'fast'}, 'here')
+    rows: list[Any] = list(table(random_scenario(0), np.linspace(0.0, 1.0, 5)))
+    rows[3] = rows[3][:-1]
+    with pytest.raises(MotionError, match='angular velocities have shape'):
+        DiscreteScenario(*rows)
+    with pytest.raises(MotionError, match='norm 2'):
+        NavState(np.array([0.0, 0.0, 0.0, 2.0]), np.zeros(3), np.zeros(3))
+    with pytest.raises(MotionError, match='velocity'):
+        NavState(np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(2))
+
+
+@pytest.mark.parametrize('kind', [ConstantTwist, Accelerating])
+def test_they_are_motions_of_simulate(kind: type) -> None:
+    assert kind.kind in MOTIONS
+    motion = motion_of(
+        kind.kind, seed=0, run='x', duration=3.0, parameters={'angular_velocity': [0.1, 0.2, 0.3]}
+    )
+    truth = truth_of(motion)
+    assert len(truth.stamp_ns) == 301
+    np.testing.assert_allclose(truth.angular_velocity, np.tile([0.1, 0.2, 0.3], (301, 1)))

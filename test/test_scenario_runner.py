@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runner: GTSAM's measurements, predictions that meet the truth, Monte Carlo covariances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scenario_examples import (
+    ESTIMATED_BIAS,
+    PAGE,
+    TRUE_BIAS,
+    assert_states_alike,
+    combined_params,
+    gtsam_bias,
+    gtsam_params,
+    gtsam_scenario,
+    load_gtsam,
+    mounting,
+    params,
+    random_scenario,
+)
+
+from sim2real_eval.preintegration import (
+    CombinedScenarioRunner,
+    ConstantBias,
+    PreintegrationError,
+    PreintegrationParams,
+    ScenarioRunner,
+)
+from sim2real_eval.preintegration.agreement import covariance_agreement
+from sim_sensors.discrete_scenario import DiscreteScenario
+from sim_sensors.errors import MotionError
+from sim_sensors.motions import truth_of
+from sim_sensors.rigid_scenarios import Accelerating, ConstantTwist
+from sim_sensors.scenarios import FigureEight, Standstill
+from sim_sensors.trajectory import Trajectory
+
+T = 2.0
+
+
+@pytest.mark.parametrize('mounted', [False, True])
+@pytest.mark.parametrize('number', range(8))
+def test_gtsam_has_the_same_ideal_measurements_and_prediction(number: int, mounted: bool) -> None:
+    """Measurements to 1e-12, deltas and prediction to 1e-9 as issue 7 asks (seen: 1e-13)."""
+    gtsam = load_gtsam()
+    scenario = random_scenario(number)
+    given = params(body_p_sensor=mounting() if mounted else np.eye(4))
+    mine = ScenarioRunner(scenario, given, 0.01, TRUE_BIAS)
+    # Named, for GTSAM's runner only points at it.
+    their_scenario = gtsam_scenario(gtsam, scenario)
+    theirs = gtsam.ScenarioRunner(
+        their_scenario, gtsam_params(gtsam, given), 0.01, gtsam_bias(gtsam, TRUE_BIAS)
+    )
+    assert mine.imu_sample_time() == theirs.imuSampleTime()
+    np.testing.assert_array_equal(mine.gravity_n(), theirs.gravity_n())
+    for t in (0.0, 0.01, 1.234, 4.9):
+        np.testing.assert_allclose(
+            mine.actual_specific_force(t), theirs.actualSpecificForce(t), rtol=0.0, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            mine.actual_angular_velocity(t), theirs.actualAngularVelocity(t), rtol=0.0, atol=1e-12
+        )
+    ours = mine.integrate(T, ESTIMATED_BIAS)
+    pim = theirs.integrate(T, gtsam_bias(gtsam, ESTIMATED_BIAS))
+    assert ours.delta_tij() == pytest.approx(pim.deltaTij(), abs=1e-12)
+    np.testing.assert_allclose(ours.delta_rij(), pim.deltaRij().matrix(), rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(ours.delta_pij(), pim.deltaPij(), rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(ours.delta_vij(), pim.deltaVij(), rtol=0.0, atol=1e-9)
+    predicted = theirs.predict(pim, gtsam_bias(gtsam, TRUE_BIAS))
+    assert_states_alike(mine.predict(ours, TRUE_BIAS), predicted, 1e-9)
+
+
+def test_without_rotation_the_prediction_is_the_truth_to_rounding() -> None:
+    for scenario in (PAGE, Accelerating(rpy=(0.3, 0.2, 1.0), velocity=(1.0, 2.0, 3.0))):
+        runner = ScenarioRunner(scenario, params(), 0.01)
+        predicted = runner.predict(runner.integrate(T))
+        np.testing.assert_allclose(
+            predicted.local_coordinates(scenario.nav_state(T)), 0.0, atol=2e-13
+        )
+
+
+def test_with_rotation_the_error_falls_with_the_sample_time() -> None:
+    """Samples are held from their start on, so to first order."""
+    scenario = ConstantTwist(angular_velocity=(0.1, 0.2, 0.9), velocity=(2.0, 0.0, 0.5))
+    errors = []
+    for dt in (0.02, 0.01, 0.005):
+        runner = ScenarioRunner(scenario, params(form='manifold'), dt)
+        error = runner.predict(runner.integrate(T)).local_coordinates(scenario.nav_state(T))
+        np.testing.assert_allclose(error[:3], 0.0, atol=1e-13)
+        errors.append(np.linalg.norm(error))
+    np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, rtol=0.02)
+
+
+def test_any_motion_is_a_scenario() -> None:
+    """A table, samples and a motion on the ground, whose first time may be any."""
+    figure = FigureEight(duration=4.0)
+    runner = ScenarioRunner(figure, params(), 0.001)
+    predicted = runner.predict(runner.integrate(4.0))
+    end = figure.at([4.0])
+    np.testing.assert_allclose(predicted.position, end.position[0], atol=5e-3)
+    rows = np.linspace(0.0, 4.0, 401)
+    m = figure.at(rows)
+    columns = (m.position, m.orientation, m.angular_velocity, m.velocity, m.acceleration)
+    for other in (
+        DiscreteScenario(rows + 7.0, *columns),
+        Trajectory.from_odometry(truth_of(figure), origin_ns=truth_of(figure).stamp_ns[0]),
+    ):
+        again = ScenarioRunner(other, params(), 0.001)
+        np.testing.assert_allclose(
+            again.predict(again.integrate(4.0)).position, predicted.position, atol=2e-3
+        )
+
+
+def test_all_whole_samples_count_and_no_other() -> None:
+    """GTSAM truncates T/dt, which makes 2 steps of 0.3 s / 0.1 s."""
+    gtsam = load_gtsam()
+    scenario = gtsam_scenario(gtsam, PAGE)
+    theirs = gtsam.ScenarioRunner(
+        scenario, gtsam_params(gtsam, params()), 0.1, gtsam_bias(gtsam, ConstantBias())
+    )
+    assert theirs.integrate(0.3).deltaTij() == pytest.approx(0.2)
+    runner = ScenarioRunner(PAGE, params(), 0.1)
+    for given, lasted in ((0.3, 0.3), (0.29, 0.2), (0.7, 0.7), (1.0, 1.0)):
+        assert runner.integrate(given).delta_tij() == pytest.approx(lasted)
+
+
+def test_measured_is_actual_plus_bias_plus_noise_of_the_density() -> None:
+    """1000 samples of 6 axes: 6 tests of mean and of variance at 4.5 sigma, 1e-4 false alarms."""
+    runner = ScenarioRunner(PAGE, params(), 0.01, TRUE_BIAS, seed=4)
+    for measured, actual, bias, sigma in (
+        (runner.measured_specific_force, runner.actual_specific_force, TRUE_BIAS.accelerometer, 1),
+        (runner.measured_angular_velocity, runner.actual_angular_velocity, TRUE_BIAS.gyroscope,
+         0.1),
+    ):  # fmt: skip
+        noise = np.array([measured(1.0) for _ in range(1000)]) - actual(1.0) - bias
+        assert (np.abs(noise.mean(axis=0)) < 4.5 * sigma / np.sqrt(1000)).all()
+        assert (np.abs(noise.var(axis=0) / sigma**2 - 1.0) < 4.5 * np.sqrt(2 / 1000)).all()
+
+
+def test_noise_covariance_is_discrete_and_accelerometer_first() -> None:
+    """N = 20000, with correlated axes; 21 entries within 4.5 sigma: 1.4e-4 false alarms."""
+    noise = np.array([[0.02, 0.005, 0.0], [0.005, 0.01, -0.004], [0.0, -0.004, 0.01]])
+    runner = ScenarioRunner(PAGE, params(accelerometer_covariance=noise), 0.01)
+    expected = np.zeros((6, 6))
+    expected[:3, :3], expected[3:, 3:] = noise / 0.01, np.eye(3) * 1e-2
+    estimated = runner.estimate_noise_covariance(20000)
+    variance = np.diag(expected)
+    deviation = np.sqrt((np.outer(variance, variance) + expected**2) / 19999)
+    assert (np.abs(estimated - expected) < 4.5 * deviation).all()
+
+
+@pytest.mark.parametrize('form', ['tangent', 'manifold'])
+@pytest.mark.parametrize('number', range(4))
+def test_monte_carlo_has_the_predicted_covariance(number: int, form: str) -> None:
+    """A likelihood-ratio test of the whole matrix; 8 at 1e-4 each: 8e-4 false alarms."""
+    given = params(integration_covariance=0.0, form=form, body_p_sensor=mounting())
+    runner = ScenarioRunner(random_scenario(number), given, 0.01, TRUE_BIAS, seed=number)
+    predicted = runner.integrate(T, ESTIMATED_BIAS).prediction_covariance()
+    estimated = runner.estimate_covariance(T, 2000, ESTIMATED_BIAS)
+    assert covariance_agreement(estimated, predicted, 2000).probability > 1e-4
+    # What a user would get wrong is found: a tenth less noise, 19 % less variance.
+    assert covariance_agreement(estimated, 0.81 * predicted, 2000).probability < 1e-9
+
+
+def test_gtsams_monte_carlo_agrees_with_ours() -> None:
+    """Its own covariance of 1000 runs of the page, by the same test: 1e-4 false alarms."""
+    gtsam = load_gtsam()
+    scenario = gtsam_scenario(gtsam, PAGE)
+    theirs = gtsam.ScenarioRunner(
+        scenario, gtsam_params(gtsam, params()), 0.01, gtsam_bias(gtsam, TRUE_BIAS)
+    )
+    estimated = theirs.estimateCovariance(T, 1000, gtsam_bias(gtsam, TRUE_BIAS))
+    mine = ScenarioRunner(PAGE, params(), 0.01, TRUE_BIAS).integrate(T)
+    found = covariance_agreement(estimated, mine.prediction_covariance(), 1000)
+    assert found.probability > 1e-4
+
+
+@pytest.mark.parametrize('number', range(3))
+def test_walking_biases_have_the_predicted_covariance(number: int) -> None:
+    """All 15 rows, the first bias uncertain too; 3 at 1e-4 each: 3e-4 false alarms."""
+    given = combined_params(
+        integration_covariance=0.0,
+        bias_acc_omega_init=np.diag([1e-3, 2e-3, 1e-3, 1e-5, 1e-5, 3e-5]),
+        body_p_sensor=mounting(),
+    )
+    runner = CombinedScenarioRunner(random_scenario(number), given, 0.01, TRUE_BIAS, seed=number)
+    predicted = runner.integrate(T, ESTIMATED_BIAS).prediction_covariance()
+    errors = runner.prediction_errors(T, 2000, ESTIMATED_BIAS)
+    assert errors.shape == (2000, 15)
+    estimated = runner.estimate_covariance(T, 2000, ESTIMATED_BIAS)
+    np.testing.assert_array_equal(estimated, np.cov(errors, rowvar=False))
+    assert covariance_agreement(estimated, predicted, 2000).probability > 1e-4
+    # As GTSAM leaves it, with the biases' rows and columns 0, it would not be.
+    constant = ScenarioRunner(random_scenario(number), given, 0.01, TRUE_BIAS, seed=number)
+    nine = constant.estimate_covariance(T, 2000, ESTIMATED_BIAS)
+    assert covariance_agreement(nine, predicted[:9, :9], 2000).probability < 1e-9
+
+
+def test_the_bias_walks_by_its_density() -> None:
+    """At rest, no other noise: the last bias of 500 runs; 6 at 4.5 sigma, 4e-5 false alarms."""
+    given = combined_params(accelerometer_covariance=0.0, gyroscope_covariance=0.0)
+    runner = CombinedScenarioRunner(Standstill(), given, 0.1, TRUE_BIAS)
+    last = []
+    for _ in range(500):
+        runner.integrate(T, corrupted=True)
+        last.append(runner.latest_bias().vector - TRUE_BIAS.vector)
+    ratio = np.var(last, axis=0) / (T * np.repeat([1e-3, 1e-5], 3))
+    assert (np.abs(ratio - 1.0) < 4.5 * np.sqrt(2.0 / 500)).all()
+
+
+def test_draws_depend_on_labels_and_turn_only() -> None:
+    def runner(seed: int = 0) -> ScenarioRunner:
+        return CombinedScenarioRunner(PAGE, combined_params(), 0.01, TRUE_BIAS, seed=seed)
+
+    first, second = runner(), runner()
+    second.measured_angular_velocity(0.0)
+    second.estimate_covariance(0.1, 5)
+    for _ in range(2):
+        mine, other = first.integrate(T, corrupted=True), second.integrate(T, corrupted=True)
+        np.testing.assert_array_equal(mine.delta_pij(), other.delta_pij())
+    assert np.any(runner().integrate(T, corrupted=True).delta_pij() != mine.delta_pij())
+    assert np.any(runner(1).prediction_errors(T, 3) != runner().prediction_errors(T, 3))
+    few, many = runner().prediction_errors(T, 3), runner().prediction_errors(T, 2600)
+    # 2600 runs of 200 samples are more than are drawn at once.
+    np.testing.assert_array_equal(few, many[:3])
+
+
+def test_a_prediction_error_is_that_of_the_integration() -> None:
+    """The fast path for many runs leads where the measurements with Jacobians do."""
+    for form in ('tangent', 'manifold'):
+        given = params(form=form, accelerometer_covariance=0.0, gyroscope_covariance=0.0)
+        runner = ScenarioRunner(random_scenario(1), given, 0.01, TRUE_BIAS)
+        np.testing.assert_allclose(runner.prediction_errors(T, 2), 0.0, atol=1e-15)
+        pim = runner.integrate(T, ESTIMATED_BIAS, corrupted=True)
+        aim = runner.predict(pim)
+        still = ScenarioRunner(
+            random_scenario(1), given, 0.01, ConstantBias(*(TRUE_BIAS.vector.reshape(2, 3) -
+            ESTIMATED_BIAS.vector.reshape(2, 3))),
+        )  # fmt: skip
+        other = still.predict(still.integrate(T, corrupted=True))
+        np.testing.assert_allclose(aim.local_coordinates(other), 0.0, atol=1e-12)
+
+
+def test_gravity_down_is_gravity_up_turned_over() -> None:
+    """The same motion in a world turned by pi about x (NED) is predicted alike."""
+    up = Accelerating(acceleration=(0.5, 0.2, 0.1))
+    down = Accelerating(acceleration=(0.5, -0.2, -0.1), rpy=(np.pi, 0.0, 0.0))
+    ours = ScenarioRunner(up, params())
+    turned = ScenarioRunner(down, PreintegrationParams.make_shared_d(9.81))
+    np.testing.assert_allclose(
+        ours.actual_specific_force(1.0), turned.actual_specific_force(1.0), atol=1e-14
+    )
+
+
+def test_wrong_runs_are_refused() -> None:
+    with pytest.raises(PreintegrationError, match=r'imu_sample_time: 0\.0 is not allowed'):
+        ScenarioRunner(PAGE, params(), 0.0)
+    runner = ScenarioRunner(PAGE, params(), 0.01)
+    for wrong in (0.001, -1.0, float('nan')):
+        with pytest.raises(PreintegrationError, match=r'must be >= 0\.01'):
+            runner.integrate(wrong)
+    with pytest.raises(PreintegrationError, match='N: 1 is not allowed'):
+        runner.estimate_covariance(T, 1)
+    with pytest.raises(PreintegrationError, match='N: 0 is not allowed'):
+        runner.estimate_noise_covariance(0)
+    with pytest.raises(MotionError, match='outside the motion'):
+        runner.integrate(21.0)
