@@ -22,7 +22,7 @@ from sim_sensors.catalogue import load_gps, load_imu
 
 VERBS = (
     'demo', 'simulate', 'follow', 'judge', 'vepd', 'compare', 'reference', 'allan', 'characterize',
-    'models',
+    'scenario', 'models',
 )  # fmt: skip
 
 DURATION = 6.0

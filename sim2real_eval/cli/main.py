@@ -27,6 +27,7 @@ from sim2real_eval.cli import (
     judge,
     models,
     reference,
+    scenario,
     simulate,
     vepd,
 )
@@ -81,7 +82,8 @@ def build_parser() -> _Parser:
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
-        demo, simulate, follow, judge, vepd, compare, reference, allan, characterize, models
+        demo, simulate, follow, judge, vepd, compare, reference, allan, characterize, scenario,
+        models
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser

@@ -11,6 +11,7 @@ from sim2real_eval.cli.arguments import (
     add_seed,
     add_topics,
     at_least,
+    key_value,
     sources,
     twins,
 )
@@ -142,7 +143,7 @@ def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterato
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
-    parameters = dict(_pair(text) for text in options.set)
+    parameters = dict(key_value(text) for text in options.set)
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'is not set here but with --duration')
     scenario = options.motion.removeprefix('drive_')
@@ -190,15 +191,3 @@ def _twins(options: argparse.Namespace, twin: Twin) -> list[Iterator[Recording]]
             yield recording
 
     return [runs(source) for source in sources(options.truth, options.topic, None)]
-
-
-def _pair(text: str) -> tuple[str, object]:
-    import yaml
-
-    key, equals, value = text.partition('=')
-    if not equals:
-        raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
-    try:
-        return key, yaml.safe_load(value)
-    except yaml.YAMLError:
-        return key, value

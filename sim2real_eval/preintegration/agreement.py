@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 from scipy.stats import chi2
@@ -16,6 +17,8 @@ __all__ = ['Agreement', 'covariance_agreement']
 # Below this share of the largest variance (after scaling rows to 1) a direction counts as having
 # none.
 _NOTHING = 1e-12
+# Variance that rounding leaves where nothing at all varies.
+_ROUNDING = 1e-20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +74,10 @@ def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int)
     whitened = turned[np.ix_(inside, inside)] / np.sqrt(np.outer(values[inside], values[inside]))
     sign, log_determinant = np.linalg.slogdet(whitened)
     freedom = d * (d + 1) // 2
-    if sign <= 0.0 or bool((beyond > 1e-9 * values[-1]).any()):
-        return Agreement(float('inf'), freedom, 0.0)
+    if sign <= 0.0 or bool((beyond > max(1e-9 * values[-1], _ROUNDING)).any()):
+        return Agreement(math.inf, freedom, 0.0)
+    if d == 0:
+        return Agreement(0.0, 0, 1.0)
     ratio = n * (float(np.trace(whitened)) - float(log_determinant) - d)
     statistic = ratio * (1.0 - (2.0 * d + 1.0 - 2.0 / (d + 1.0)) / (6.0 * n))
     return Agreement(statistic, freedom, float(chi2.sf(statistic, freedom)))

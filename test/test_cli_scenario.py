@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real scenario`: the page's example, walking biases, tables, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, check_refused, contents
+from test_rigid_scenarios import write_table
+
+from sim2real_eval.preintegration.study import PAGE_ERROR
+from sim_sensors.rigid_scenarios import ConstantTwist
+
+Capture = pytest.CaptureFixture[str]
+FILES = {'scenario.json', 'scenario.png', 'measurements.csv', 'errors.csv'}
+SCREW = '--motion', 'constant_twist', '--set', 'angular_velocity=[0.2,0,1]'
+
+
+def test_the_page_comes_back_beside_itself(capsys: Capture) -> None:
+    outcome = call(capsys, 'scenario', '--noise', 'libc++', '--runs', 100)
+    assert outcome.status == 0
+    assert 'on the' in outcome.out
+    for value in PAGE_ERROR:
+        assert outcome.out.count(f'{value: .6f}') >= 2
+    assert 'degrees of freedom, as one and the same would' in outcome.out
+    other = call(capsys, 'scenario', '--noise', 'libc++', '--runs', 100, '--duration', 1)
+    assert 'on the' not in other.out
+
+
+def test_record_and_series_hold_what_was_found(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [
+        'scenario', *SCREW, '--accelerometer-walk', 0.03, '--gyroscope-walk', 0.003, '--runs', 300,
+        '--duration', 1.0, '--seed', 5, '--out', 'walk',
+    ]  # fmt: skip
+    printed = call(capsys, *words, '--json')
+    assert printed.status == 0
+    assert {path.name for path in Path('walk').iterdir()} == FILES
+    record = json.loads(Path('walk/scenario.json').read_text(encoding='utf-8'))
+    assert record == json.loads(printed.out)
+    assert record['runs'] == 300
+    assert len(record['components']) == 15
+    assert record['agreement']['degrees_of_freedom'] == 120
+    assert record['agreement']['probability'] > 1e-4
+    errors = np.genfromtxt('walk/errors.csv', delimiter=',', names=True)
+    assert errors.dtype.names == tuple(record['components'])
+    table = np.array(errors.tolist())
+    np.testing.assert_allclose(np.cov(table, rowvar=False), record['estimated_covariance'])
+    with Path('walk/measurements.csv').open(encoding='utf-8') as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 100
+    truth = ConstantTwist(angular_velocity=(0.2, 0.0, 1.0)).at([0.5])
+    force = truth.specific_force(9.81)[0]
+    ideal = [float(rows[50][f'ideal_force_{axis}']) for axis in 'xyz']
+    np.testing.assert_allclose(ideal, force, atol=1e-12)
+
+    check_refused(capsys, 'walk: exists; choose another --out or give --overwrite', *words)
+    before = contents(Path('walk'))
+    assert call(capsys, *words, '--overwrite').status == 0
+    assert contents(Path('walk')) == before
+
+
+def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
+    """Rows half a second apart: joined they lead to the true end, as upstream they do not."""
+    motion = ConstantTwist(angular_velocity=(0.1, 0.2, 0.9), velocity=(2.0, 0.0, 0.5))
+    path = write_table(tmp_path / 'screw.csv', motion, np.arange(0.0, 5.1, 0.5))
+    missed = []
+    for more in ([], ['--as-upstream']):
+        outcome = call(
+            capsys, 'scenario', '--table', path, '--duration', 4.0, '--sample-time', 0.001,
+            '--form', 'manifold', '--runs', 20, '--json', *more,
+        )  # fmt: skip
+        record = json.loads(outcome.out)
+        assert record['scenario'] == 'screw'
+        missed.append(float(np.linalg.norm(record['error_without_noise'][3:6])))
+    assert missed[0] < 0.01
+    assert missed[1] > 5.0 * missed[0]
+
+
+@pytest.mark.parametrize(
+    ('words', 'complaint'),
+    [
+        (['--motion', 'spiral'], "scenario 'spiral' is unknown; must be one of"),
+        (['--set', 'speed=1'], 'speed'),
+        (['--set', 'rpy'], "'rpy' is not allowed; must be KEY=VALUE"),
+        (['--set', 'duration=3'], 'is not set here but with --duration'),
+        (['--table', 'gone.csv'], 'gone.csv: No such file or directory'),
+        (['--table', 'gone.csv', '--set', 'a=1'], 'goes with --motion only'),
+        (['--table', 'gone.csv', '--motion', 'line'], 'not allowed with argument'),
+        (['--as-upstream'], 'goes with --table only'),
+        (['--duration', '0.001'], 'T: 0.001 is not allowed; must be >= 0.01 [s]'),
+        (['--sample-time', '0'], "'0' must be a number > 0"),
+        (['--bias', '1,2,3'], "'1,2,3' must be 6 numbers"),
+        (['--runs', '19'], "'19' must be an integer >= 20"),
+        (['--gyroscope-walk', '1', '--noise', 'libc++'], 'libc++ goes without walks'),
+        (['--motion', 'circle', '--set', 'ramp_time=0', '--set', 'radius=0.1', '--set', 'speed=1'],
+         'form tangent: turns by more than 6 rad'),
+        (['--out', 'file.txt'], 'file.txt'),
+    ],
+)  # fmt: skip
+def test_wrong_lines_are_refused(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str],
+    complaint: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path('file.txt').write_text('mine', encoding='utf-8')
+    check_refused(capsys, complaint, 'scenario', *words)
