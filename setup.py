@@ -51,7 +51,7 @@ setup(
         'matplotlib>=3.8.0',
         'numba>=0.58.1',
         'numpy>=1.26.4',
-        # World Magnetic Model; no rosdep key, so it is imported where it is asked for. 1.1 has 2025.
+        # World Magnetic Model; without a rosdep key, so imported where it is asked for.
         'pygeomag>=1.1.0',
         'pyproj>=3.6.1',
         'rich>=13.7.1',
@@ -107,6 +107,7 @@ setup(
             'gps_node = sim_sensors.executables:gps_node',
             'imu_node = sim_sensors.executables:imu_node',
             'judge_node = sim2real_eval.executables:judge_node',
+            'magnetometer_node = sim_sensors.executables:magnetometer_node',
             'path_follower_node = sim_sensors.executables:path_follower_node',
             'sensors_node = sim_sensors.executables:sensors_node',
             'trajectory_node = sim_sensors.executables:trajectory_node',

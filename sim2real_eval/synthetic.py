@@ -10,6 +10,7 @@ from sim2real_eval.twin import Twin, TwinMaker
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.motions import START_NS, motion_of, truth_of
 from sim_sensors.trajectory import Motion
+from sim_sensors.world import World
 
 __all__ = ['START_NS', 'motion_of', 'synthetic_recording', 'truth_of']
 
@@ -22,10 +23,12 @@ def synthetic_recording(
     run: str,
     scenario: str,
     origin: LocalFrame = DEFAULT_ORIGIN,
+    world: World | None = None,
 ) -> Recording:
     """Return a recording of a motion with the sensors of `twin` and its truth at 100 Hz.
 
-    The origin of the motion's coordinates lies at `origin`.
+    The origin of the motion's coordinates lies at `origin`; `world` says what else surrounds the
+    sensors, in those coordinates.
 
     Raises
     ------
@@ -40,5 +43,5 @@ def synthetic_recording(
         messages={topic: truth_of(motion)},
         roles={'truth': topic},
     )
-    maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin)
+    maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin, world=world)
     return dataclasses.replace(maker.make(twin), notes=())

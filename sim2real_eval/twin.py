@@ -10,20 +10,29 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.recording import Recording, RecordingError
+from sim2real_eval.recording import OPTIONAL_ROLES, Recording, RecordingError
 from sim2real_eval.told import decisive
 from sim2real_eval.truth_frame import frame_remarks, truth_of_base, truth_origin
-from sim_sensors import gps, imu
+from sim_sensors import gps, imu, magnetometer
 from sim_sensors.environment import LocalFrame
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
-from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MessageArray, OdometryArray
+from sim_sensors.magnetometer import Magnetometer
+from sim_sensors.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    MagneticFieldArray,
+    MessageArray,
+    OdometryArray,
+)
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.seeding import run_label
+from sim_sensors.world import World
 
 __all__ = ['REAL_SENSOR', 'Placed', 'Twin', 'TwinMaker', 'TwinSensors', 'within']
 
-S = TypeVar('S', ImuModel, GpsModel)
+S = TypeVar('S', ImuModel, GpsModel, Magnetometer)
 
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
@@ -41,11 +50,14 @@ class Twin:
         None: the recording's own fixes stay.
     imu : ImuModel or None
         None: the recording's own IMU stays.
+    mag: Magnetometer or None
+        None: the recording's own magnetometer stays, if it has one.
     """
 
     label: str
     gps: GpsModel | None
     imu: ImuModel | None
+    mag: Magnetometer | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +66,7 @@ class Placed(Generic[S]):
 
     Attributes
     ----------
-    model : ImuModel or GpsModel
+    model : ImuModel, GpsModel or Magnetometer
         With mounting and frame of the messages.
     start_ns : int
         First stamp.
@@ -76,11 +88,13 @@ class TwinSensors:
         None: the recording's own fixes stay.
     seed : int
     run : str
-        Label of the random streams; those of the sensors are the defaults, `imu` and `gps`.
+        Label of the random streams; those of the sensors are the defaults, `imu`, `gps`, `mag`.
     velocity : {'twist', 'position'}
         Where the velocity of the motion comes from, as decided from the whole truth.
     origin : LocalFrame
         Where on the Earth the truth is.
+    mag : Placed of Magnetometer, or None
+        None: the recording's own magnetometer stays, if it has one.
     """
 
     imu: Placed[ImuModel] | None
@@ -89,6 +103,7 @@ class TwinSensors:
     run: str
     velocity: str
     origin: LocalFrame
+    mag: Placed[Magnetometer] | None = None
 
 
 def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
@@ -97,19 +112,22 @@ def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
     Raises
     ------
     RecordingError
-        When a topic that has a role has nothing there.
+        When a topic whose role is needed has nothing there.
     """
     messages: dict[str, MessageArray] = {}
     for topic, array in recording.messages.items():
         messages[topic] = array.take((array.stamp_ns >= start_ns) & (array.stamp_ns <= end_ns))
+    roles = dict(recording.roles)
     for role, topic in recording.roles.items():
-        if not len(messages[topic]):
+        if not len(messages[topic]) and role in OPTIONAL_ROLES:
+            del messages[topic], roles[role]
+        elif not len(messages[topic]):
             span = (end_ns - start_ns) * 1e-9
             raise RecordingError(
                 f'{recording.path or recording.name}: {topic} ({role}) has no message in the '
                 f'{span:.1f} s for which there is truth'
             )
-    return dataclasses.replace(recording, messages=messages)
+    return dataclasses.replace(recording, messages=messages, roles=roles)
 
 
 class TwinMaker:
@@ -132,7 +150,11 @@ class TwinMaker:
         Part of the label of the random streams: what is drawn for another purpose from the same
         seed (recordings to be compared with twins, say) is independent.
     origin : LocalFrame, optional
-        Where on the Earth the map frame of the truth is; by default as `truth_origin` finds it.
+        Where on the Earth the map frame of the truth is; by default as `truth_origin` finds it, or
+        that of the world where there are no fixes.
+    world : World, optional
+        What surrounds the sensors, in the map frame; by default standard gravity and the Earth's
+        field alone.
 
     Attributes
     ----------
@@ -165,6 +187,7 @@ class TwinMaker:
         base_frame: str = 'base_link',
         purpose: str = 'twin',
         origin: LocalFrame | None = None,
+        world: World | None = None,
     ) -> None:
         self._base = base_frame
         self._purpose = purpose
@@ -178,7 +201,11 @@ class TwinMaker:
         self.truth = truth
         self.motion = OdometryMotion(truth, origin_ns=self.start_ns)
         self.real = within(recording, self.start_ns, self.end_ns)
-        self._frame = truth_origin(truth, self.real.gps) if origin is None else origin
+        if origin is None:
+            found = truth_origin(truth, self.real.gps)
+            origin = found if world is None or self.real.gps is not None else world.frame
+        self._frame = origin
+        self._world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
             *self.motion.remarks,
@@ -207,6 +234,7 @@ class TwinMaker:
                 run=sensors.run,
                 start_ns=sensors.imu.start_ns,
                 origin_ns=self.start_ns,
+                gravity=self._world.gravity,
             )
             recording = recording.with_messages('imu', measured)
         if sensors.gps is not None:
@@ -220,6 +248,17 @@ class TwinMaker:
                 frame=sensors.origin,
             )
             recording = recording.with_messages('gps', fixes)
+        if sensors.mag is not None:
+            field: MagneticFieldArray = magnetometer.simulate(
+                sensors.mag.model,
+                self.motion,
+                seed=sensors.seed,
+                run=sensors.run,
+                world=self._world,
+                start_ns=sensors.mag.start_ns,
+                origin_ns=self.start_ns,
+            )
+            recording = recording.with_messages('mag', field)
         if sensors.imu is not None and sensors.gps is not None:
             # Whatever the motion was made from, it is the true one of what was measured on it.
             recording = dataclasses.replace(recording, reference=None)
@@ -227,8 +266,8 @@ class TwinMaker:
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
         """Return how the simulated sensors of a twin are mounted and switched on."""
-        own_imu, own_gps = self.real.imu, self.real.gps
-        placed_imu = placed_gps = None
+        own_imu, own_gps, own_mag = self.real.imu, self.real.gps, self.real.mag
+        placed_imu = placed_gps = placed_mag = None
         if twin.imu is not None:
             frame = own_imu.frame if own_imu is not None else twin.imu.frame_id
             mounted = twin.imu.mounted(*self.mounting(frame))
@@ -237,6 +276,10 @@ class TwinMaker:
             frame = own_gps.frame if own_gps is not None else twin.gps.frame_id
             antenna = twin.gps.mounted(self.mounting(frame)[0])
             placed_gps = Placed(dataclasses.replace(antenna, frame_id=frame), self._first(own_gps))
+        if twin.mag is not None:
+            frame = own_mag.frame if own_mag is not None else twin.mag.frame_id
+            fixed = twin.mag.mounted(*self.mounting(frame))
+            placed_mag = Placed(dataclasses.replace(fixed, frame_id=frame), self._first(own_mag))
         return TwinSensors(
             imu=placed_imu,
             gps=placed_gps,
@@ -244,6 +287,7 @@ class TwinMaker:
             run=run_label(self._purpose, repetition, self.real.name),
             velocity=self.motion.velocity_source,
             origin=self._frame,
+            mag=placed_mag,
         )
 
     def at_real_rates(self, twin: Twin) -> Twin:

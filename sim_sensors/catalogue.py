@@ -16,17 +16,23 @@ from sim_sensors.errors import ParameterError
 from sim_sensors.gps import GPS_MODELS, GpsModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.imu_models import IMU_MODELS
+from sim_sensors.magnetometer import MAG_MODELS, Magnetometer
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.variants import from_variant, to_variant
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['UPSTREAM', 'has_upstream', 'load_gps', 'load_imu', 'names']
+__all__ = ['UPSTREAM', 'has_upstream', 'load_gps', 'load_imu', 'load_mag', 'names']
 
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
 
-_A = {'gps': 'a GPS', 'imu': 'an IMU'}
+_A = {'gps': 'a GPS', 'imu': 'an IMU', 'mag': 'a magnetometer'}
+_MODELS: Mapping[str, Mapping[str, type[Parameters]]] = {
+    'gps': GPS_MODELS,
+    'imu': IMU_MODELS,
+    'mag': MAG_MODELS,
+}
 _KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 
 P = TypeVar('P', bound=Parameters)
@@ -68,8 +74,24 @@ def load_gps(name_or_path: str | Path) -> GpsModel:
     return _load('gps', GPS_MODELS, name_or_path)
 
 
+def load_mag(name_or_path: str | Path) -> Magnetometer:
+    """Return a magnetometer model by the name of a preset or by the path of a YAML file.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such preset, or the file is unreadable or wrong.
+
+    Examples
+    --------
+    >>> load_mag('xsens_mtx').rate
+    100.0
+    """
+    return _load('mag', MAG_MODELS, name_or_path)
+
+
 def names(kind: str) -> list[str]:
-    """Return the names of the presets of a kind of sensor, `imu` or `gps`, sorted."""
+    """Return the names of the presets of a kind of sensor, `imu`, `gps` or `mag`, sorted."""
     return config_names(kind)
 
 
@@ -87,7 +109,7 @@ def _load(kind: str, models: Mapping[str, type[P]], name_or_path: str | Path) ->
     return from_variant(models, mapping, str(path))
 
 
-def has_upstream(model: ImuModel | GpsModel) -> bool:
+def has_upstream(model: Parameters) -> bool:
     """Say whether a model or a part of it has a `variant` with the defects of its original."""
     return _as_upstream(model.to_mapping())[1]
 
@@ -108,14 +130,15 @@ def _as_upstream(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 def _check_kind(kind: str, mapping: Mapping[str, object], where: str) -> None:
-    """Raise ParameterError for a file of the other sensor, or of another program."""
+    """Raise ParameterError for a file of another sensor, or of another program."""
     if 'model' not in mapping and not _KALIBR.isdisjoint(mapping):
         raise ParameterError(where, '', f'is a Kalibr file; take the {kind}.yaml beside it')
-    other, models = ('gps', GPS_MODELS) if kind == 'imu' else ('imu', IMU_MODELS)
-    if isinstance(mapping.get('model'), str) and mapping['model'] in models:
-        raise ParameterError(
-            where, 'model', f'{mapping["model"]!r} is {_A[other]} model; must be {_A[kind]} model'
-        )
+    model = mapping.get('model')
+    for other, models in _MODELS.items():
+        if other != kind and isinstance(model, str) and model in models:
+            raise ParameterError(
+                where, 'model', f'{model!r} is {_A[other]} model; must be {_A[kind]} model'
+            )
 
 
 def _path(kind: str, name_or_path: str | Path) -> Path:
@@ -129,14 +152,14 @@ def _path(kind: str, name_or_path: str | Path) -> Path:
     known = names(kind)
     if name in known:
         return config_path(kind, f'{name}.yaml')
-    other = 'gps' if kind == 'imu' else 'imu'
-    if name in names(other):
-        raise ParameterError(
-            f'{kind} model',
-            '',
-            f'{name!r} is {_A[other]} model; must be one of {", ".join(known)}, or a path of a '
-            'YAML file',
-        )
+    for other in _A:
+        if name in names(other):
+            raise ParameterError(
+                f'{kind} model',
+                '',
+                f'{name!r} is {_A[other]} model; must be one of {", ".join(known)}, or a path of '
+                'a YAML file',
+            )
     near = difflib.get_close_matches(name, known, 1)
     hint = f' (did you mean {near[0]}?)' if near else ''
     raise ParameterError(

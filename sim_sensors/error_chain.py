@@ -61,7 +61,9 @@ class ChainTriad:
         self._part = part
         self._sensitivity = _sensitivity(part)
         self._thermometer = temperature.start()
-        self._white = WhiteDensity(rng('white'), part.noise_density)
+        self._white = WhiteDensity(
+            rng('white'), part.noise_density, correlation=part.noise_correlation
+        )
         self._integral = IntegralNoise(rng('integral'), part.quantisation_noise)
         self._constant = TurnOn(rng('turn_on'), part.turn_on_std, part.constant_bias)
         self._walking: list[Process] = []

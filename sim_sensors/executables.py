@@ -12,6 +12,7 @@ import sys
 __all__ = [
     'gps_node',
     'imu_node',
+    'magnetometer_node',
     'path_follower_node',
     'run_node',
     'sensors_node',
@@ -50,6 +51,11 @@ def gps_node() -> int:
 def imu_node() -> int:
     """Run imu_node."""
     return run_node('sim_sensors.ros.imu_node')
+
+
+def magnetometer_node() -> int:
+    """Run magnetometer_node."""
+    return run_node('sim_sensors.ros.magnetometer_node')
 
 
 def path_follower_node() -> int:

@@ -81,6 +81,10 @@ class ImuModel(Parameters, abc.ABC):
         """Return what is stated as covariance of one triad."""
         return Diagonal() if self.covariance == 'white_noise' else Unknown()
 
+    def statements(self) -> tuple[Statement, Statement]:
+        """Return what is stated as covariances of the gyroscope and the accelerometer."""
+        return self.statement(), self.statement()
+
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
         return dt
@@ -121,7 +125,7 @@ class ImuModel(Parameters, abc.ABC):
             self,
             self.kinematics(gravity),
             (gyroscope, accelerometer),
-            (self.statement(), self.statement()),
+            self.statements(),
             self.attitude(seed, run, sensor, gravity),
             self.channel(seed, run, sensor),
         )

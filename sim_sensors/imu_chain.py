@@ -10,6 +10,8 @@ from sim_sensors.axis_parameters import AxisParameters
 from sim_sensors.error_chain import ChainTriad
 from sim_sensors.errors import ParameterError
 from sim_sensors.imu import ImuModel
+from sim_sensors.imu_statement import Correlated, Statement
+from sim_sensors.noise import correlation_root
 from sim_sensors.parameters import parameter
 from sim_sensors.temperature import Temperature
 from sim_sensors.triad import AxisErrors
@@ -76,6 +78,13 @@ class ErrorChain(AxisParameters):
     noise_density: tuple[float, float, float] = parameter(
         _ZERO, '{u}/sqrt(Hz)', 'White noise N: Allan deviation at 1 s.', minimum=0.0
     )
+    noise_correlation: tuple[float, float, float] = parameter(
+        _ZERO,
+        '1',
+        'Correlation of the white noise of x with y, x with z, y with z.',
+        minimum=-1.0,
+        maximum=1.0,
+    )
     quantisation_noise: tuple[float, float, float] = parameter(
         _ZERO,
         '{i}',
@@ -100,6 +109,15 @@ class ErrorChain(AxisParameters):
     )
 
     def _check(self) -> None:
+        try:
+            correlation_root(self.noise_correlation)
+        except ValueError:
+            raise ParameterError(
+                type(self).__name__,
+                'noise_correlation',
+                f'{list(self.noise_correlation)!r} is not allowed; must be those of a covariance, '
+                '1 + 2 xy xz yz >= xy^2 + xz^2 + yz^2',
+            ) from None
         if self.bias_instability_to <= self.bias_instability_from:
             raise ParameterError(
                 type(self).__name__,
@@ -138,7 +156,8 @@ class ImuChain(ImuModel):
         y = low_pass(s + b + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
         y = quantise(saturate(y)), then rounded in its integral
 
-    w and v are fresh standard normals, v' is the v of the sample before.
+    w and v are fresh standard normals, w correlated among the axes as `noise_correlation` says;
+    v' is the v of the sample before.
 
     The Allan deviation of a sensor at rest is that of IEEE Std 952 with these Q, N, B, K, R, and
     does not depend on the rate; models.md sections 14, 15.1 and 18.1.
@@ -155,4 +174,13 @@ class ImuChain(ImuModel):
         return (
             ChainTriad(self.gyroscope, self.temperature, seed, run, sensor, 'gyroscope'),
             ChainTriad(self.accelerometer, self.temperature, seed, run, sensor, 'accelerometer'),
+        )
+
+    def statements(self) -> tuple[Statement, Statement]:
+        """Return what is stated as covariances: those of the white noise, correlation included."""
+        if self.covariance == 'unknown':
+            return super().statements()
+        return (
+            Correlated(self.gyroscope.noise_correlation),
+            Correlated(self.accelerometer.noise_correlation),
         )

@@ -10,7 +10,7 @@ import numpy as np
 from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['Diagonal', 'OuterProduct', 'Statement', 'Unknown']
+__all__ = ['Correlated', 'Diagonal', 'OuterProduct', 'Statement', 'Unknown']
 
 
 class Statement(Protocol):
@@ -27,6 +27,28 @@ class Diagonal:
         """Return diag(variance)."""
         matrices = np.zeros((len(variance), 3, 3))
         matrices[:, [0, 1, 2], [0, 1, 2]] = variance
+        return matrices
+
+
+class Correlated:
+    """The covariance of white noise whose axes are correlated.
+
+    Parameters
+    ----------
+    correlation : tuple of 3 float
+        Of x with y, x with z and y with z.
+    """
+
+    def __init__(self, correlation: tuple[float, float, float]) -> None:
+        self._correlation = correlation
+
+    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return matrices with `variance` on the diagonal."""
+        matrices = Diagonal().state(measured, variance)
+        for i, j, c in zip((0, 0, 1), (1, 2, 2), self._correlation, strict=True):
+            if c:
+                matrices[:, i, j] = c * np.sqrt(variance[:, i] * variance[:, j])
+                matrices[:, j, i] = matrices[:, i, j]
         return matrices
 
 

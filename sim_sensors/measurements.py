@@ -21,6 +21,7 @@ __all__ = [
     'FloatArray',
     'ImuArray',
     'IntArray',
+    'MagneticFieldArray',
     'MessageArray',
     'OdometryArray',
     'PoseArray',
@@ -109,6 +110,22 @@ class ImuArray(MessageArray):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class MagneticFieldArray(MessageArray):
+    """sensor_msgs/MagneticField.
+
+    Attributes
+    ----------
+    magnetic_field : (n, 3) float
+        T, sensor frame.
+    magnetic_field_covariance : (n, 3, 3) float
+        T^2. All zero: covariance unknown.
+    """
+
+    magnetic_field: FloatArray
+    magnetic_field_covariance: FloatArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class FixArray(MessageArray):
     """sensor_msgs/NavSatFix.
 
@@ -189,6 +206,8 @@ _SHAPES: dict[str, tuple[int, ...]] = {
     'orientation_covariance': (3, 3),
     'angular_velocity_covariance': (3, 3),
     'linear_acceleration_covariance': (3, 3),
+    'magnetic_field': (3,),
+    'magnetic_field_covariance': (3, 3),
     'position_covariance': (3, 3),
     'pose_covariance': (6, 6),
     'twist_covariance': (6, 6),

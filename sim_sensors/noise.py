@@ -30,6 +30,7 @@ __all__ = [
     'TurnOn',
     'White',
     'WhiteDensity',
+    'correlation_root',
 ]
 
 
@@ -46,6 +47,34 @@ class Process(Protocol):
 
 def _per_axis(value: ArrayLike, axes: int) -> FloatArray:
     return np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (axes,)))
+
+
+def correlation_root(correlation: tuple[float, float, float]) -> FloatArray:
+    """Return the lower triangular A, `(3, 3)`, with A A^T the matrix of these correlations.
+
+    Written out, as it must exist for axes that are fully correlated too.
+
+    Parameters
+    ----------
+    correlation : tuple of 3 float
+        Of x with y, x with z and y with z, each from -1 to 1.
+
+    Raises
+    ------
+    ValueError
+        When no three quantities can be correlated so: the matrix has a negative eigenvalue.
+    """
+    xy, xz, yz = correlation
+    if max(map(abs, correlation)) > 1.0 or _determinant(xy, xz, yz) < -1e-12:
+        raise ValueError(f'{correlation!r} are no correlations')
+    yy = math.sqrt(1.0 - xy * xy)
+    zy = (yz - xy * xz) / yy if yy else 0.0
+    zz = math.sqrt(max(0.0, 1.0 - xz * xz - zy * zy))
+    return np.array([[1.0, 0.0, 0.0], [xy, yy, 0.0], [xz, zy, zz]])
+
+
+def _determinant(xy: float, xz: float, yz: float) -> float:
+    return 1.0 + 2.0 * xy * xz * yz - xy * xy - xz * xz - yz * yz
 
 
 class White:
@@ -93,17 +122,33 @@ class WhiteDensity:
     density : float or (axes,)
         u/sqrt(Hz), which is the Allan deviation at 1 s.
     axes : int
-        Number of independent components.
+        Number of components.
+    correlation : tuple of 3 float
+        Of x with y, x with z and y with z where there are three; see `correlation_root`.
     """
 
-    def __init__(self, rng: np.random.Generator, density: ArrayLike, *, axes: int = 3) -> None:
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        density: ArrayLike,
+        *,
+        axes: int = 3,
+        correlation: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    ) -> None:
         self._rng = rng
         self._density = _per_axis(density, axes)
+        self._root = correlation_root(correlation) if any(correlation) else None
         self.value: FloatArray = np.zeros(axes)
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the next samples, `(n, axes)`; every `dt` must be > 0 s."""
         normals = self._rng.standard_normal((len(dt), len(self._density)))
+        if self._root is not None:
+            # Written out: a matrix product may add in another order for another number of rows.
+            a = self._root
+            x, y, z = normals[:, 0], normals[:, 1], normals[:, 2]
+            mixed = (x, a[1, 0] * x + a[1, 1] * y, a[2, 0] * x + a[2, 1] * y + a[2, 2] * z)
+            normals = np.stack(mixed, axis=1)
         return _remember(self, self._density / np.sqrt(dt)[:, None] * normals)
 
     def variance(self, dt: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim_sensors.measurements import (
     FixArray,
     ImuArray,
+    MagneticFieldArray,
     MessageArray,
     OdometryArray,
     PoseArray,
@@ -101,6 +102,11 @@ def drive(n: int = 400, start_ns: int = 1_000_000_000_000) -> Recording:
         angular_velocity=rng.normal(size=(m, 3)),
         twist_covariance=covariance(m, 6),
     )
+    magnetic = MagneticFieldArray(
+        **base(k, 20_000_000, 'imu_link'),
+        magnetic_field=5e-5 * rng.normal(size=(k, 3)),
+        magnetic_field_covariance=1e-14 * covariance(k, 3),
+    )
     command = dataclasses.replace(twist, twist_covariance=np.zeros((m, 6, 6)))
     return Recording(
         name='line_3',
@@ -111,11 +117,17 @@ def drive(n: int = 400, start_ns: int = 1_000_000_000_000) -> Recording:
             '/gps/fix': fix,
             '/ground_truth/odometry': odometry('map', 'base_link', 0.0),
             '/odom': odometry('odom', 'base_footprint', 1.0),
+            '/imu/mag': magnetic,
             '/pose': pose,
             '/gps/vel': twist,
             '/cmd_vel': command,
         },
-        roles={'imu': '/imu/data', 'gps': '/gps/fix', 'truth': '/ground_truth/odometry'},
+        roles={
+            'imu': '/imu/data',
+            'gps': '/gps/fix',
+            'truth': '/ground_truth/odometry',
+            'mag': '/imu/mag',
+        },
         transforms=(
             StaticTransform('base_link', 'imu_link', (0.1, -0.2, 0.3), (0.0, 0.0, 0.6, 0.8)),
             StaticTransform('base_link', 'gps_link', (1e-17, 0.5, 1.0)),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sim2real_eval.cli.main import main
 from sim_sensors.attitude import Orientation
-from sim_sensors.catalogue import load_gps, load_imu, names
+from sim_sensors.catalogue import load_gps, load_imu, load_mag, names
 from sim_sensors.delivery import Delivery
 from sim_sensors.errors import ParameterError, Sim2RealError
 from sim_sensors.fix_states import FixStates
@@ -26,13 +26,14 @@ from sim_sensors.imu_gazebo import GazeboNoise
 from sim_sensors.imu_hector import HectorYaw
 from sim_sensors.imu_models import IMU_MODELS, ChronoImu
 from sim_sensors.imu_upstream import SampledImu
+from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors
 from sim_sensors.outages import Outages
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_path
 from sim_sensors.temperature import Temperature
 from sim_sensors.variants import to_variant
 
-LOADERS = {'imu': load_imu, 'gps': load_gps}
+LOADERS = {'imu': load_imu, 'gps': load_gps, 'mag': load_mag}
 PRESETS = [(kind, name) for kind in LOADERS for name in names(kind)]
 
 
@@ -76,6 +77,7 @@ def test_the_named_models_are_there():
         'mpu6000',
         'px4_iim42653',
         'rotors_adis16448',
+        'xsens_mtx',
     ]
     assert names('gps') == [
         'airsim',
@@ -104,6 +106,7 @@ def test_the_named_models_are_there():
         'zed_f9p_changing',
         'zed_f9p_rtk',
     ]
+    assert names('mag') == ['bmm150', 'disturbed', 'ideal', 'xsens_mtx']
 
 
 @pytest.mark.parametrize(('kind', 'name'), PRESETS)
@@ -122,7 +125,7 @@ def test_a_preset_spells_every_number_of_its_error_model(kind, name):
     """
     content = yaml.safe_load(config_path(kind, f'{name}.yaml').read_text(encoding='utf-8'))
     full = to_variant(LOADERS[kind](name))
-    for part in ('gyroscope', 'accelerometer', 'noise', 'covariance'):
+    for part in ('gyroscope', 'accelerometer', 'magnetometer', 'noise', 'covariance'):
         if isinstance(full.get(part), dict):
             assert set(content[part]) == set(full[part])
 
@@ -160,9 +163,10 @@ def test_presets_of_airsim_are_the_defaults_of_the_model():
 @pytest.mark.parametrize('kind', LOADERS)
 def test_an_unknown_name_is_refused_with_the_names_that_exist(kind):
     with pytest.raises(Sim2RealError) as caught:
-        LOADERS[kind]('airsin')
+        LOADERS[kind](f'{names(kind)[1][:-1]}n')
     message = str(caught.value)
-    assert message.startswith(f"{kind} model: 'airsin' is unknown (did you mean airsim?)")
+    near = names(kind)[1]
+    assert message.startswith(f"{kind} model: '{near[:-1]}n' is unknown (did you mean {near}?)")
     for name in names(kind):
         assert name in message
 
@@ -284,6 +288,8 @@ def parameter_sets():
     yield GazeboNoise, 'imu_gazebo'
     yield HectorYaw, 'imu_hector'
     yield Temperature, 'imu_chain'
+    yield Magnetometer, 'magnetometer'
+    yield MagnetometerErrors, 'magnetometer'
     yield Orientation, 'imu_orientation'
     yield Delivery, 'delivery'
     yield GpsModel, 'gps'
@@ -349,6 +355,7 @@ def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path
     assert "'gps' is a GPS model; must be an IMU model" in refusal(load_imu, gps)
     with pytest.raises(ParameterError, match="'gz_navsat' is a GPS model; must be one of"):
         load_imu('gz_navsat')
+    assert "'ideal' is an IMU model; must be a magnetometer model" in refusal(load_mag, imu)
     kalibr = write(tmp_path, 'gyroscope_noise_density: 0.1\n', 'kalibr_imu.yaml')
     assert 'is a Kalibr file; take the imu.yaml beside it' in refusal(load_imu, kalibr)
     assert 'is an SDF file; take the imu.yaml beside it' in refusal(

@@ -36,6 +36,10 @@ def fields_of(message: object, kind) -> dict[str, object]:
             'position_covariance': m.position_covariance,
             'position_covariance_type': m.position_covariance_type,
         },
+        'MagneticFieldArray': lambda m: {
+            'magnetic_field': vector(m.magnetic_field),
+            'magnetic_field_covariance': m.magnetic_field_covariance,
+        },
         'OdometryArray': lambda m: {
             'child_frame': m.child_frame_id,
             **pose(m.pose),

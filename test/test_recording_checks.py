@@ -299,7 +299,7 @@ def test_a_single_candidate_is_taken_with_a_note_and_several_are_refused(tmp_pat
     write_recording(renamed, tmp_path / 'one')
     (tmp_path / 'one/recording.yaml').unlink()
     read = read_recording(tmp_path / 'one')
-    assert read.roles == {'imu': '/x/imu/data', 'gps': '/x/gps/fix'}
+    assert read.roles == {'imu': '/x/imu/data', 'gps': '/x/gps/fix', 'mag': '/x/imu/mag'}
     assert note_on(read, '/imu/data is missing')[1] == 'taken as imu, the only one of its type'
     # Two topics have the type of a truth; none of them is guessed to be one.
     with pytest.raises(RecordingError, match=r'no truth topic .*/x/odom'):

@@ -35,7 +35,7 @@ __all__ = [
     'twins',
 ]
 
-_ROLES = ('imu', 'gps', 'truth')
+_ROLES = ('imu', 'gps', 'truth', 'mag')
 PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 
 
@@ -73,7 +73,7 @@ def add_topics(parser: argparse._ActionsContainer) -> None:
         action='append',
         default=[],
         metavar='ROLE=TOPIC',
-        help='topic of the imu, gps or truth, such as truth=/odom, or of an input of the '
+        help='topic of the imu, gps, truth or mag, such as truth=/odom, or of an input of the '
         "judge's parameter file, such as odom0=/wheel/odometry; repeatable",
     )
 

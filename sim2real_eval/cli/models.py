@@ -12,7 +12,10 @@ from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sim_sensors.imu import ImuModel
+    from sim_sensors.parameters import Parameters
 
 __all__ = ['add_parser', 'run']
 
@@ -23,9 +26,10 @@ def add_parser(verbs: Any) -> None:
     """Add the verb."""
     parser = verbs.add_parser(
         'models',
-        help='list the sensor models and judge profiles',
-        description='List the presets of GPS and IMU models, the judge profiles and the settings '
-        'of the inertial judges, and where their files are, with a line about each: '
+        help='list the sensor models, worlds and judge profiles',
+        description='List the presets of GPS, IMU and magnetometer models, the worlds, the judge '
+        'profiles and the settings of the inertial judges, and where their files are, with a line '
+        'about each: '
         'copy one, change it, and give its path wherever a name is taken.',
         epilog='example:\n  sim2real models\n  sim2real models --json',
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -37,28 +41,34 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge_setup import profiles
-    from sim_sensors.catalogue import UPSTREAM, has_upstream, load_gps, names
+    from sim_sensors.catalogue import UPSTREAM, has_upstream, load_gps, load_mag, names
     from sim_sensors.resources import config_names, config_path
+    from sim_sensors.world_file import world_names
 
     gps = {name: load_gps(name) for name in names('gps')}
     imu = {name: _usable(name) for name in names('imu')}
+    mag = {name: load_mag(name) for name in names('mag')}
+    sensors: dict[str, Mapping[str, Parameters | None]] = {'gps': gps, 'imu': imu, 'mag': mag}
+    worlds = world_names()
     inertial = config_names('inertial')
     if options.json:
         models = {
             kind: {name: model and model.to_mapping() for name, model in found.items()}
-            for kind, found in (('gps', gps), ('imu', imu))
+            for kind, found in sensors.items()
         }
-        print_json({**models, 'judge': profiles(), 'inertial': inertial})
+        print_json({**models, 'worlds': worlds, 'judge': profiles(), 'inertial': inertial})
         return 0
     for kind, found in (
         ('gps', list(gps)),
         ('imu', list(imu)),
+        ('mag', list(mag)),
+        ('worlds', worlds),
         ('judge', profiles()),
         ('inertial', inertial),
     ):
         print(f'{kind}: files in {config_path(kind)}')
         for name in found:
-            model = gps.get(name) if kind == 'gps' else imu.get(name) if kind == 'imu' else None
+            model = sensors[kind][name] if kind in sensors else None
             mark = '*' if model is not None and has_upstream(model) else ' '
             line = f'  {name:<{max(map(len, found))}} {mark} {_about(config_path(kind), name)}'
             print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')

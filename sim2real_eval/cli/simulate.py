@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sim2real_eval.comparison import Source
     from sim2real_eval.recording import Recording
     from sim2real_eval.twin import Twin
+    from sim_sensors.world import World
 
 __all__ = ['add_parser', 'run']
 
@@ -39,6 +40,7 @@ examples:
   sim2real simulate --motion drive_circle --runs 10 --gps ch_rw --imu chrono --out circles
   sim2real simulate --motion circle --set radius=5 --set speed=2 --duration 30 --out circle
   sim2real simulate --motion circle --origin 48.137,11.575,520 --out munich
+  sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
   sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
 """
 
@@ -51,7 +53,8 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         'simulate',
         help='a motion or a recorded truth -> recordings with simulated sensors',
-        description='Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS.',
+        description='Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
+        'and a magnetometer where asked for.',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -82,10 +85,19 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
     )
+    parser.add_argument(
+        '--mag', metavar='MODEL', help='magnetometer model or file (default: none is simulated)'
+    )
+    parser.add_argument(
+        '--world',
+        metavar='WORLD',
+        help='world or file: gravity, magnetic field, dipoles, origin (default: standard gravity, '
+        'the Earth alone)',
+    )
     add_origin(
         parser,
-        'where the coordinates of the motion begin (default 43.07,-89.4,260; with --truth where '
-        'the recorded fixes say)',
+        'where the coordinates of the motion begin (default that of the world, 43.07,-89.4,260; '
+        'with --truth where the recorded fixes say)',
     )
     add_topics(parser)
     add_storage(parser)
@@ -97,12 +109,17 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    import dataclasses
     from pathlib import Path
 
     from sim2real_eval.recording import write_recording
     from sim2real_eval.twin import REAL_SENSOR
+    from sim_sensors.catalogue import load_mag
+    from sim_sensors.world_file import load_world
 
     variants = twins(options.gps, options.imu)
+    mag = load_mag(options.mag) if options.mag else None
+    world = load_world(options.world) if options.world else None
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
     if options.motion and REAL_SENSOR in (options.gps, options.imu):
@@ -110,7 +127,8 @@ def run(options: argparse.Namespace) -> int:
     if options.origin is not None and options.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
-    groups = _twins(options, variants[0]) if options.truth else _motions(options, variants[0], out)
+    twin = dataclasses.replace(variants[0], mag=mag)
+    groups = _twins(options, twin, world) if options.truth else _motions(options, twin, world, out)
     written = []
     failures = []
     with progress_bar(options.runs * len(groups), 'recordings') as advance:
@@ -136,7 +154,9 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterator[Recording]]:
+def _motions(
+    options: argparse.Namespace, twin: Twin, world: World | None, out: Path
+) -> list[Iterator[Recording]]:
     """Return one group: the runs of a motion. Nothing is made when one of them is there."""
     from sim2real_eval.synthetic import motion_of, synthetic_recording
     from sim_sensors.environment import DEFAULT_ORIGIN
@@ -147,7 +167,7 @@ def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterato
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'is not set here but with --duration')
     scenario = options.motion.removeprefix('drive_')
-    origin = origin_of(options) or DEFAULT_ORIGIN
+    origin = origin_of(options) or (DEFAULT_ORIGIN if world is None else world.frame)
     names = [f'{scenario}_{number}' for number in range(1, options.runs + 1)]
     for name in names:
         if (out / name).exists():
@@ -163,13 +183,21 @@ def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterato
                 parameters=parameters,
             )
             yield synthetic_recording(
-                motion, twin, seed=options.seed, run=name, scenario=scenario, origin=origin
+                motion,
+                twin,
+                seed=options.seed,
+                run=name,
+                scenario=scenario,
+                origin=origin,
+                world=world,
             )
 
     return [runs()]
 
 
-def _twins(options: argparse.Namespace, twin: Twin) -> list[Iterator[Recording]]:
+def _twins(
+    options: argparse.Namespace, twin: Twin, world: World | None
+) -> list[Iterator[Recording]]:
     """Return a group for each recorded truth, so that one that is broken spoils no other."""
     import dataclasses
 
@@ -182,7 +210,9 @@ def _twins(options: argparse.Namespace, twin: Twin) -> list[Iterator[Recording]]
     origin = origin_of(options)
 
     def runs(source: Source) -> Iterator[Recording]:
-        maker = TwinMaker(source.read(), seed=options.seed, purpose='recording', origin=origin)
+        maker = TwinMaker(
+            source.read(), seed=options.seed, purpose='recording', origin=origin, world=world
+        )
         for number in range(1, options.runs + 1):
             recording = maker.make(twin, number)
             if options.runs > 1:

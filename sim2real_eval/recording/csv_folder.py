@@ -23,8 +23,9 @@ DEFAULT_FILES: dict[str, tuple[str, str]] = {
     'twist': ('/twist', 'geometry_msgs/msg/TwistWithCovarianceStamped'),
     'cmd_vel': ('/cmd_vel', CMD_VEL_TYPE),
     'truth': ('/ground_truth/odometry', 'nav_msgs/msg/Odometry'),
+    'mag': ('/imu/mag', 'sensor_msgs/msg/MagneticField'),
 }
-_ROLE_FILES = ('imu', 'gps', 'truth')
+_ROLE_FILES = ('imu', 'gps', 'truth', 'mag')
 
 
 @dataclasses.dataclass
@@ -36,7 +37,7 @@ class CsvFolder:
     messages, ros_types : dict
         By topic.
     roles : dict of str to str
-        Roles that follow from the file names imu, gps and truth.
+        Roles that follow from the file names imu, gps, truth and mag.
     transforms : tuple of StaticTransform
         Of static_transforms.yaml.
     notes : list of Note

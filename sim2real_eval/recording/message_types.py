@@ -13,6 +13,7 @@ import dataclasses
 from sim_sensors.measurements import (
     FixArray,
     ImuArray,
+    MagneticFieldArray,
     MessageArray,
     OdometryArray,
     PoseArray,
@@ -95,6 +96,15 @@ _ALL = (
             ('orientation_covariance', _numbered('ocov', 9)),
             ('angular_velocity_covariance', _numbered('wcov', 9)),
             ('linear_acceleration_covariance', _numbered('acov', 9)),
+        ),
+    ),
+    MessageType(
+        'sensor_msgs/msg/MagneticField',
+        MagneticFieldArray,
+        (('magnetic_field', 'f8', (3,)), ('magnetic_field_covariance', 'f8', (3, 3))),
+        (
+            ('magnetic_field', ('mx', 'my', 'mz')),
+            ('magnetic_field_covariance', _numbered('mcov', 9)),
         ),
     ),
     MessageType(

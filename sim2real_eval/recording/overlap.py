@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.recording import Note
+from sim2real_eval.recording.recording import OPTIONAL_ROLES, Note
 from sim_sensors.measurements import MessageArray
 
 __all__ = ['check_overlap']
@@ -19,7 +19,7 @@ _FULL = 0.95
 def check_overlap(
     where: str, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
 ) -> list[Note]:
-    """Compare the time spans of the topics that have a role.
+    """Compare the time spans of the topics that have a role which a judge needs.
 
     Raises
     ------
@@ -28,7 +28,9 @@ def check_overlap(
     """
     spans = {
         topic: (int(messages[topic].stamp_ns[0]), int(messages[topic].stamp_ns[-1]))
-        for topic in dict.fromkeys(roles.values())
+        for topic in dict.fromkeys(
+            topic for role, topic in roles.items() if role not in OPTIONAL_ROLES
+        )
     }
     for (first, a), (second, b) in combinations(spans.items(), 2):
         if a[1] < b[0] or b[1] < a[0]:

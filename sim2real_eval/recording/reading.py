@@ -18,7 +18,12 @@ from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, TF_TYPE
 from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
 from sim2real_eval.recording.overlap import check_overlap
-from sim2real_eval.recording.recording import Note, Recording, StaticTransform
+from sim2real_eval.recording.recording import (
+    OPTIONAL_ROLES,
+    Note,
+    Recording,
+    StaticTransform,
+)
 from sim2real_eval.recording.roles import assign_roles, run_name, scenario_of
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, read_raw_bag
 from sim_sensors.measurements import MessageArray
@@ -200,10 +205,8 @@ def _read_bag(path: Path, reader: str) -> _Content:
     return content
 
 
-def _check_topics(
-    where: str, content: _Content, roles: Mapping[str, str], notes: list[Note]
-) -> None:
-    """Check every topic; one without a role that fails is left out, with a note."""
+def _check_topics(where: str, content: _Content, roles: dict[str, str], notes: list[Note]) -> None:
+    """Check every topic; one that fails and is not needed is left out, with a note."""
     for topic in list(content.messages):
         is_truth = topic == roles.get('truth')
         try:
@@ -215,8 +218,10 @@ def _check_topics(
                 has_covariance=content.ros_types[topic] != CMD_VEL_TYPE,
             )
         except RecordingError as error:
-            if topic in roles.values():
+            role = next((each for each, name in roles.items() if name == topic), None)
+            if role is not None and role not in OPTIONAL_ROLES:
                 raise
+            roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')
             notes.append(Note(topic, problem, len(content.messages[topic]), 'topic is left out'))
             del content.messages[topic], content.ros_types[topic]
@@ -245,6 +250,8 @@ def _given_transforms(
     if not given.lever_arms:
         return list(given.transforms)
     stated = {transform.child for transform in given.transforms}
+    # A magnetometer in the frame of an IMU whose arm is given has that arm.
+    stated |= {messages[roles[role]].frame for role in roles if role in given.lever_arms}
     arms = [
         StaticTransform(given.base_frame, frame, given.lever_arms.get(role, (0.0, 0.0, 0.0)))
         for role, frame in ((role, messages[roles[role]].frame) for role in roles)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording: the messages of one run by topic, and which of them are imu, gps and truth."""
+"""A recording: the messages of one run by topic, and which of them are imu, gps, truth, mag."""
 
 from __future__ import annotations
 
@@ -9,20 +9,38 @@ from collections.abc import Mapping
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.reference_truth import ReferenceTruth
 from sim2real_eval.told import Told, Weight
-from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray
+from sim_sensors.measurements import (
+    FixArray,
+    ImuArray,
+    MagneticFieldArray,
+    MessageArray,
+    OdometryArray,
+)
 
-__all__ = ['DEFAULT_TOPICS', 'ROLE_CLASSES', 'Note', 'Recording', 'StaticTransform']
+__all__ = [
+    'DEFAULT_TOPICS',
+    'OPTIONAL_ROLES',
+    'ROLE_CLASSES',
+    'Note',
+    'Recording',
+    'StaticTransform',
+]
 
 DEFAULT_TOPICS: Mapping[str, str] = {
     'imu': '/imu/data',
     'gps': '/gps/fix',
     'truth': '/ground_truth/odometry',
+    'mag': '/imu/mag',
 }
 ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'imu': ImuArray,
     'gps': FixArray,
     'truth': OdometryArray,
+    'mag': MagneticFieldArray,
 }
+
+# Roles that nothing depends on: taken where there is no doubt, and left out where they are broken.
+OPTIONAL_ROLES = ('mag',)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +111,7 @@ class Recording:
     messages : mapping of str to MessageArray
         By topic. Stamps of a topic never decrease; those of the truth increase strictly.
     roles : mapping of str to str
-        `imu`, `gps` and `truth` to topic; a role that the run does not have is missing.
+        `imu`, `gps`, `truth` and `mag` to topic; a role that the run does not have is missing.
     transforms : tuple of StaticTransform
         From /tf_static, static_transforms.yaml or recording.yaml.
     notes : tuple of Note
@@ -120,7 +138,9 @@ class Recording:
     def __post_init__(self) -> None:
         for role, topic in self.roles.items():
             if role not in ROLE_CLASSES:
-                raise ValueError(f'role {role!r} is unknown, must be one of imu, gps, truth')
+                raise ValueError(
+                    f'role {role!r} is unknown, must be one of {", ".join(ROLE_CLASSES)}'
+                )
             if topic not in self.messages:
                 raise ValueError(f'role {role!r} names topic {topic!r}, which holds no messages')
             _require_class(role, self.messages[topic])
@@ -142,6 +162,12 @@ class Recording:
         """The true motion, or None."""
         array = self._of('truth')
         return array if isinstance(array, OdometryArray) else None
+
+    @property
+    def mag(self) -> MagneticFieldArray | None:
+        """Messages of the magnetometer, or None."""
+        array = self._of('mag')
+        return array if isinstance(array, MagneticFieldArray) else None
 
     @property
     def start_ns(self) -> int:

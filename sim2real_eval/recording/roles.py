@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topic is the imu, the gps and the truth; and the labels of a run."""
+"""Which topic is the imu, the gps, the truth and the magnetometer; and the labels of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, ROLE_CLASSES, Note
+from sim2real_eval.recording.recording import (
+    DEFAULT_TOPICS,
+    OPTIONAL_ROLES,
+    ROLE_CLASSES,
+    Note,
+)
 
 __all__ = ['DEFAULT_SCENARIO', 'assign_roles', 'run_name', 'scenario_of']
 
@@ -42,13 +47,13 @@ def assign_roles(
     -------
     dict of str to str, list of Note
         Role to topic. A role without any topic is missing. Where the default topic is missing and
-        exactly one topic has the type of imu or gps, that one is taken, with a note. The truth is
-        never guessed: wheel odometry has its type too.
+        exactly one topic has the type of imu, gps or mag, that one is taken, with a note. The
+        truth is never guessed: wheel odometry has its type too.
 
     Raises
     ------
     RecordingError
-        When a named topic is missing or of another type, or several topics are candidates.
+        When a named topic is missing or of another type, or several are candidates for imu or gps.
     """
     roles: dict[str, str] = {}
     notes: list[Note] = []
@@ -66,7 +71,7 @@ def assign_roles(
             roles[role] = same[0]
             problem = f'{DEFAULT_TOPICS[role]} is missing'
             notes.append(Note(same[0], problem, 1, f'taken as {role}, the only one of its type'))
-        elif role != 'truth' and same:
+        elif role != 'truth' and role not in OPTIONAL_ROLES and same:
             raise RecordingError(
                 f'{where}: {role}: {DEFAULT_TOPICS[role]} is missing and {len(same)} topics have '
                 f'its type; name one of {", ".join(same)}'

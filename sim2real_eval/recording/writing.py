@@ -25,7 +25,7 @@ from sim2real_eval.recording.message_types import (
     default_type,
 )
 from sim2real_eval.recording.metadata import transform_mappings
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
 
 __all__ = ['Storage', 'write_recording']
 
@@ -169,7 +169,11 @@ def _write_metadata(recording: Recording, folder: Path, storage: str, compress: 
     content: dict[str, Any] = {
         'name': recording.name,
         'scenario': recording.scenario,
-        'topics': {role: recording.roles.get(role) for role in ('imu', 'gps', 'truth')},
+        'topics': {
+            role: recording.roles.get(role)
+            for role in ROLE_CLASSES
+            if role not in OPTIONAL_ROLES or role in recording.roles
+        },
         'arrival': 'recorded' if lagged else 'stamp',
     }
     if recording.reference is not None:

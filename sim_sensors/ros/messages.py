@@ -9,14 +9,21 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TwistStamped, Vector3, Vector3Stamped
 from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Imu, NavSatFix
+from sensor_msgs.msg import Imu, MagneticField, NavSatFix
 from std_msgs.msg import Header
 
-from sim_sensors.measurements import FixArray, FloatArray, ImuArray, OdometryArray
+from sim_sensors.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    MagneticFieldArray,
+    OdometryArray,
+)
 
 __all__ = [
     'fix_messages',
     'imu_messages',
+    'magnetic_field_messages',
     'odometry_array',
     'odometry_messages',
     'stamp_ns',
@@ -84,6 +91,15 @@ def imu_messages(imu: ImuArray) -> Iterator[Imu]:
         message.orientation_covariance = imu.orientation_covariance[k].ravel()
         message.angular_velocity_covariance = imu.angular_velocity_covariance[k].ravel()
         message.linear_acceleration_covariance = imu.linear_acceleration_covariance[k].ravel()
+        yield message
+
+
+def magnetic_field_messages(fields: MagneticFieldArray) -> Iterator[MagneticField]:
+    """Return the rows as sensor_msgs/MagneticField."""
+    for k in range(len(fields)):
+        message = MagneticField(header=_header(int(fields.stamp_ns[k]), fields.frame))
+        _fill(message.magnetic_field, fields.magnetic_field[k])
+        message.magnetic_field_covariance = fields.magnetic_field_covariance[k].ravel()
         yield message
 
 

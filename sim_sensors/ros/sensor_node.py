@@ -24,6 +24,7 @@ from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.live_sensor import LiveSensor
+from sim_sensors.magnetometer import Magnetometer
 from sim_sensors.measurements import IntArray, OdometryArray
 from sim_sensors.ros.clock_jumps import on_backward_jump
 from sim_sensors.ros.diagnostics import SensorHealth
@@ -107,7 +108,7 @@ class SensorNode(Node, abc.ABC):
         self.declared.follow(self._on_change)
 
     @abc.abstractmethod
-    def load(self, model: str) -> ImuModel | GpsModel:
+    def load(self, model: str) -> ImuModel | GpsModel | Magnetometer:
         """Return the model by name or path."""
 
     @abc.abstractmethod

@@ -10,7 +10,14 @@ from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import run_label
 
-__all__ = ['Datum', 'GpsSettings', 'ImuSettings', 'SensorSettings', 'diagnostics_period']
+__all__ = [
+    'Datum',
+    'GpsSettings',
+    'ImuSettings',
+    'MagnetometerSettings',
+    'SensorSettings',
+    'diagnostics_period',
+]
 
 
 def diagnostics_period() -> Any:
@@ -89,6 +96,28 @@ class ImuSettings(SensorSettings):
     )
     gravity: float = parameter(
         STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class MagnetometerSettings(SensorSettings):
+    """What a magnetometer node is told."""
+
+    model: str = parameter(
+        'xsens_mtx',
+        '',
+        'Magnetometer model: name of a preset, or path of a YAML file.',
+        read_only=True,
+    )
+    sensor: str = parameter(
+        'mag', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+    world: str = parameter(
+        'default',
+        '',
+        'World whose field is measured, its origin that of the odometry: name of a preset, or '
+        'path of a YAML file.',
+        read_only=True,
     )
 
 

@@ -14,20 +14,32 @@ from rclpy.node import Node
 from sim_sensors.errors import ParameterError
 from sim_sensors.ros.gps_node import GpsNode
 from sim_sensors.ros.imu_node import ImuNode
+from sim_sensors.ros.magnetometer_node import MagnetometerNode
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import SensorNode
-from sim_sensors.ros.sensor_settings import GpsSettings, ImuSettings
+from sim_sensors.ros.sensor_settings import (
+    GpsSettings,
+    ImuSettings,
+    MagnetometerSettings,
+    SensorSettings,
+)
 
 __all__ = ['main', 'sensor_nodes']
 
 _NAME = 'sensors_node'
+# Name of the node, its class and its settings, by kind.
+_KINDS: dict[str, tuple[str, type[SensorNode], SensorSettings]] = {
+    'imu': ('imu_node', ImuNode, ImuSettings()),
+    'gps': ('gps_node', GpsNode, GpsSettings()),
+    'mag': ('magnetometer_node', MagnetometerNode, MagnetometerSettings()),
+}
 
 
 def sensor_nodes(**node_options: Any) -> list[Node]:
     """Return a node that names the sensors, and the sensors.
 
-    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND, KIND being imu or gps:
+    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND, KIND being imu, gps or mag:
     `front/imu` is an `imu_node` in the namespace `front` below that of this process. The entry is
     also the default of the label `sensor`, so that two sensors draw different noise. All measure
     the same odometry: the topic that `ground_truth/odometry` is for this process.
@@ -42,7 +54,7 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
         'sensors',
         ['imu', 'gps'],
         ParameterDescriptor(
-            description='Sensors, each NAMESPACE/KIND or KIND, KIND being imu or gps.',
+            description='Sensors, each NAMESPACE/KIND or KIND, KIND being imu, gps or mag.',
             read_only=True,
             dynamic_typing=True,
         ),
@@ -60,19 +72,20 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
 def _sensor(parent: Node, entry: str, node_options: dict[str, Any]) -> SensorNode:
     space, _, kind = entry.rpartition('/')
     parts = space.split('/') if space else []
-    if kind not in ('imu', 'gps') or not all(part.isidentifier() for part in parts):
-        allowed = 'imu, gps, or one in a namespace, such as front/imu'
+    if kind not in _KINDS or not all(part.isidentifier() for part in parts):
+        allowed = f'{", ".join(_KINDS)}, or one in a namespace, such as front/imu'
         raise ParameterError(_NAME, 'sensors', f'{entry!r} is not allowed; must be {allowed}')
     namespace = '/'.join([parent.get_namespace().rstrip('/'), *parts]) or '/'
     odometry = parent.resolve_topic_name(ODOMETRY_TOPIC)
     # Rules of the node itself go before those of the process, which may rename the parent.
-    rules = [f'__node:={kind}_node', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
+    name, node, settings = _KINDS[kind]
+    rules = [f'__node:={name}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
     arguments = ['--ros-args', *(word for rule in rules for word in ('-r', rule))]
-    if kind == 'imu':
-        imu = dataclasses.replace(ImuSettings(), sensor=entry)
-        return ImuNode(imu, cli_args=arguments, **node_options)
-    gps = dataclasses.replace(GpsSettings(), sensor=entry)
-    return GpsNode(gps, cli_args=arguments, **node_options)
+    made: Any = node
+    sensor: SensorNode = made(
+        dataclasses.replace(settings, sensor=entry), cli_args=arguments, **node_options
+    )
+    return sensor
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Magnetometers: true motion through the world's magnetic field in, field with errors out."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from sim_sensors import rotations
+from sim_sensors.delivery import Channel, Delivery
+from sim_sensors.error_chain import ChainTriad
+from sim_sensors.imu_chain import ErrorChain
+from sim_sensors.imu_kinematics import mounting_quaternion
+from sim_sensors.imu_statement import Correlated, Statement, Unknown
+from sim_sensors.measurements import FloatArray, IntArray, MagneticFieldArray
+from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.temperature import Temperature
+from sim_sensors.variants import by_kind
+
+if TYPE_CHECKING:
+    from sim_sensors.trajectory import Motion, Trajectory
+    from sim_sensors.world import World
+
+__all__ = [
+    'MAG_MODELS',
+    'MagneticMeasurement',
+    'Magnetometer',
+    'MagnetometerErrors',
+    'MagnetometerSensor',
+    'simulate',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class MagnetometerErrors(ErrorChain):
+    """Errors of a magnetometer; none by default.
+
+    `scale` and `cross_axis` hold its soft iron and misalignment, `constant_bias` its hard iron.
+    """
+
+    unit: ClassVar[str] = 'T'
+    integral_unit: ClassVar[str] = 'T s'
+
+
+@dataclasses.dataclass(frozen=True)
+class Magnetometer(Parameters):
+    """A magnetometer fixed to the body, with the errors of `sim_sensors.imu_chain.ImuChain`:
+
+        y = S M^T R^T (h + d(p_s)) + b + v
+
+    R turns the body and M the sensor in it, h is the field of the Earth and d that of the dipoles
+    at the sensor's place p_s, which a lever arm moves; S, b and v are sensitivity, bias and white
+    noise. models.md sections 15.1 and 15.2, equation 5 of seed 002.
+    """
+
+    kind: ClassVar[str] = 'magnetometer'
+
+    rate: float = parameter(
+        100.0, 'Hz', 'Measurements per second.', minimum=0.0, minimum_excluded=True, read_only=True
+    )
+    frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
+    lever_arm: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'm', 'Position of the magnetometer in the body (forward, left, up).'
+    )
+    mounting_rpy: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0),
+        'rad',
+        'Rotation of the magnetometer in the body: roll, pitch, yaw about fixed axes.',
+    )
+    latency: float = parameter(
+        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
+    )
+    covariance: str = parameter(
+        'white_noise',
+        '',
+        'Published covariance: white_noise: that of the white noise; unknown: all zero.',
+        choices=('white_noise', 'unknown'),
+    )
+    delivery: Delivery = dataclasses.field(default_factory=Delivery)
+    magnetometer: MagnetometerErrors = dataclasses.field(default_factory=MagnetometerErrors)
+    temperature: Temperature = dataclasses.field(default_factory=Temperature)
+
+    def mounted(self, translation: ArrayLike, rotation: ArrayLike) -> Magnetometer:
+        """Return the model mounted as a static transform says.
+
+        Parameters
+        ----------
+        translation : (3,)
+            Position in the body, m.
+        rotation : (4,)
+            Quaternion x y z w, sensor to body.
+        """
+        rpy = Rotation.from_quat(np.asarray(rotation, dtype=np.float64)).as_euler('xyz')
+        offset = tuple(np.asarray(translation, dtype=np.float64).tolist())
+        return dataclasses.replace(self, lever_arm=offset, mounting_rpy=tuple(rpy.tolist()))
+
+    def start(
+        self, seed: int, run: str, sensor: str = 'mag', *, world: World
+    ) -> MagnetometerSensor:
+        """Switch a sensor on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.seeding.stream`.
+        world : World
+            Whose field it measures.
+
+        Raises
+        ------
+        SensorError, ParameterError
+            When the world has no field; see `World.undisturbed_field`.
+        """
+        errors = ChainTriad(self.magnetometer, self.temperature, seed, run, sensor, 'magnetometer')
+        return MagnetometerSensor(self, world, errors, self.channel(seed, run, sensor))
+
+    def statement(self) -> Statement:
+        """Return what is stated as covariance."""
+        if self.covariance == 'unknown':
+            return Unknown()
+        return Correlated(self.magnetometer.noise_correlation)
+
+    def channel(self, seed: int, run: str, sensor: str = 'mag') -> Channel:
+        """Return what carries the messages of the sensor that `start` gives."""
+        return self.delivery.start(seed, run, sensor, self.latency)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MagneticMeasurement:
+    """What a magnetometer reports, and what is in it.
+
+    Attributes
+    ----------
+    magnetic_field : (n, 3)
+        T, sensor frame.
+    covariance : (n, 3, 3)
+        T^2; as in `sim_sensors.measurements.MagneticFieldArray`.
+    bias : (n, 3)
+        Part of the reported values that is bias, T.
+    error : (n, 3)
+        What is reported less the undisturbed field of the Earth in the sensor's axes, T: the
+        dipoles are in it.
+    """
+
+    magnetic_field: FloatArray
+    covariance: FloatArray
+    bias: FloatArray
+    error: FloatArray
+
+    def messages(self, stamp_ns: IntArray, frame: str) -> MagneticFieldArray:
+        """Return sensor_msgs/MagneticField arrays stamped `stamp_ns`, arriving at once."""
+        return MagneticFieldArray(
+            stamp_ns=stamp_ns,
+            arrival_ns=stamp_ns,
+            frame=frame,
+            magnetic_field=self.magnetic_field,
+            magnetic_field_covariance=self.covariance,
+        )
+
+
+class MagnetometerSensor:
+    """A magnetometer that is switched on: a model and its state. Made by `Magnetometer.start`.
+
+    Attributes
+    ----------
+    model : Magnetometer
+        What it is.
+    channel : Channel
+        What carries its messages.
+    """
+
+    def __init__(
+        self, model: Magnetometer, world: World, errors: ChainTriad, channel: Channel
+    ) -> None:
+        self.model = model
+        self.channel = channel
+        self._world = world
+        self._earth = world.undisturbed_field
+        self._errors = errors
+        self._statement = model.statement()
+        self._lever_arm = np.asarray(model.lever_arm, dtype=np.float64)
+        self._mounting = mounting_quaternion(model.mounting_rpy)
+        self._time: float | None = None
+
+    @property
+    def bias(self) -> FloatArray:
+        """Present bias, `(3,)` T."""
+        return self._errors.bias
+
+    def measure(self, truth: Trajectory) -> MagneticMeasurement:
+        """Measure at the times of `truth`, which must follow those measured before.
+
+        Parameters
+        ----------
+        truth : Trajectory
+            Motion of the body, `n` samples; cutting it into several calls changes no bit.
+
+        Raises
+        ------
+        MotionError
+            When a time does not follow the one before it.
+        """
+        times = truth.time
+        dt = intervals(times, self._time, 1.0 / self.model.rate)
+        if len(times):
+            self._time = float(times[-1])
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        orientation = rotations.multiply(at_sensor.orientation, self._mounting)
+        field = rotations.rotate_back(orientation, self._world.magnetic_field(at_sensor.position))
+        earth = rotations.rotate_back(orientation, np.tile(self._earth, (len(times), 1)))
+        measured, bias, variance = self._errors.corrupt(field, dt)
+        return MagneticMeasurement(
+            magnetic_field=measured,
+            covariance=self._statement.state(measured, variance),
+            bias=bias,
+            error=measured - earth,
+        )
+
+
+def simulate(
+    model: Magnetometer,
+    motion: Motion,
+    *,
+    seed: int,
+    run: str,
+    world: World,
+    sensor: str = 'mag',
+    start_ns: int | None = None,
+    origin_ns: int = 0,
+) -> MagneticFieldArray:
+    """Measure a whole motion on the sensor's own stamps, `start_ns + round(k 1e9 / rate)`.
+
+    Parameters
+    ----------
+    model : Magnetometer
+        What measures.
+    motion : Motion
+        What is measured, from its start to its end, in the frame of the world.
+    seed, run, sensor
+        Labels of the random streams; see `sim_sensors.seeding.stream`.
+    world : World
+        Whose field is measured.
+    start_ns : int or None
+        First stamp; None: the start of the motion.
+    origin_ns : int
+        Stamp of motion time 0.
+
+    Raises
+    ------
+    MotionError
+        When `start_ns` is outside the motion.
+    SensorError, ParameterError
+        When the world has no field; see `World.undisturbed_field`.
+    """
+    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
+    magnetometer = model.start(seed, run, sensor, world=world)
+    measured = magnetometer.measure(motion.at(times)).messages(stamp_ns, model.frame_id)
+    return magnetometer.channel.deliver(measured)
+
+
+MAG_MODELS = by_kind(Magnetometer)

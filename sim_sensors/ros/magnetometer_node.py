@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node that measures as a magnetometer does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from geometry_msgs.msg import Vector3Stamped
+from sensor_msgs.msg import MagneticField
+
+from sim_sensors.catalogue import load_mag
+from sim_sensors.magnetometer import MagneticMeasurement, Magnetometer, MagnetometerSensor
+from sim_sensors.measurements import IntArray
+from sim_sensors.ros.messages import magnetic_field_messages, vector_message
+from sim_sensors.ros.running import run
+from sim_sensors.ros.sensor_node import SensorNode
+from sim_sensors.ros.sensor_settings import MagnetometerSettings
+from sim_sensors.world_file import load_world
+
+__all__ = ['MagnetometerNode', 'main']
+
+
+class MagnetometerNode(SensorNode):
+    """Publishes sensor_msgs/MagneticField on `imu/mag`, and what in it is not the Earth's field on
+    `~/truth/error`.
+
+    Parameters
+    ----------
+    settings : MagnetometerSettings
+        Defaults of the parameters besides those of the model.
+    **node_options
+        For `rclpy.node.Node`.
+    """
+
+    prefix = 'mag'
+    topic = 'imu/mag'
+    message_type = MagneticField
+    truth_topic = '~/truth/error'
+    truth_type = Vector3Stamped
+
+    def __init__(self, settings: MagnetometerSettings | None = None, **node_options: Any) -> None:
+        super().__init__('magnetometer_node', settings or MagnetometerSettings(), **node_options)
+
+    def load(self, model: str) -> Magnetometer:
+        """Return the model by name or path."""
+        return load_mag(model)
+
+    def switch_on(self) -> MagnetometerSensor:
+        """Return the magnetometer in its initial state, with the parameters in force."""
+        settings: MagnetometerSettings = self.declared.get()
+        model: Magnetometer = self.declared.get(self.prefix)
+        world = load_world(settings.world)
+        return model.start(settings.seed, settings.run, settings.sensor, world=world)
+
+    def messages(
+        self, stamp_ns: IntArray, measurement: MagneticMeasurement
+    ) -> Iterator[tuple[object, object]]:
+        """Return measurements, and their errors in the sensor's axes, T."""
+        frame: str = self.declared.get(self.prefix).frame_id
+        rows = magnetic_field_messages(measurement.messages(stamp_ns, frame))
+        for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
+            yield row, vector_message(stamp, frame, measurement.error[k])
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a magnetometer node until it is stopped; return the exit status."""
+    return run('magnetometer_node', lambda: [MagnetometerNode()], args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

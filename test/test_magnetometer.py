@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Magnetometers, and what their triads share with those of the IMU: any sensitivity, any noise.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from imu_examples import SIGMAS, bound, cut, still
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.catalogue import load_mag, names
+from sim_sensors.delivery import Delivery
+from sim_sensors.dipoles import Dipoles
+from sim_sensors.earth_field import EarthField
+from sim_sensors.errors import ParameterError
+from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors, simulate
+from sim_sensors.noise import WhiteDensity, correlation_root
+from sim_sensors.scenarios import FigureEight, Standstill
+from sim_sensors.trajectory import Trajectory
+from sim_sensors.world import World
+from sim_sensors.world_file import load_world
+
+EARTH = (1e-6, 2.2e-5, -4.2e-5)
+WORLD = World(earth_field=EarthField(model='constant', value=EARTH))
+IDEAL = Magnetometer()
+
+
+def tumbling(n: int, seed: int = 3) -> Trajectory:
+    """Attitudes all over the sphere, at rest, 100 Hz."""
+    quaternions = Rotation.random(n, rng=np.random.default_rng(seed)).as_quat()
+    return dataclasses.replace(still(n), orientation=quaternions)
+
+
+def field_of(model: Magnetometer, truth: Trajectory, world: World = WORLD, run: str = 'a'):
+    return model.start(1, run, world=world).measure(truth).magnetic_field
+
+
+def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() -> None:
+    """Heading 45 degrees from east: forward is (1, 1) / sqrt 2, left (-1, 1) / sqrt 2."""
+    turned = Rotation.from_euler('z', 45.0, degrees=True).as_quat()
+    truth = dataclasses.replace(still(3), orientation=np.tile(turned, (3, 1)))
+    east, north, up = EARTH
+    forward, left = (east + north) / np.sqrt(2.0), (north - east) / np.sqrt(2.0)
+    assert field_of(IDEAL, truth)[1] == pytest.approx([forward, left, up], rel=1e-12)
+
+
+def test_mounting_turns_and_lever_arm_moves_the_sensor() -> None:
+    """Against scipy and the world's field at the place where the sensor is, near magnets."""
+    world = dataclasses.replace(
+        WORLD, dipoles=Dipoles.scattered(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
+    )
+    arm, rpy = (0.3, -0.2, 0.5), (0.2, -0.4, 1.9)
+    truth = FigureEight(duration=10.0).at(np.arange(0.0, 8.0, 0.05))
+    model = Magnetometer(lever_arm=arm, mounting_rpy=rpy)
+    body = Rotation.from_quat(truth.orientation)
+    place = truth.position + body.apply(arm)
+    sensor = body * Rotation.from_euler('xyz', rpy)
+    expected = sensor.inv().apply(world.magnetic_field(place))
+    np.testing.assert_allclose(field_of(model, truth, world), expected, rtol=0.0, atol=1e-17)
+    without = sensor.inv().apply(world.magnetic_field(truth.position))
+    assert np.abs(expected - without).max() > 1e-7
+    mounted = IDEAL.mounted(arm, Rotation.from_euler('xyz', rpy).as_quat())
+    np.testing.assert_allclose(mounted.mounting_rpy, rpy, atol=1e-15)
+
+
+def test_the_reported_error_is_all_that_is_not_the_field_of_the_earth() -> None:
+    world = dataclasses.replace(WORLD, dipoles=Dipoles([[0.0, 0.0, 1.0]], [[0.0, 0.0, 5.0]]))
+    model = Magnetometer(magnetometer=MagnetometerErrors(constant_bias=(2e-6, 0.0, 0.0)))
+    seen = model.start(1, 'a', world=world).measure(still(2))
+    assert seen.error[0] == pytest.approx([2e-6, 0.0, 1e-6], rel=1e-9)
+    assert seen.bias[0].tolist() == [2e-6, 0.0, 0.0]
+
+
+def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_noise() -> None:
+    """y = S h + b + v with b after S: models.md section 15.1."""
+    n = 20000
+    sensitivity = np.array([[1.10, 0.05, -0.03], [0.04, 0.95, 0.02], [-0.01, 0.06, 1.03]])
+    errors = MagnetometerErrors(
+        scale=tuple(np.diag(sensitivity) - 1.0),
+        cross_axis_upper=tuple(sensitivity[[0, 0, 1], [1, 2, 2]]),
+        cross_axis_lower=tuple(sensitivity[[1, 2, 2], [0, 0, 1]]),
+        constant_bias=(2e-5, -1e-5, 1.5e-5),
+        noise_density=(1e-7, 5e-8, 2e-7),
+        noise_correlation=(0.6, -0.3, 0.2),
+    )
+    truth = tumbling(n)
+    measured = Magnetometer(magnetometer=errors).start(1, 'a', world=WORLD).measure(truth)
+    regressors = np.column_stack([field_of(IDEAL, truth), np.ones(n)])
+    found, *_ = np.linalg.lstsq(regressors, measured.magnetic_field, rcond=None)
+    std = np.array(errors.noise_density) * 10.0
+    spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
+    expected = np.vstack([sensitivity.T, errors.constant_bias])
+    assert (np.abs(found - expected) < SIGMAS * np.outer(spread, std)).all()
+    residuals = measured.magnetic_field - regressors @ found
+    root = correlation_root(errors.noise_correlation)
+    correlation = root @ root.T
+    covariance = np.outer(std, std) * correlation
+    # Variance of the product of two normals: 1 + c^2, in units of both deviations.
+    error = SIGMAS * np.outer(std, std) * np.sqrt((1.0 + correlation**2) / n)
+    assert (np.abs(np.cov(residuals.T) - covariance) < error).all()
+    np.testing.assert_allclose(measured.covariance[5], covariance, rtol=1e-12)
+    unknown = Magnetometer(magnetometer=errors, covariance='unknown')
+    assert not unknown.start(1, 'a', world=WORLD).measure(truth).covariance.any()
+
+
+def test_the_bias_has_the_variance_of_its_walk_and_its_wander() -> None:
+    """K^2 t + sigma^2 at t, over 600 sensors; a wander that starts from its stationary law."""
+    walk, wander, runs = 1e-7, 3e-7, 600
+    errors = MagnetometerErrors(random_walk=walk, gauss_markov_std=wander, gauss_markov_time=5.0)
+    model = Magnetometer(rate=1.0, magnetometer=errors)
+    truth = Standstill(duration=30.0).at(np.arange(30.0))
+    biases = np.stack(
+        [model.start(1, f'{run}', world=WORLD).measure(truth).bias for run in range(runs)]
+    )
+    for k in (0, 9, 29):
+        expected = np.sqrt(walk**2 * (k + 1) + wander**2)
+        assert biases[:, k].std() == pytest.approx(expected, rel=bound(3 * runs))
+
+
+FULL = MagnetometerErrors(
+    scale=0.01,
+    cross_axis_upper=0.02,
+    cross_axis_lower=-0.01,
+    temperature_scale=1e-4,
+    turn_on_std=1e-6,
+    gauss_markov_std=1e-7,
+    random_walk=1e-7,
+    bias_instability=1e-7,
+    rate_ramp=1e-9,
+    temperature_bias=1e-8,
+    noise_density=1e-7,
+    noise_correlation=(0.9, 0.1, -0.2),
+    quantisation_noise=1e-10,
+    bandwidth=20.0,
+    range=5e-5,
+    quantisation=1e-8,
+)
+
+
+@given(st.lists(st.integers(0, 80), max_size=6))
+@settings(max_examples=10, deadline=None)
+def test_array_run_and_any_chunking_give_the_same_bits(cuts) -> None:
+    world = load_world('dipole_room')
+    truth = FigureEight(duration=20.0).at(5.0 + np.arange(80) * 0.0103)
+    model = Magnetometer(
+        magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3.0)
+    )
+    whole = model.start(3, 'run', world=world).measure(truth)
+    sensor = model.start(3, 'run', world=world)
+    parts = [sensor.measure(piece) for piece in cut(truth, sorted(cuts))]
+    for field in dataclasses.fields(whole):
+        joined = np.concatenate([getattr(part, field.name) for part in parts])
+        assert joined.tobytes() == getattr(whole, field.name).tobytes(), field.name
+    assert sensor.bias.tobytes() == whole.bias[-1].tobytes()
+
+
+def test_the_batch_run_is_on_the_grid_of_the_sensor_and_arrives_as_delivered() -> None:
+    model = dataclasses.replace(
+        load_mag('xsens_mtx'), rate=30.0, latency=0.25, delivery=Delivery(jitter=0.01)
+    )
+    made = simulate(
+        model, Standstill(duration=2.0), seed=1, run='a', world=WORLD, origin_ns=1_000_000_000
+    )
+    assert made.stamp_ns.tolist() == [10**9 + round(k * 1e9 / 30.0) for k in range(61)]
+    assert (made.arrival_ns - made.stamp_ns >= 0.24e9).all()
+    assert made.frame == 'imu_link'
+
+
+def test_noise_of_two_magnetometers_and_of_two_runs_is_independent() -> None:
+    model = Magnetometer(magnetometer=MagnetometerErrors(noise_density=1e-7))
+    draws = [
+        model.start(1, run, sensor, world=WORLD).measure(still(4000)).error[:, 0]
+        for run, sensor in (('a', 'mag'), ('b', 'mag'), ('a', 'front/mag'))
+    ]
+    off = np.corrcoef(draws)[np.triu_indices(3, 1)]
+    assert (np.abs(off) < SIGMAS / np.sqrt(4000)).all()
+
+
+@pytest.mark.parametrize('name', names('mag'))
+def test_presets_measure_the_field_of_the_earth_within_their_errors(name: str) -> None:
+    model = load_mag(name)
+    errors = model.magnetometer
+    measured = field_of(model, still(200, model.rate))
+    # Sensitivity moves it by at most a fifth, offsets and bias by what they are.
+    reach = 0.2 * np.linalg.norm(EARTH) + np.abs(errors.constant_bias) + 1e-6
+    reach = reach + SIGMAS * np.array(errors.turn_on_std)
+    assert (np.abs(measured.mean(0) - EARTH) < reach).all()
+
+
+# The same triads in an IMU.
+
+
+def test_an_imu_has_any_sensitivity_and_any_noise_covariance() -> None:
+    """Rates and forces of a tumbling body, each triad with a full S and a full covariance."""
+    n = 6000
+    rng = np.random.default_rng(2)
+    truth = dataclasses.replace(
+        tumbling(n),
+        angular_velocity=rng.uniform(-3.0, 3.0, (n, 3)),
+        acceleration=rng.uniform(-5.0, 5.0, (n, 3)),
+    )
+    words = {
+        'scale': (0.02, -0.03, 0.04),
+        'cross_axis_upper': (0.01, 0.02, -0.03),
+        'cross_axis_lower': (-0.02, 0.03, 0.01),
+        'constant_bias': (0.1, -0.2, 0.3),
+        'noise_density': (0.01, 0.02, 0.03),
+        'noise_correlation': (-0.5, 0.4, 0.3),
+    }
+    sensitivity = np.array([[1.02, 0.01, 0.02], [-0.02, 0.97, -0.03], [0.03, 0.01, 1.04]])
+    imu = ImuChain(gyroscope=GyroscopeChain(**words), accelerometer=AccelerometerChain(**words))
+    made, clean = (model.start(1, 'a').measure(truth) for model in (imu, ImuChain()))
+    root = correlation_root(words['noise_correlation'])
+    correlation = root @ root.T
+    std = 10.0 * np.array(words['noise_density'])
+    for name in ('angular_velocity', 'linear_acceleration'):
+        regressors = np.column_stack([getattr(clean, name), np.ones(n)])
+        found, *_ = np.linalg.lstsq(regressors, getattr(made, name), rcond=None)
+        spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
+        expected = np.vstack([sensitivity.T, words['constant_bias']])
+        assert (np.abs(found - expected) < SIGMAS * np.outer(spread, std)).all()
+        residuals = (getattr(made, name) - regressors @ found) / std
+        error = SIGMAS * np.sqrt((1.0 + correlation**2) / n)
+        assert (np.abs(np.cov(residuals.T) - correlation) < error).all()
+        stated = getattr(made, f'{name}_covariance')[0]
+        np.testing.assert_allclose(stated, np.outer(std, std) * correlation, rtol=1e-12)
+
+
+def test_the_stated_covariance_is_that_of_filtered_noise_too() -> None:
+    """The low pass is the same for all axes, so that correlations stay."""
+    n, correlation = 40000, (0.7, 0.0, -0.4)
+    part = GyroscopeChain(noise_density=0.01, noise_correlation=correlation, bandwidth=20.0)
+    made = ImuChain(gyroscope=part).start(1, 'a').measure(still(n))
+    stated = made.angular_velocity_covariance[-1]
+    sample = np.cov(made.angular_velocity[1000:].T)
+    # Neighbours are correlated over about four samples; ten standard errors of independent ones.
+    np.testing.assert_allclose(sample, stated, atol=10.0 * stated[0, 0] * np.sqrt(2.0 / n))
+    assert stated[0, 1] / stated[0, 0] == pytest.approx(0.7)
+
+
+def test_noise_without_correlation_has_the_bits_it_always_had() -> None:
+    dt = np.full(20, 0.01)
+    plain = WhiteDensity(np.random.default_rng(1), 0.1).advance(dt)
+    draws = np.random.default_rng(1).standard_normal((20, 3))
+    assert plain.tobytes() == (np.full(3, 0.1) / np.sqrt(dt)[:, None] * draws).tobytes()
+
+
+@given(st.tuples(*[st.floats(-1.0, 1.0)] * 3))
+@settings(max_examples=200, deadline=None)
+def test_exactly_the_possible_correlations_have_a_root(correlation) -> None:
+    xy, xz, yz = correlation
+    matrix = np.array([[1.0, xy, xz], [xy, 1.0, yz], [xz, yz, 1.0]])
+    smallest = np.linalg.eigvalsh(matrix)[0]
+    if smallest < -1e-5:
+        with pytest.raises(ValueError, match='no correlations'):
+            correlation_root(correlation)
+    elif smallest > 1e-5:
+        root = correlation_root(correlation)
+        np.testing.assert_allclose(root @ root.T, matrix, atol=1e-10)
+
+
+def test_fully_correlated_axes_have_one_noise_and_impossible_ones_are_refused() -> None:
+    draws = WhiteDensity(np.random.default_rng(1), 1.0, correlation=(1.0, 1.0, 1.0)).advance(
+        np.ones(5)
+    )
+    np.testing.assert_allclose(draws, draws[:, [0]] * np.ones(3), atol=1e-15)
+    with pytest.raises(ParameterError, match='noise_correlation'):
+        GyroscopeChain(noise_correlation=(0.9, 0.9, -0.9))
+
+
+def test_a_walk_through_the_dipole_room_turns_a_compass_by_tens_of_degrees() -> None:
+    """What the room is for: a path straight through its middle, 1.2 m above the floor."""
+    world = load_world('dipole_room')
+    truth = still(600)
+    path = np.linspace([1.0, 5.0, 1.2], [7.0, 5.0, 1.2], 600)
+    truth = dataclasses.replace(truth, position=path)
+    seen = Magnetometer().start(1, 'a', world=world).measure(truth).magnetic_field
+    heading = np.arctan2(seen[:, 0], seen[:, 1])
+    straight = np.arctan2(world.undisturbed_field[0], world.undisturbed_field[1])
+    off = np.degrees(np.abs(np.angle(np.exp(1j * (heading - straight)))))
+    assert 10.0 < off.max() <= 180.0

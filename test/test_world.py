@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The world that sensors share: gravity, the Earth's magnetic field, things to see, its files."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.earth_field import EarthField, decimal_year, wmm_field
+from sim_sensors.environment import LocalFrame
+from sim_sensors.errors import ParameterError, SensorError
+from sim_sensors.gravity import Gravity, normal_gravity
+from sim_sensors.imu import simulate
+from sim_sensors.imu_models import IdealImu
+from sim_sensors.landmarks import Landmarks, Tags, chessboard
+from sim_sensors.resources import config_path
+from sim_sensors.scenarios import Standstill
+from sim_sensors.world import World
+from sim_sensors.world_file import load_world, world_names
+
+# WGS84: GM (m^3/s^2), angular rate (rad/s), semi-axes (m); NIMA TR8350.2, tables 3.1 and 3.3.
+GM, OMEGA, A, B = 3986004.418e8, 7292115e-11, 6378137.0, 6356752.3142451793
+
+
+def potential(x: float, z: float) -> float:
+    """Normal potential at distance x from the axis and z from the equator, in closed form.
+
+    Heiskanen and Moritz, Physical Geodesy, equations 2-62: harmonic outside the ellipsoid, and
+    constant on it together with that of the centrifugal force.
+    """
+    e2 = A * A - B * B
+    e = math.sqrt(e2)
+    s = x * x + z * z - e2
+    u = math.sqrt(0.5 * (s + math.sqrt(s * s + 4.0 * e2 * z * z)))
+    beta = math.atan2(z * math.sqrt(u * u + e2), u * x)
+
+    def q(v: float) -> float:
+        return 0.5 * ((1.0 + 3.0 * v * v / e2) * math.atan2(e, v) - 3.0 * v / e)
+
+    shape = 0.5 * OMEGA**2 * A * A * q(u) / q(B) * (math.sin(beta) ** 2 - 1.0 / 3.0)
+    return GM / e * math.atan2(e, u) + shape + 0.5 * OMEGA**2 * x * x
+
+
+def gravity_of_potential(latitude_deg: float, altitude: float, step: float = 200.0) -> float:
+    """Length of its gradient, by differences of fourth order."""
+    latitude = math.radians(latitude_deg)
+    n = A * A / math.hypot(A * math.cos(latitude), B * math.sin(latitude))
+    x = (n + altitude) * math.cos(latitude)
+    z = (n * B * B / (A * A) + altitude) * math.sin(latitude)
+
+    def slope(dx: float, dz: float) -> float:
+        near = potential(x + dx, z + dz) - potential(x - dx, z - dz)
+        far = potential(x + 2 * dx, z + 2 * dz) - potential(x - 2 * dx, z - 2 * dz)
+        return (8.0 * near - far) / (12.0 * step)
+
+    return math.hypot(slope(step, 0.0), slope(0.0, step))
+
+
+@pytest.mark.parametrize('latitude', [-80.0, -33.0, 5.0, 45.0, 89.0])
+@pytest.mark.parametrize(('altitude', 'bound'), [(0.0, 2e-8), (1000.0, 1e-7), (10e3, 1e-5)])
+def test_normal_gravity_is_the_gradient_of_the_normal_potential(
+    latitude: float, altitude: float, bound: float
+) -> None:
+    """The second-order series in height leaves out a third-order term, 4 g (h/a)^3 = 1.5e-7."""
+    ours = float(normal_gravity(latitude, altitude))
+    assert ours == pytest.approx(gravity_of_potential(latitude, altitude), abs=bound)
+
+
+def test_gravity_at_the_equator_and_the_poles_is_that_of_the_tables() -> None:
+    """NIMA TR8350.2, table 3.4: 9.7803253359 and 9.8321849378."""
+    assert normal_gravity([0.0, 90.0, -90.0]).tolist() == pytest.approx(
+        [9.7803253359, 9.8321849378, 9.8321849378], abs=2e-10
+    )
+
+
+def test_a_resting_imu_feels_the_gravity_of_its_world() -> None:
+    helsinki = LocalFrame(60.17, 24.94, 26.0)
+    world = World(frame=helsinki, gravity_model=Gravity(model='normal'))
+    felt = simulate(IdealImu(), Standstill(duration=1.0), seed=1, run='a', gravity=world.gravity)
+    expected = [0.0, 0.0, gravity_of_potential(60.17, 26.0)]
+    np.testing.assert_allclose(felt.linear_acceleration, [expected] * len(felt), atol=1e-7)
+    assert expected[2] == pytest.approx(9.81923, abs=1e-5)
+    assert World(gravity_model=Gravity(model='constant', value=1.62)).gravity == 1.62
+    assert World(frame=helsinki).gravity == 9.80665
+
+
+# Year, height in km, latitude, longitude, then north, east and down in nT: NOAA's published test
+# values. WMM2025_TEST_VALUES.txt as two implementations repeat it, and WMM2020testvalues.pdf as
+# the repository of pygeomag does.
+PUBLISHED = [
+    (2025.0, 0.0, 80.0, 0.0, 6521.6, 145.9, 54791.5),
+    (2025.0, 0.0, 0.0, 120.0, 39677.8, -109.6, -10580.2),
+    (2025.0, 0.0, -80.0, 240.0, 6117.5, 15751.9, -52022.5),
+    (2025.0, 100.0, 80.0, 0.0, 6216.0, 92.4, 52598.8),
+    (2025.0, 100.0, 0.0, 120.0, 37688.6, -96.2, -10152.1),
+    (2025.0, 100.0, -80.0, 240.0, 5907.6, 14780.3, -49540.7),
+    (2027.5, 0.0, 80.0, 0.0, 6500.8, 294.5, 54869.4),
+    (2027.5, 0.0, 0.0, 120.0, 39701.6, -167.4, -10381.8),
+    (2027.5, 0.0, -80.0, 240.0, 6200.7, 15730.3, -51783.7),
+    (2027.5, 100.0, 80.0, 0.0, 6196.7, 233.8, 52670.5),
+    (2027.5, 100.0, 0.0, 120.0, 37711.5, -148.7, -9969.8),
+    (2027.5, 100.0, -80.0, 240.0, 5984.0, 14760.1, -49317.7),
+    (2020.0, 0.0, 80.0, 0.0, 6570.4, -146.3, 54606.0),
+    (2020.0, 100.0, -80.0, 240.0, 5744.9, 14799.5, -49969.4),
+    (2022.5, 0.0, 0.0, 120.0, 39684.7, -42.2, -10809.5),
+    (2022.5, 100.0, -80.0, 240.0, 5815.0, 14803.0, -49755.3),
+]
+
+
+@pytest.mark.parametrize('row', PUBLISHED, ids=lambda row: '_'.join(f'{v:g}' for v in row[:4]))
+def test_the_published_values_of_the_world_magnetic_model_are_met(row: tuple[float, ...]) -> None:
+    """To the 0.1 nT that they are printed with; the frame's altitude is in metres, ours in T."""
+    year, height, latitude, longitude, north, east, down = row
+    turned = longitude - 360.0 if longitude > 180.0 else longitude
+    field = wmm_field(LocalFrame(latitude, turned, 1000.0 * height), year)
+    assert 1e9 * np.array(field) == pytest.approx([east, north, -down], abs=0.1)
+
+
+def test_the_field_of_a_world_depends_on_place_and_date_and_can_be_given() -> None:
+    madison = World()
+    moved = World(frame=LocalFrame(-33.86, 151.21, 0.0))
+    later = World(earth_field=EarthField(year=2029.9))
+    here = madison.magnetic_field(np.zeros((2, 3)))
+    assert here.shape == (2, 3)
+    assert here[0, 2] < -4e-5  # In the northern hemisphere it points down.
+    assert moved.undisturbed_field[2] > 4e-5
+    assert 1e-8 < np.abs(later.undisturbed_field - madison.undisturbed_field).max() < 1e-6
+    given = World(earth_field=EarthField(model='constant', value=(1e-6, 2e-5, -4e-5)))
+    assert given.magnetic_field(np.zeros((1, 3))).tolist() == [[1e-6, 2e-5, -4e-5]]
+
+
+def test_a_date_is_a_decimal_year() -> None:
+    assert decimal_year(datetime.date(2025, 1, 1)) == 2025.0
+    assert decimal_year(datetime.date(2025, 7, 2)) == pytest.approx(2025.0 + 182 / 365)
+    assert decimal_year(datetime.date(2024, 12, 31)) == pytest.approx(2024.0 + 365 / 366)
+
+
+def test_where_and_when_there_is_no_model_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ParameterError, match=r'year: 2031.0 is not allowed; must be 2010 to 2030'):
+        wmm_field(LocalFrame(), 2031.0)
+    with pytest.raises(ParameterError, match=r'altitude_m: 1000000.0 is not allowed; must be'):
+        wmm_field(LocalFrame(altitude_m=1e6), 2025.0)
+    real = builtins.__import__
+
+    def without(name: str, *rest: object) -> object:
+        if name == 'pygeomag':
+            raise ModuleNotFoundError(name=name)
+        return real(name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, '__import__', without)
+    with pytest.raises(SensorError, match='pip install pygeomag, or give'):
+        wmm_field(LocalFrame(1.0, 2.0), 2025.0)
+
+
+# Things to see.
+
+
+def test_a_chessboard_lies_in_its_plane_and_goes_where_it_is_put() -> None:
+    flat = chessboard(2, 3, 0.02, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    assert not flat[:, 0].any()
+    assert flat[:, 1:].tolist() == [[0.02 * y, 0.02 * z] for z in range(2) for y in range(3)]
+    rpy, place = (0.1, -0.4, 2.0), (1.0, 2.0, 3.0)
+    turned = chessboard(2, 3, 0.02, place, rpy)
+    expected = np.asarray(place) + Rotation.from_euler('xyz', rpy).apply(flat)
+    np.testing.assert_allclose(turned, expected, atol=1e-15)
+
+
+def test_corners_of_a_tag_are_a_square_about_its_centre_facing_along_z() -> None:
+    # On a wall to the east, facing west: z of the tag is -x of the world, its y is up.
+    facing_west = Rotation.from_matrix([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    tags = Tags(
+        np.array([7]),
+        np.array([[5.0, 0.0, 1.0]]),
+        facing_west.as_quat()[None],
+        np.array([0.2]),
+    )
+    # Who looks east sees left in the north (+y).
+    assert tags.corners()[0] == pytest.approx(
+        np.array([[5.0, 0.1, 0.9], [5.0, -0.1, 0.9], [5.0, -0.1, 1.1], [5.0, 0.1, 1.1]])
+    )
+    assert Tags().corners().shape == (0, 4, 3)
+
+
+def test_a_scene_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ParameterError, match='landmarks: ids: 3 is there twice'):
+        Landmarks(np.array([3, 3]), np.zeros((2, 3)))
+    with pytest.raises(ParameterError, match=r'landmarks: positions: have shape \(1, 3\)'):
+        Landmarks(np.array([1, 2]), np.zeros((1, 3)))
+
+
+# Files.
+
+
+@pytest.mark.parametrize('name', world_names())
+def test_preset_worlds_have_a_field_and_gravity(name: str) -> None:
+    world = load_world(name)
+    assert 2e-5 < np.linalg.norm(world.undisturbed_field) < 7e-5
+    assert 9.78 < world.gravity < 9.84
+    assert load_world(str(config_path('worlds', f'{name}.yaml'))).frame == world.frame
+
+
+def test_the_default_world_is_that_of_the_code() -> None:
+    file, code = load_world('default'), World()
+    assert (file.frame, file.gravity, file.earth_field) == (
+        code.frame,
+        code.gravity,
+        code.earth_field,
+    )
+
+
+def test_a_world_file_says_all_there_is(tmp_path) -> None:
+    path = tmp_path / 'hall.yaml'
+    path.write_text(
+        'origin: {latitude_deg: 1, longitude_deg: 2, altitude_m: 3}\n'
+        'gravity: {model: constant, value: 9.7}\n'
+        'earth_field: {model: constant, value: [0, 1e-5, 0]}\n'
+        'dipole_radius: 0.02\n'
+        'dipoles: [{position: [1, 0, 0], rpy: [0, 1.5707963267948966, 0], moment: 3}]\n'
+        'scattered_dipoles: [{count: 4, low: [0, 0, 0], high: [1, 2, 3], moment: 5, seed: 1}]\n'
+        'landmarks: [{id: 100, position: [1, 1, 1]}]\n'
+        'chessboards: [{rows: 2, columns: 2, square: 0.1, first_id: 10}]\n'
+        'tags: [{id: 3, position: [0, 1, 0], size: 0.3}]\n'
+    )
+    world = load_world(path)
+    assert (world.frame, world.gravity) == (LocalFrame(1.0, 2.0, 3.0), 9.7)
+    assert len(world.dipoles) == 5
+    assert world.dipoles.radius == 0.02
+    assert world.dipoles.moments[0] == pytest.approx([3.0, 0.0, 0.0], abs=1e-15)
+    assert np.linalg.norm(world.dipoles.moments[1:], axis=1) == pytest.approx([5.0] * 4)
+    assert world.landmarks.ids.tolist() == [100, 10, 11, 12, 13]
+    assert (world.tags.ids.tolist(), world.tags.sizes.tolist()) == ([3], [0.3])
+
+
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        ('dipole: []\n', 'dipole: unknown; must be one of origin, gravity, earth_field'),
+        ('dipoles: 3\n', 'dipoles: 3 is not allowed; must be a list of mappings'),
+        ('dipoles: [{moment: x}]\n', "dipoles[0].moment: 'x' is not allowed; must be a number"),
+        ('dipoles: [{size: 1}]\n', 'dipoles[0].size: unknown parameter'),
+        ('dipole_radius: 0\n', 'dipole_radius: 0 is not allowed; must be a number > 0 [m]'),
+        ('earth_field: {year: 1999}\n', 'earth_field.year: 1999 is not allowed'),
+        ('gravity: 9.81\n', 'gravity: 9.81 is not allowed; must be a mapping'),
+        ('landmarks: [{id: 1}, {id: 1}]\n', 'landmarks.ids: 1 is there twice'),
+        ('tags: [{id: 1}, {id: 1}]\n', 'tags.ids: 1 is there twice'),
+        (
+            'scattered_dipoles: [{count: 1, low: [1, 0, 0]}]\n',
+            'scattered_dipoles[0].high: (0.0, 0.0, 0.0) is below low',
+        ),
+    ],
+)
+def test_a_wrong_world_file_is_refused_by_place(tmp_path, text: str, problem: str) -> None:
+    path = tmp_path / 'wrong.yaml'
+    path.write_text(text)
+    with pytest.raises(ParameterError) as caught:
+        load_world(path)
+    assert str(caught.value).startswith(f'{path}: {problem}')
+    assert '\n' not in str(caught.value)
+
+
+def test_an_unknown_world_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ParameterError, match=r'is unknown \(did you mean dipole_room\?\)'):
+        load_world('dipole_rom')
