@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""magnetometer_node over real DDS: what it publishes is what the batch command writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import dataclasses
+
+import numpy as np
+from geometry_msgs.msg import Vector3Stamped
+from ros_examples import DEEP, Graph, final_stamps, graph_of_its_own, stamps
+from sensor_msgs.msg import Imu, MagneticField
+
+from sim_sensors.catalogue import load_mag
+from sim_sensors.magnetometer import simulate
+from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.ros.messages import magnetic_field_messages
+from sim_sensors.world_file import load_world
+
+TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=3.0, parameters={}))
+ORIGIN = int(TRUTH.stamp_ns[0])
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+def bits(messages: Sequence[Any]) -> bytes:
+    """Every number of sensor_msgs/MagneticField messages."""
+    rows = [
+        [m.magnetic_field.x, m.magnetic_field.y, m.magnetic_field.z, *m.magnetic_field_covariance]
+        for m in messages
+    ]
+    return np.array(rows).tobytes()
+
+
+def batch(model: Any, world: str, **labels: Any) -> Any:
+    motion = OdometryMotion(TRUTH, origin_ns=ORIGIN, velocity='twist')
+    return simulate(model, motion, world=load_world(world), origin_ns=ORIGIN, **labels)
+
+
+def test_it_gives_the_bits_of_the_batch_run_in_its_world(graph: Graph) -> None:
+    """Among 500 magnets, mounted off the middle, at 50 Hz, and the error in it beside."""
+    graph.listen('imu/mag', MagneticField)
+    graph.listen('magnetometer_node/truth/error', Vector3Stamped)
+    graph.start(
+        'magnetometer_node',
+        'model:=disturbed',
+        'world:=dipole_room',
+        'seed:=7',
+        'run:=half_1',
+        'mag.rate:=50.0',
+        'mag.lever_arm:=[0.2, 0.0, 1.2]',
+        'mag.mounting_rpy:=[0.0, 0.1, 1.5]',
+        'mag.magnetometer.noise_correlation:=[0.5, 0.0, 0.0]',
+        'mag.frame_id:=mag_link',
+        *DEEP,
+    )
+    graph.connect('imu/mag')
+    got = graph.received['imu/mag']
+    graph.play(TRUTH, lambda k: len(got) >= len(final_stamps(TRUTH, 50.0, k)))
+    assert stamps(got) == final_stamps(TRUTH, 50.0)
+    plain = load_mag('disturbed')
+    model = dataclasses.replace(
+        plain,
+        rate=50.0,
+        lever_arm=(0.2, 0.0, 1.2),
+        mounting_rpy=(0.0, 0.1, 1.5),
+        magnetometer=dataclasses.replace(plain.magnetometer, noise_correlation=(0.5, 0.0, 0.0)),
+    )
+    made = batch(model, 'dipole_room', seed=7, run='half_1').take(slice(0, len(got)))
+    assert bits(got) == bits(list(magnetic_field_messages(made)))
+    assert {message.header.frame_id for message in got} == {'mag_link'}
+    errors = graph.received['magnetometer_node/truth/error']
+    graph.wait(lambda: len(errors) == len(got), 'an error for each measurement')
+    assert stamps(errors) == stamps(got)
+    # Hard iron of 2e-5 T and more.
+    assert all(abs(error.vector.x) + abs(error.vector.z) > 1e-6 for error in errors)
+
+
+def test_it_shares_a_process_with_an_imu_and_its_noise_with_a_batch_run(graph: Graph) -> None:
+    graph.listen('imu/mag', MagneticField)
+    graph.listen('imu/data', Imu)
+    graph.start('sensors_node', 'sensors:=[imu, mag]', 'seed:=5')
+    graph.connect('imu/mag', 'imu/data', sensors=2)
+    got = graph.received['imu/mag']
+    wanted = graph.received['imu/data']
+    graph.play(TRUTH, lambda k: min(len(got), len(wanted)) >= len(final_stamps(TRUTH, 100.0, k)))
+    made = batch(load_mag('xsens_mtx'), 'default', seed=5, run='recording/1/run_1')
+    assert bits(got) == bits(list(magnetic_field_messages(made.take(slice(0, len(got))))))
+
+
+@pytest.mark.parametrize(
+    ('parameter', 'problem'),
+    [
+        ('model:=chrono', "'chrono' is an IMU model"),
+        ('world:=rom', "world: 'rom' is unknown"),
+        ('world:=gone.yaml', 'gone.yaml: cannot be read'),
+        (
+            'mag.magnetometer.noise_correlation:=[0.9, 0.9, -0.9]',
+            'noise_correlation: [0.9, 0.9, -0.9] is not allowed',
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_status_2(
+    graph: Graph, parameter: str, problem: str
+) -> None:
+    process = graph.start('magnetometer_node', parameter)
+    _, said = process.communicate(timeout=60.0)
+    assert process.returncode == 2
+    assert len([line for line in said.splitlines() if 'error' in line]) == 1
+    assert problem in said
