@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import doctest
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,12 @@ from sim2real_eval.preintegration import (
     PreintegrationParams,
 )
 from sim2real_eval.preintegration.page_noise import page_noise
+from sim2real_eval.preintegration.right_jacobian import (
+    exponential,
+    inverse_jacobian,
+    inverse_terms,
+    jacobian,
+)
 from sim_sensors.measurements import FloatArray
 
 DT = 0.01
@@ -243,6 +251,38 @@ def test_the_manifold_form_turns_on_where_the_tangent_form_ends() -> None:
     with pytest.raises(PreintegrationError, match='or the form manifold'):
         tangent.integrate_measurements(force, rate, DT)
     assert tangent.delta_tij() == 0.0
+
+
+def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
+    """Small angles, both sides of where the series ends (0.5 rad), and near 2 pi."""
+    step = 1e-6
+    for angle in (0.0, 1e-9, 0.1, 0.4999999, 0.5000001, 2.0, 3.2, 5.9):
+        phi = angle * np.array([0.6, -0.48, 0.64])
+        R, J, inverse = np.zeros((3, 3, 3))
+        exponential(phi, R)
+        jacobian(phi, J)
+        inverse_jacobian(phi, inverse)
+        np.testing.assert_allclose(R, Rotation.from_rotvec(phi).as_matrix(), atol=2e-15)
+        np.testing.assert_allclose(J @ inverse, np.eye(3), atol=1e-13)
+        for axis in range(3):
+            around = [
+                Rotation.from_rotvec(phi + sign * step * np.eye(3)[axis]) for sign in (1, -1)
+            ]
+            numeric = (around[1].inv() * around[0]).as_rotvec() / (2.0 * step)
+            np.testing.assert_allclose(J[:, axis], numeric, atol=1e-9)
+        e, rise = inverse_terms(angle * angle)
+        if angle > 0.05:
+            near = [inverse_terms((angle + sign * 1e-5) ** 2)[0] for sign in (1, -1)]
+            assert rise == pytest.approx((near[0] - near[1]) / 2e-5 / angle, rel=1e-6)
+        assert e == pytest.approx(inverse_terms((angle + 2e-7) ** 2)[0], rel=1e-5)
+
+
+def test_the_example_on_our_page_runs(repository: Path) -> None:
+    found = doctest.testfile(
+        str(repository / 'docs' / 'scenarios.md'), module_relative=False, encoding='utf-8'
+    )
+    assert found.attempted >= 8
+    assert found.failed == 0
 
 
 def test_gravity_up_or_down() -> None:

@@ -259,9 +259,38 @@ def test_wrong_runs_are_refused() -> None:
     for wrong in (0.001, -1.0, float('nan')):
         with pytest.raises(PreintegrationError, match=r'must be >= 0\.01'):
             runner.integrate(wrong)
-    with pytest.raises(PreintegrationError, match='N: 1 is not allowed'):
-        runner.estimate_covariance(T, 1)
+    with pytest.raises(PreintegrationError, match=r'must be <= 50000 \[s\], 5000000 samples'):
+        runner.integrate(1e12)
+    for wrong in (1, 2_000_000):
+        with pytest.raises(PreintegrationError, match=f'N: {wrong} is not allowed'):
+            runner.estimate_covariance(T, wrong)
     with pytest.raises(PreintegrationError, match='N: 0 is not allowed'):
         runner.estimate_noise_covariance(0)
     with pytest.raises(MotionError, match='outside the motion'):
         runner.integrate(21.0)
+
+
+def test_runs_that_turn_too_far_for_the_tangent_form_are_refused() -> None:
+    """Noise alone may take them there: 3 rad/s/sqrt(Hz) over 2 s are 4 rad about each axis."""
+    runner = ScenarioRunner(PAGE, params(gyroscope_covariance=9.0), 0.01)
+    with pytest.raises(PreintegrationError, match='or the form manifold'):
+        runner.prediction_errors(T, 100)
+
+
+def test_the_agreement_of_covariances_rejects_as_often_as_it_says() -> None:
+    """4000 times 50 samples of 4 rows, one a sum of two others: 5 % +- 1.2 (3.5 sigma: 5e-4)."""
+    rng = np.random.default_rng(1)
+    root = np.array([[1.0, 0, 0], [0.5, 2.0, 0], [0.1, 0.2, 30.0], [1.5, 2.0, 0]])
+    model = root @ root.T
+    rejected = 0
+    for _ in range(4000):
+        samples = rng.standard_normal((50, 3)) @ root.T
+        found = covariance_agreement(np.cov(samples, rowvar=False), model, 50)
+        assert found.freedom == 6
+        rejected += found.probability < 0.05
+    assert 0.038 < rejected / 4000 < 0.062
+    # Variance where the model has none at all.
+    assert covariance_agreement(np.eye(4), model, 50).probability == 0.0
+    assert covariance_agreement(np.zeros((2, 2)), np.zeros((2, 2)), 50).probability == 1.0
+    with pytest.raises(PreintegrationError, match='N: 4 is not allowed; must be > 4 for 3 rows'):
+        covariance_agreement(model, model, 4)

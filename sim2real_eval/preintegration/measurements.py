@@ -32,6 +32,7 @@ __all__ = [
     'PreintegratedCombinedMeasurements',
     'PreintegratedImuMeasurements',
     'Preintegration',
+    'check_angle',
     'first_states',
     'form_of',
     'predicted',
@@ -54,6 +55,21 @@ def first_states(form: int, n: int) -> FloatArray:
     if form == MANIFOLD:
         states[:, 3] = 1.0
     return states
+
+
+def check_angle(form: int, states: FloatArray) -> None:
+    """Refuse states `(n, 9)` of the tangent form that have turned too far for it.
+
+    Raises
+    ------
+    PreintegrationError
+        When one has turned by 6 rad or more.
+    """
+    if form == TANGENT and not (np.sum(states[:, :3] ** 2, axis=1) < _LARGEST_ANGLE**2).all():
+        raise PreintegrationError(
+            f'form tangent: turns by more than {_LARGEST_ANGLE:g} rad; must be less between two '
+            'states, or the form manifold'
+        )
 
 
 @compiled
@@ -167,11 +183,7 @@ class Preintegration(Generic[Params]):
             np.ascontiguousarray(pose[:3, :3]), np.ascontiguousarray(pose[:3, 3]),
             self.params.noise,
         )  # fmt: skip
-        if self._form == TANGENT and not np.sum(state[:3] ** 2) < _LARGEST_ANGLE**2:
-            raise PreintegrationError(
-                f'form tangent: turns by more than {_LARGEST_ANGLE:g} rad; must be less between '
-                'two states, or the form manifold'
-            )
+        check_angle(self._form, state[None])
         self._state, self._by_bias, self._covariance = state, by_bias, covariance
         self._seconds += float(np.sum(steps))
 

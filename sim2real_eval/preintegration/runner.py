@@ -18,6 +18,7 @@ from sim2real_eval.preintegration.integration import integrate_all
 from sim2real_eval.preintegration.measurements import (
     PreintegratedImuMeasurements,
     Preintegration,
+    check_angle,
     first_states,
     form_of,
     predicted,
@@ -37,6 +38,9 @@ from sim_sensors.trajectory import Motion
 __all__ = ['Draws', 'ScenarioRunner', 'noise_root']
 
 _SAMPLES_AT_ONCE = 500_000
+# More would not fit into a small machine's memory.
+_MOST_SAMPLES = 5_000_000
+_MOST_RUNS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -201,8 +205,7 @@ class ScenarioRunner:
         which the first rows do not depend on N. A combined runner adds 6 columns, the true bias
         at the end less `bias`.
         """
-        if N < 2:
-            raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2')
+        _check_count(N)
         force, rate = self._ideal(self._times(T))
         hat = estimated_bias or ConstantBias()
         still = Draws(
@@ -231,8 +234,7 @@ class ScenarioRunner:
 
     def estimate_noise_covariance(self, N: int = 1000) -> FloatArray:
         """Return the covariance `(6, 6)` of N samples of noise: accelerometer, gyroscope."""
-        if N < 2:
-            raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2')
+        _check_count(N)
         force, rate = self._white('noise', N, 1)
         return np.asarray(np.cov(np.hstack([force[:, 0], rate[:, 0]]), rowvar=False))
 
@@ -245,10 +247,15 @@ class ScenarioRunner:
 
     def _times(self, T: float) -> FloatArray:
         steps = T / self._dt
-        count = math.floor(steps + 1e-7) if math.isfinite(steps) else 0
+        count = 0 if math.isnan(steps) else math.floor(min(steps, 2.0 * _MOST_SAMPLES) + 1e-7)
         if count < 1:
             raise PreintegrationError(
                 f'T: {T!r} is not allowed; must be >= {self._dt:g} [s], the time of a sample'
+            )
+        if count > _MOST_SAMPLES:
+            raise PreintegrationError(
+                f'T: {T!r} is not allowed; must be <= {_MOST_SAMPLES * self._dt:g} [s], '
+                f'{_MOST_SAMPLES} samples'
             )
         return np.asarray(self.scenario.start + np.arange(count) * self._dt)
 
@@ -267,6 +274,7 @@ class ScenarioRunner:
             form, states, force + drawn.force, rate + drawn.rate, self._dt, hat.vector,
             np.ascontiguousarray(pose[:3, :3]), np.ascontiguousarray(pose[:3, 3]),
         )  # fmt: skip
+        check_angle(form, states)
         turn = rotations.exp(states[:, :3]) if form == TANGENT else states[:, :4]
         deltas = turn, states[:, -6:-3], states[:, -3:]
         return predicted(deltas, len(force) * self._dt, self._first(), self.params.n_gravity)
@@ -302,3 +310,8 @@ class ScenarioRunner:
     def _stream(self, source: str) -> np.random.Generator:
         seed, run = self._labels
         return stream(seed, run, 'scenario_runner', source)
+
+
+def _check_count(N: int) -> None:
+    if not 2 <= N <= _MOST_RUNS:
+        raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2 and <= {_MOST_RUNS}')

@@ -41,7 +41,7 @@ def scenario_figure(study: ScenarioStudy) -> Figure:
     walking = len(study.components) == 15
     pairs = _PAIRS + (_BIAS_PAIRS if walking else ())
     rows = len(pairs) // 3
-    figure = new_figure(10.5, 3.3 * rows + 0.7)
+    figure = new_figure(9.0, 2.7 * rows + 0.7)
     panels = figure.subplots(rows, 3, squeeze=False)
     for panel, pair in zip(panels.flat, pairs, strict=True):
         _draw(panel, study, list(pair))
