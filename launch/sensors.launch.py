@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated sensors that measure true odometry: IMU and GPS in one process.
+"""Simulated sensors that measure true odometry: IMU, GPS, magnetometer in one process.
 
 Examples
 --------
@@ -29,8 +29,15 @@ from sim_sensors.resources import config_path
 def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
-            *declare('sensors', 'imu', 'gps', 'seed', 'run', 'ground_truth', 'sensor_transforms'),
-            *declare('lossless', 'params_file', 'namespace', 'use_sim_time', 'log_level'),
+            *declare('sensors', 'imu', 'gps', 'mag', 'world', 'seed', 'run', 'ground_truth'),
+            *declare(
+                'sensor_transforms',
+                'lossless',
+                'params_file',
+                'namespace',
+                'use_sim_time',
+                'log_level',
+            ),
             check_packages(),
             OpaqueFunction(function=sensors),
         ]
@@ -66,5 +73,5 @@ def sensors(context: LaunchContext) -> list[Node]:
 def publishers(names: list[str], value: Callable[[str], str]) -> list[Node]:
     """Say where the models are mounted; what they measure follows from the same numbers."""
     kinds = {name.rpartition('/')[2] for name in names}
-    models = [value(kind) if kind in kinds else None for kind in ('imu', 'gps')]
+    models = [value(kind) if kind in kinds else None for kind in ('imu', 'gps', 'mag')]
     return [static_transform(mounting) for mounting in of_models(*models)]

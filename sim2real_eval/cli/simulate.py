@@ -86,7 +86,9 @@ def add_parser(verbs: Any) -> None:
         '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
     )
     parser.add_argument(
-        '--mag', metavar='MODEL', help='magnetometer model or file (default: none is simulated)'
+        '--mag',
+        metavar='MODEL',
+        help='magnetometer model or file (default: none is simulated; a recorded one stays)',
     )
     parser.add_argument(
         '--world',

@@ -142,7 +142,7 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     # Sensors.
     'sensors': Argument(
-        'Sensors in one process: a list of imu, gps, or such in a namespace (front/imu).',
+        'Sensors in one process: a list of imu, gps, mag, or such in a namespace (front/imu).',
         '[imu, gps]',
     ),
     'imu': Argument(
@@ -150,6 +150,15 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     'gps': Argument(
         'GPS model: a preset, which sim2real models lists, or the path of a YAML file.', 'ch_gauss'
+    ),
+    'mag': Argument(
+        'Magnetometer model: a preset, which sim2real models lists, or the path of a YAML file.',
+        'xsens_mtx',
+    ),
+    'world': Argument(
+        'World whose field a magnetometer measures: a preset, which sim2real models lists, or the '
+        'path of a YAML file.',
+        'default',
     ),
     'seed': Argument(
         'Seed of all random draws; equal seeds give equal measurements.', '0', kind=int, minimum=0

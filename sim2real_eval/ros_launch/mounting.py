@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.ros_launch.scratch import scratch_file
-from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.catalogue import load_gps, load_imu, load_mag
 from sim_sensors.transformations import quaternion_from_euler
 
 __all__ = ['Mounting', 'of_models', 'transforms_file']
@@ -29,7 +29,7 @@ class Mounting:
     Attributes
     ----------
     sensor : str
-        imu or gps.
+        imu, gps or mag.
     frame : str
         Of the sensor.
     translation : tuple of 3 float
@@ -44,8 +44,10 @@ class Mounting:
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-def of_models(imu: str | None, gps: str | None) -> list[Mounting]:
+def of_models(imu: str | None, gps: str | None, mag: str | None = None) -> list[Mounting]:
     """Return where the models of the sensors, by name or path, say that these are.
+
+    A magnetometer in the frame of the IMU, as in one chip, has no place of its own.
 
     Raises
     ------
@@ -59,6 +61,12 @@ def of_models(imu: str | None, gps: str | None) -> list[Mounting]:
     if gps is not None:
         receiver = load_gps(gps)
         found.append(Mounting('gps', receiver.frame_id, receiver.lever_arm))
+    if mag is not None:
+        compass = load_mag(mag)
+        if compass.frame_id not in [mounting.frame for mounting in found]:
+            found.append(
+                Mounting('mag', compass.frame_id, compass.lever_arm, compass.mounting_rpy)
+            )
     return found
 
 
