@@ -87,7 +87,8 @@ def _descend(
     if not np.isfinite(cost):
         return pose, np.inf
     for _ in range(_ITERATIONS):
-        step: FloatArray = -np.linalg.lstsq(jacobian, residuals, rcond=None)[0]
+        solution = np.linalg.lstsq(jacobian, residuals, rcond=None)[0]
+        step = -np.asarray(solution, dtype=np.float64)
         saved = jacobian @ step
         if saved @ saved <= _CONVERGED * cost + _NOTHING:
             break
