@@ -103,6 +103,7 @@ setup(
     entry_points={
         'console_scripts': [
             'sim2real = sim2real_eval.cli:main',
+            'camera_node = sim_sensors.executables:camera_node',
             'evaluation_node = sim2real_eval.executables:evaluation_node',
             'gps_node = sim_sensors.executables:gps_node',
             'imu_node = sim_sensors.executables:imu_node',

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sim_sensors.camera import CAMERA_MODELS, CameraModel
 from sim_sensors.errors import ParameterError
 from sim_sensors.gps import GPS_MODELS, GpsModel
 from sim_sensors.imu import ImuModel
@@ -22,16 +23,17 @@ from sim_sensors.resources import config_names, config_path
 from sim_sensors.variants import from_variant, to_variant
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['UPSTREAM', 'has_upstream', 'load_gps', 'load_imu', 'load_mag', 'names']
+__all__ = ['UPSTREAM', 'has_upstream', 'load_camera', 'load_gps', 'load_imu', 'load_mag', 'names']
 
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
 
-_A = {'gps': 'a GPS', 'imu': 'an IMU', 'mag': 'a magnetometer'}
+_A = {'gps': 'a GPS', 'imu': 'an IMU', 'mag': 'a magnetometer', 'camera': 'a camera'}
 _MODELS: Mapping[str, Mapping[str, type[Parameters]]] = {
     'gps': GPS_MODELS,
     'imu': IMU_MODELS,
     'mag': MAG_MODELS,
+    'camera': CAMERA_MODELS,
 }
 _KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 
@@ -90,8 +92,24 @@ def load_mag(name_or_path: str | Path) -> Magnetometer:
     return _load('mag', MAG_MODELS, name_or_path)
 
 
+def load_camera(name_or_path: str | Path) -> CameraModel:
+    """Return a camera model by the name of a preset or by the path of a YAML file.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such preset, or the file is unreadable or wrong.
+
+    Examples
+    --------
+    >>> load_camera('webcam_vga').rate
+    30.0
+    """
+    return _load('camera', CAMERA_MODELS, name_or_path)
+
+
 def names(kind: str) -> list[str]:
-    """Return the names of the presets of a kind of sensor, `imu`, `gps` or `mag`, sorted."""
+    """Return the names of the presets of a kind (`imu`, `gps`, `mag`, `camera`), sorted."""
     return config_names(kind)
 
 

@@ -10,6 +10,7 @@ import importlib
 import sys
 
 __all__ = [
+    'camera_node',
     'gps_node',
     'imu_node',
     'magnetometer_node',
@@ -41,6 +42,11 @@ def run_node(module: str) -> int:
         )
         return 2
     return int(main())
+
+
+def camera_node() -> int:
+    """Run camera_node."""
+    return run_node('sim_sensors.ros.camera_node')
 
 
 def gps_node() -> int:

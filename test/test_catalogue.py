@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from sim2real_eval.cli.main import main
 from sim_sensors.attitude import Orientation
-from sim_sensors.catalogue import load_gps, load_imu, load_mag, names
+from sim_sensors.camera import CameraModel
+from sim_sensors.catalogue import load_camera, load_gps, load_imu, load_mag, names
 from sim_sensors.delivery import Delivery
+from sim_sensors.distortion import Distortion
 from sim_sensors.errors import ParameterError, Sim2RealError
 from sim_sensors.fix_states import FixStates
 from sim_sensors.gps import GpsModel
@@ -27,13 +29,16 @@ from sim_sensors.imu_hector import HectorYaw
 from sim_sensors.imu_models import IMU_MODELS, ChronoImu
 from sim_sensors.imu_upstream import SampledImu
 from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors
+from sim_sensors.mismatches import Mismatches
 from sim_sensors.outages import Outages
 from sim_sensors.parameters import Parameters
+from sim_sensors.pinhole import Intrinsics
+from sim_sensors.pose_estimate import PoseEstimate
 from sim_sensors.resources import config_path
 from sim_sensors.temperature import Temperature
 from sim_sensors.variants import to_variant
 
-LOADERS = {'imu': load_imu, 'gps': load_gps, 'mag': load_mag}
+LOADERS = {'imu': load_imu, 'gps': load_gps, 'mag': load_mag, 'camera': load_camera}
 PRESETS = [(kind, name) for kind in LOADERS for name in names(kind)]
 
 
@@ -106,6 +111,7 @@ def test_the_named_models_are_there():
         'zed_f9p_changing',
         'zed_f9p_rtk',
     ]
+    assert names('camera') == ['frc_1280x720', 'ideal_vga', 'webcam_vga']
     assert names('mag') == ['bmm150', 'disturbed', 'ideal', 'xsens_mtx']
 
 
@@ -125,7 +131,15 @@ def test_a_preset_spells_every_number_of_its_error_model(kind, name):
     """
     content = yaml.safe_load(config_path(kind, f'{name}.yaml').read_text(encoding='utf-8'))
     full = to_variant(LOADERS[kind](name))
-    for part in ('gyroscope', 'accelerometer', 'magnetometer', 'noise', 'covariance'):
+    for part in (
+        'gyroscope',
+        'accelerometer',
+        'magnetometer',
+        'noise',
+        'covariance',
+        'intrinsics',
+        'mismatches',
+    ):
         if isinstance(full.get(part), dict):
             assert set(content[part]) == set(full[part])
 
@@ -290,6 +304,8 @@ def parameter_sets():
     yield Temperature, 'imu_chain'
     yield Magnetometer, 'magnetometer'
     yield MagnetometerErrors, 'magnetometer'
+    for part in (CameraModel, Intrinsics, Distortion, Mismatches, PoseEstimate):
+        yield part, 'camera'
     yield Orientation, 'imu_orientation'
     yield Delivery, 'delivery'
     yield GpsModel, 'gps'

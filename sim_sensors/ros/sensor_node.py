@@ -19,6 +19,7 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
+from sim_sensors.camera import CameraModel
 from sim_sensors.errors import MotionError
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
@@ -35,12 +36,12 @@ from sim_sensors.ros.reporter import Reporter
 from sim_sensors.ros.sensor_settings import SensorSettings
 from sim_sensors.scenarios import Standstill
 
-__all__ = ['SensorNode']
+__all__ = ['MEASUREMENT_QOS', 'SensorNode']
 
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200
 # Reliable feeds both kinds of subscriptions.
-_MEASUREMENT_QOS = QoSProfile(depth=10)
+MEASUREMENT_QOS = QoSProfile(depth=10)
 _THROTTLE_S = 5.0
 
 
@@ -108,7 +109,7 @@ class SensorNode(Node, abc.ABC):
         self.declared.follow(self._on_change)
 
     @abc.abstractmethod
-    def load(self, model: str) -> ImuModel | GpsModel | Magnetometer:
+    def load(self, model: str) -> ImuModel | GpsModel | Magnetometer | CameraModel:
         """Return the model by name or path."""
 
     @abc.abstractmethod
@@ -119,15 +120,19 @@ class SensorNode(Node, abc.ABC):
     def messages(self, stamp_ns: IntArray, measurement: Any) -> Iterator[tuple[object, object]]:
         """Return messages of the measurements and of the errors in them."""
 
+    def publish(self, measurement: Any) -> None:
+        """Publish one measurement, as `messages` gave it; overridden where it is several."""
+        self._publisher.publish(measurement)
+
     def _connect(self) -> None:
         overridable = QoSOverridingOptions.with_default_policies()
         self._publisher = self.create_publisher(
-            self.message_type, self.topic, _MEASUREMENT_QOS, qos_overriding_options=overridable
+            self.message_type, self.topic, MEASUREMENT_QOS, qos_overriding_options=overridable
         )
         self._truth_publisher = self.create_publisher(
             self.truth_type,
             self.truth_topic,
-            _MEASUREMENT_QOS,
+            MEASUREMENT_QOS,
             qos_overriding_options=overridable,
         )
         self.create_service(Trigger, '~/reset', self._on_reset)
@@ -239,7 +244,7 @@ class SensorNode(Node, abc.ABC):
             if arrival_ns > newest_ns and not all_of_it:
                 break
             self._waiting.popleft()
-            self._publisher.publish(measurement)
+            self.publish(measurement)
             if self._truth_publisher.get_subscription_count():
                 self._truth_publisher.publish(truth)
             self._published += 1

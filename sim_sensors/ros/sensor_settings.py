@@ -11,6 +11,7 @@ from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import run_label
 
 __all__ = [
+    'CameraSettings',
     'Datum',
     'GpsSettings',
     'ImuSettings',
@@ -118,6 +119,31 @@ class MagnetometerSettings(SensorSettings):
         'World whose field is measured, its origin that of the odometry: name of a preset, or '
         'path of a YAML file.',
         read_only=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class CameraSettings(SensorSettings):
+    """What a camera node is told."""
+
+    model: str = parameter(
+        'webcam_vga',
+        '',
+        'Camera model: name of a preset, or path of a YAML file.',
+        read_only=True,
+    )
+    sensor: str = parameter(
+        'camera', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+    world: str = parameter(
+        'chessboard',
+        '',
+        'World that is seen, its coordinates those of the odometry: name of a preset, or path of '
+        'a YAML file.',
+        read_only=True,
+    )
+    world_frame: str = parameter(
+        'map', '', 'Frame of the poses: that of the world and of the odometry.', read_only=True
     )
 
 

@@ -12,6 +12,7 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim_sensors.errors import ParameterError
+from sim_sensors.ros.camera_node import CameraNode
 from sim_sensors.ros.gps_node import GpsNode
 from sim_sensors.ros.imu_node import ImuNode
 from sim_sensors.ros.magnetometer_node import MagnetometerNode
@@ -19,6 +20,7 @@ from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.ros.sensor_settings import (
+    CameraSettings,
     GpsSettings,
     ImuSettings,
     MagnetometerSettings,
@@ -33,13 +35,15 @@ _KINDS: dict[str, tuple[str, type[SensorNode], SensorSettings]] = {
     'imu': ('imu_node', ImuNode, ImuSettings()),
     'gps': ('gps_node', GpsNode, GpsSettings()),
     'mag': ('magnetometer_node', MagnetometerNode, MagnetometerSettings()),
+    'camera': ('camera_node', CameraNode, CameraSettings()),
 }
 
 
 def sensor_nodes(**node_options: Any) -> list[Node]:
     """Return a node that names the sensors, and the sensors.
 
-    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND, KIND being imu, gps or mag:
+    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND; kinds: imu, gps, mag, camera.
+
     `front/imu` is an `imu_node` in the namespace `front` below that of this process. The entry is
     also the default of the label `sensor`, so that two sensors draw different noise. All measure
     the same odometry: the topic that `ground_truth/odometry` is for this process.
@@ -54,7 +58,7 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
         'sensors',
         ['imu', 'gps'],
         ParameterDescriptor(
-            description='Sensors, each NAMESPACE/KIND or KIND, KIND being imu, gps or mag.',
+            description='Sensors, each NAMESPACE/KIND or KIND; kinds: imu, gps, mag, camera.',
             read_only=True,
             dynamic_typing=True,
         ),

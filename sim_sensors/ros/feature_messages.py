@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feature tracks as sensor_msgs/PointCloud2, and camera poses; every bit survives.
+
+sensor_msgs/PointCloud, which VINS takes, is deprecated and its channels have 32 bits, which cut a
+pixel to some 1e-5. A PointCloud2 says what its fields are, and RViz shows its x, y, z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from geometry_msgs.msg import PoseWithCovarianceStamped
+from sensor_msgs.msg import CameraInfo, PointCloud2, PointField
+from std_msgs.msg import Header
+
+from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows
+from sim_sensors.feature_tracks import FeatureArray
+from sim_sensors.measurements import PoseArray
+from sim_sensors.pinhole import Intrinsics
+from sim_sensors.ros.messages import time_message
+
+__all__ = ['camera_info', 'feature_messages', 'pose_messages']
+
+
+def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
+    """Return one sensor_msgs/PointCloud2 for each frame; `sim_sensors.feature_bytes` lays out."""
+    fields = [
+        PointField(name=name, offset=offset, datatype=kind, count=1)
+        for name, offset, kind in FIELDS
+    ]
+    rows = feature_rows(features)
+    for k in range(len(features)):
+        here = rows[features.rows(k)]
+        yield PointCloud2(
+            header=_header(int(features.stamp_ns[k]), features.frame),
+            height=1,
+            width=len(here),
+            fields=fields,
+            is_bigendian=False,
+            point_step=ROW.itemsize,
+            row_step=ROW.itemsize * len(here),
+            data=here.tobytes(),
+            # A feature that was not seen before has no pixel there, which is not a number.
+            is_dense=bool((features.age[features.rows(k)] > 0).all()),
+        )
+
+
+def pose_messages(poses: PoseArray) -> Iterator[PoseWithCovarianceStamped]:
+    """Return the rows as geometry_msgs/PoseWithCovarianceStamped."""
+    for k in range(len(poses)):
+        message = PoseWithCovarianceStamped(header=_header(int(poses.stamp_ns[k]), poses.frame))
+        place, turn = message.pose.pose.position, message.pose.pose.orientation
+        place.x, place.y, place.z = poses.position[k].tolist()
+        turn.x, turn.y, turn.z, turn.w = poses.orientation[k].tolist()
+        message.pose.covariance = poses.pose_covariance[k].ravel()
+        yield message
+
+
+def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
+    """Return a sensor_msgs/CameraInfo (`plumb_bob`) of a monocular camera."""
+    lens = intrinsics.distortion
+    matrix = intrinsics.matrix
+    projection = [[*row, 0.0] for row in matrix.tolist()]
+    return CameraInfo(
+        header=_header(stamp, frame),
+        width=intrinsics.width,
+        height=intrinsics.height,
+        distortion_model='plumb_bob',
+        d=[lens.k1, lens.k2, lens.p1, lens.p2, lens.k3],
+        k=matrix.ravel(),
+        r=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+        p=[entry for row in projection for entry in row],
+    )
+
+
+def _header(stamp: int, frame: str) -> Header:
+    return Header(stamp=time_message(stamp), frame_id=frame)

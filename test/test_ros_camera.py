@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""camera_node over real DDS: the bits of the batch run, in standard messages."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import numpy as np
+from camera_examples import swaying
+from geometry_msgs.msg import PoseWithCovarianceStamped
+from ros_examples import Graph, final_stamps, graph_of_its_own, stamps
+from sensor_msgs.msg import CameraInfo, PointCloud2
+
+from sim_sensors import camera
+from sim_sensors.camera import CameraModel
+from sim_sensors.catalogue import load_camera
+from sim_sensors.feature_bytes import ROW, feature_rows
+from sim_sensors.measurements import OdometryArray
+from sim_sensors.mismatches import Mismatches
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.ros.feature_messages import camera_info, feature_messages, pose_messages
+from sim_sensors.world_file import load_world
+
+WORLD = """
+chessboards:
+  - {rows: 5, columns: 6, square: 0.25, position: [4.0, -0.6, -0.5], first_id: 100}
+tags:
+  - {id: 3, position: [4.5, 1.2, 0.0], rpy: [1.5707963, 0.0, -1.5707963], size: 0.4}
+"""
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+def truth(count: int = 200) -> OdometryArray:
+    """Odometry of a body that sways before the scene, at 100 Hz, at a stamp of our times."""
+    motion = swaying(count, 100.0)
+    stamp_ns = 1_700_000_000_000_000_000 + np.arange(count) * 10_000_000
+    return OdometryArray(
+        stamp_ns=stamp_ns,
+        arrival_ns=stamp_ns,
+        frame='map',
+        child_frame='base_link',
+        position=motion.position,
+        orientation=motion.orientation,
+        linear_velocity=np.zeros((count, 3)),
+        angular_velocity=np.zeros((count, 3)),
+        pose_covariance=np.zeros((count, 6, 6)),
+        twist_covariance=np.zeros((count, 6, 6)),
+    )
+
+
+def feature_bits(messages: list[Any]) -> bytes:
+    return b''.join(bytes(message.data) for message in messages)
+
+
+def pose_bits(messages: list[Any]) -> bytes:
+    return np.array(
+        [
+            [
+                *(getattr(m.pose.pose.position, axis) for axis in 'xyz'),
+                *(getattr(m.pose.pose.orientation, axis) for axis in 'xyzw'),
+                *m.pose.covariance,
+            ]
+            for m in messages
+        ]
+    ).tobytes()
+
+
+def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any) -> None:
+    """Mismatches, a mounting, a scene of our own; poses, camera info and the truth behind it."""
+    path = tmp_path / 'scene.yaml'
+    path.write_text(WORLD)
+    topics = {
+        'camera/features': PointCloud2,
+        'camera/pose': PoseWithCovarianceStamped,
+        'camera/camera_info': CameraInfo,
+        'camera_node/truth/features': PointCloud2,
+    }
+    for topic, kind in topics.items():
+        graph.listen(topic, kind)
+    graph.start(
+        'camera_node',
+        'model:=frc_1280x720',
+        f'world:={path}',
+        'seed:=7',
+        'run:=sway_1',
+        'velocity:=position',
+        'camera.lever_arm:=[0.2, 0.0, 0.1]',
+        'camera.latency:=0.0',
+        'camera.delivery.jitter:=0.0',
+        'camera.mismatches.frames:=0.4',
+        'camera.mismatches.features:=0.2',
+    )
+    recorded = truth()
+    graph.connect('camera/features')
+    graph.wait(
+        lambda: all(map(graph._publishers_of, ('camera/pose', 'camera/camera_info'))), 'its topics'
+    )
+    got = graph.received['camera/features']
+    graph.play(recorded, lambda k: len(got) >= len(final_stamps(recorded, 35.0, k)))
+    assert stamps(got) == final_stamps(recorded, 35.0)
+    plain: CameraModel = load_camera('frc_1280x720')
+    model = dataclasses.replace(
+        plain,
+        lever_arm=(0.2, 0.0, 0.1),
+        latency=0.0,
+        delivery=dataclasses.replace(plain.delivery, jitter=0.0),
+        mismatches=Mismatches(0.4, 0.2),
+    )
+    origin = int(recorded.stamp_ns[0])
+    motion = OdometryMotion(recorded, origin_ns=origin, velocity='position')
+    world = load_world(path)
+    batch = camera.simulate(model, motion, seed=7, run='sway_1', origin_ns=origin, world=world)
+    features = batch.features.take(slice(0, len(got)))
+    assert len(features.ids) > 500
+    assert feature_bits(got) == feature_rows(features).tobytes()
+    assert list(feature_messages(features))[5] == got[5]
+    poses = batch.poses.take(batch.poses.stamp_ns <= features.stamp_ns[-1])
+    for topic, count in (
+        ('camera/pose', len(poses)),
+        ('camera/camera_info', len(got)),
+        ('camera_node/truth/features', len(got)),
+    ):
+        graph.wait(lambda t=topic, n=count: len(graph.received[t]) == n, f'{count} on {topic}')
+    found = graph.received['camera/pose']
+    assert len(found) > 30
+    assert pose_bits(found) == pose_bits(list(pose_messages(poses)))
+    assert found[0].header.frame_id == 'map'
+    info = graph.received['camera/camera_info'][4]
+    assert info == camera_info(model.intrinsics, stamps(got)[4], 'camera_optical_frame')
+    assert info.k[0] == 879.07
+    assert list(info.d) == [-0.0591, 0.0472, 0.00234, 0.00018, 0.1609]
+    true = np.concatenate(
+        [np.frombuffer(bytes(m.data), ROW) for m in graph.received['camera_node/truth/features']]
+    )
+    wrong = true['id'] != features.ids
+    assert 0.02 < wrong.mean() < 0.2
+    assert np.abs(true['u'] - features.pixels[:, 0])[~wrong].max() < 2.0
+
+
+def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
+    """As sensor_msgs_py.point_cloud2 does: offsets and datatypes of its fields alone."""
+    names = {5: '<i4', 6: '<u4', 7: '<f4', 8: '<f8'}
+    model = load_camera('webcam_vga')
+    seen = camera.simulate(model, swaying(4), seed=1, run='r', world=_scene())
+    message = list(feature_messages(seen.features))[2]
+    described = np.dtype(
+        {
+            'names': [field.name for field in message.fields],
+            'formats': [names[field.datatype] for field in message.fields],
+            'offsets': [field.offset for field in message.fields],
+            'itemsize': message.point_step,
+        }
+    )
+    points = np.frombuffer(bytes(message.data), described)
+    rows = seen.features.rows(2)
+    assert message.width == len(points) == 30
+    assert message.row_step == len(message.data)
+    assert (points['u'] == seen.features.pixels[rows, 0]).all()
+    assert (points['previous_v'] == seen.features.previous[rows, 1]).all()
+    assert (points['id'] == seen.features.ids[rows]).all()
+    assert (points['age'] == 2).all()
+    assert points['y'] == pytest.approx(seen.features.rays[rows, 1], rel=1e-6)
+    assert message.is_dense
+    assert not next(feature_messages(seen.features)).is_dense
+
+
+def _scene() -> Any:
+    from sim_sensors.landmarks import Landmarks, chessboard
+    from sim_sensors.world import World
+
+    places = chessboard(5, 6, 0.25, (4.0, -0.6, -0.5), (0.0, 0.0, 0.0))
+    return World(landmarks=Landmarks(np.arange(30), places))
+
+
+def test_a_world_that_is_not_there_is_one_line_and_status_2(graph: Graph) -> None:
+    process = graph.start('camera_node', 'world:=chesboard')
+    _, told = process.communicate(timeout=60.0)
+    assert process.returncode == 2
+    assert "world: 'chesboard' is unknown (did you mean chessboard?)" in told
+    assert 'Traceback' not in told
