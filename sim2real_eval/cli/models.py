@@ -27,9 +27,9 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         'models',
         help='list the sensor models, worlds and judge profiles',
-        description='List the presets of GPS, IMU and magnetometer models, the worlds, the judge '
-        'profiles and the settings of the inertial judges, and where their files are, with a line '
-        'about each: '
+        description='List the presets of GPS, IMU, magnetometer and camera models, the worlds, the '
+        'judge profiles and the settings of the inertial judges, and where their files are, with '
+        'a line about each: '
         'copy one, change it, and give its path wherever a name is taken.',
         epilog='example:\n  sim2real models\n  sim2real models --json',
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -41,14 +41,27 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge_setup import profiles
-    from sim_sensors.catalogue import UPSTREAM, has_upstream, load_gps, load_mag, names
+    from sim_sensors.catalogue import (
+        UPSTREAM,
+        has_upstream,
+        load_camera,
+        load_gps,
+        load_mag,
+        names,
+    )
     from sim_sensors.resources import config_names, config_path
     from sim_sensors.world_file import world_names
 
     gps = {name: load_gps(name) for name in names('gps')}
     imu = {name: _usable(name) for name in names('imu')}
     mag = {name: load_mag(name) for name in names('mag')}
-    sensors: dict[str, Mapping[str, Parameters | None]] = {'gps': gps, 'imu': imu, 'mag': mag}
+    camera = {name: load_camera(name) for name in names('camera')}
+    sensors: dict[str, Mapping[str, Parameters | None]] = {
+        'gps': gps,
+        'imu': imu,
+        'mag': mag,
+        'camera': camera,
+    }
     worlds = world_names()
     inertial = config_names('inertial')
     if options.json:
@@ -62,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
         ('gps', list(gps)),
         ('imu', list(imu)),
         ('mag', list(mag)),
+        ('camera', list(camera)),
         ('worlds', worlds),
         ('judge', profiles()),
         ('inertial', inertial),
