@@ -27,7 +27,7 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         'models',
         help='list the sensor models, worlds and judge profiles',
-        description='List the presets of GPS, IMU, magnetometer and camera models, the worlds, the '
+        description='List the presets of GPS, IMU, magnetometer and camera models, worlds, the '
         'judge profiles and the settings of the inertial judges, and where their files are, with '
         'a line about each: '
         'copy one, change it, and give its path wherever a name is taken.',
