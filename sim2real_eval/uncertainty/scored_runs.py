@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores of the runs of one source, with what resampling must know of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from sim2real_eval.study.run import StudyRun
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['ScoredRuns']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScoredRuns:
+    """Scores of real runs, or of the runs of one model.
+
+    Attributes
+    ----------
+    values : (n, k) float
+        Coordinates of each run between which distances are taken: RMSE [m/s] and entropy
+        difference for VEPD.
+    motion : tuple of str
+        What each run follows. Runs of different sources with the same motion are paired.
+    scenario : tuple of str
+        Stratum of each run.
+    """
+
+    values: FloatArray
+    motion: tuple[str, ...]
+    scenario: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[StudyRun], names: Sequence[str] = ('rmse', 'entropy_difference')
+    ) -> ScoredRuns:
+        """Take the named values of the runs of one source."""
+        return cls(
+            np.array([[run.values[name] for name in names] for run in runs]).reshape(
+                len(runs), len(names)
+            ),
+            tuple(run.key.recording for run in runs),
+            tuple(run.scenario for run in runs),
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
