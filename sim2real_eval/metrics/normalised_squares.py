@@ -44,6 +44,16 @@ class Squares:
     def __len__(self) -> int:
         return len(self.stamp_ns)
 
+    def after(self, stamp_ns: int) -> Squares:
+        """Return those at and after a stamp."""
+        late = self.stamp_ns >= stamp_ns
+        return dataclasses.replace(
+            self,
+            stamp_ns=self.stamp_ns[late],
+            squares=self.squares[late],
+            freedom=self.freedom[late],
+        )
+
 
 def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
     """Return the normalised innovation squares of each part, refused measurements included.
