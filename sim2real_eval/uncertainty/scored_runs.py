@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim2real_eval.study.run import StudyRun
 from sim_sensors.measurements import FloatArray
+
+if TYPE_CHECKING:
+    from sim2real_eval.study.run import StudyRun
 
 __all__ = ['ScoredRuns']
 
@@ -45,6 +48,11 @@ class ScoredRuns:
             tuple(run.key.recording for run in runs),
             tuple(run.scenario for run in runs),
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Motions with their scenarios: two scenarios may call a motion alike."""
+        return tuple(f'{a}\x00{b}' for a, b in zip(self.scenario, self.motion, strict=True))
 
     def __len__(self) -> int:
         return len(self.values)
