@@ -16,7 +16,7 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.truth_frame import truth_of_base
 from sim_sensors.measurements import OdometryArray
 
-__all__ = ['Checked', 'World', 'check_consistency', 'judged_world', 'planar', 'squares_in']
+__all__ = ['Checked', 'World', 'check_consistency', 'judged_world', 'known_axes', 'planar']
 
 
 class Checked(NamedTuple):
@@ -65,6 +65,7 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     Sim2RealError
         When the truth is of a frame that nothing connects to the base, or not of the same time.
     """
+    squares = nis(judged, two_d=planar(judge))
     notes = []
     if planar(judge):
         notes.append(
@@ -80,18 +81,24 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     truth = recording.truth
     if truth is None or len(truth) < 2:
         notes.append('consistency: the recording has no truth, so there is no NEES')
-        return Checked(squares_in(judge, judged, None), tuple(notes))
+        return Checked(squares, tuple(notes))
     if not judged.finite.any():
         notes.append('consistency: no estimate is a number, so there is no NEES')
-        return Checked(squares_in(judge, judged, None), tuple(notes))
+        return Checked(squares, tuple(notes))
     world, said = judged_world(judge, recording, truth, judged)
     notes += [f'consistency: {line}' for line in said]
-    return Checked(squares_in(judge, judged, world), tuple(notes))
+    squares += nees(judged, world, *known_axes(judge))
+    return Checked(squares, tuple(notes))
 
 
 def planar(judge: Judge) -> bool:
     """Whether only x, y and yaw of the estimates mean something: a filter in two_d_mode."""
     return isinstance(judge, JudgeSetup) and judge.filter.two_d_mode
+
+
+def known_axes(judge: Judge) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return which of x, y, z and which of roll, pitch, yaw mean something."""
+    return ((0, 1), (2,)) if planar(judge) else ((0, 1, 2), (0, 1, 2))
 
 
 def judged_world(
@@ -124,13 +131,3 @@ def judged_world(
     if fixes is not None and len(judged.gps_stamp_ns):
         antenna = frames.lookup(base, fixes.frame, 'gps')[1]
     return World(*truth_in_world(judged, truth, fixes, antenna))
-
-
-def squares_in(judge: Judge, judged: JudgedRun, truth: OdometryArray | None) -> list[Squares]:
-    """Return the NIS of each part and, with a truth in the judge's world, the NEES."""
-    two_d = planar(judge)
-    squares = nis(judged, two_d=two_d)
-    if truth is not None:
-        axes, turns = ((0, 1), (2,)) if two_d else ((0, 1, 2), (0, 1, 2))
-        squares += nees(judged, truth, axes, turns)
-    return squares

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
-from sim2real_eval.consistency_check import judged_world, squares_in
+from sim2real_eval.consistency_check import judged_world, known_axes, planar
 from sim2real_eval.judge import JudgedRun
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.judged import PartCount
@@ -19,13 +18,14 @@ from sim2real_eval.judge_setup import Judge
 from sim2real_eval.metrics import MetricOptions
 from sim2real_eval.metrics.autocorrelation import correlation_time
 from sim2real_eval.metrics.consistency import inside_share
-from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, truth_at
+from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis, truth_at
 from sim2real_eval.metrics.scores import resample
 from sim2real_eval.recording import Recording
 from sim2real_eval.run_plan import JudgedScore
 from sim2real_eval.signals.resampling import wrap
 from sim2real_eval.study.signals import RunSignals
 from sim_sensors.measurements import FloatArray, OdometryArray
+from sim_sensors.rotations import between
 
 __all__ = ['Observation', 'observe']
 
@@ -92,7 +92,9 @@ def observe(
     assert isinstance(truth, OdometryArray)
     origin_ns = int(truth.stamp_ns[0])
     world = judged_world(judge, recording, truth, judged).truth
-    inside = (judged.stamp_ns >= world.stamp_ns[0]) & (judged.stamp_ns <= world.stamp_ns[-1])
+    inside = np.flatnonzero(
+        (judged.stamp_ns >= world.stamp_ns[0]) & (judged.stamp_ns <= world.stamp_ns[-1])
+    )
     true = truth_at(world, judged.stamp_ns[inside])
     true_position = np.full(judged.position.shape, np.nan)
     true_position[inside] = true.position
@@ -110,13 +112,13 @@ def observe(
     )
     since_ns = origin_ns + round(metric.warmup * 1e9)
     late = true.stamp_ns >= since_ns
-    kept = np.flatnonzero(inside)[late]
+    inside, true = inside[late], true.take(late)
     values = _speed_values(scored, metric)
-    squares = squares_in(judge, judged, world)
-    values |= _nis_values(judged, recording, squares, since_ns)
-    if len(kept):
-        values |= _error_values(signals, kept, true.take(late))
-        values |= _nees_values(squares, since_ns)
+    innovations = nis(judged, two_d=planar(judge))
+    values |= _nis_values(judged, recording, innovations, since_ns)
+    if len(inside):
+        values |= _error_values(signals, inside, true)
+        values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge)))
     return Observation(signals, {name: value for name, value in values.items() if value == value})
 
 
@@ -144,13 +146,12 @@ def _error_values(
 ) -> dict[str, float]:
     position = (signals.position[kept] - true.position)[:, :2]
     velocity = (signals.velocity[kept] - true.linear_velocity)[:, :2]
-    estimated = Rotation.from_quat(signals.orientation[kept])
-    turned = estimated * Rotation.from_quat(true.orientation).inv()
+    turned = between(true.orientation, signals.orientation[kept])
     yaw = wrap(_yaw(signals.orientation[kept]) - _yaw(true.orientation))
     values = {
         'position_rmse': _rms(position),
         'position_end': float(np.hypot(*position[-1])),
-        'orientation_rmse': float(np.sqrt(np.mean(turned.magnitude() ** 2))),
+        'orientation_rmse': _rms(turned),
         'yaw_rmse': float(np.sqrt(np.mean(yaw**2))),
         'velocity_rmse': _rms(velocity),
     }
@@ -177,7 +178,7 @@ def _nis_values(
     judged: JudgedRun, recording: Recording, squares: Sequence[Squares], since_ns: int
 ) -> dict[str, float]:
     sensors: dict[str, list[Squares]] = {}
-    for part, one in zip(judged.parts, squares, strict=False):
+    for part, one in zip(judged.parts, squares, strict=True):
         late = one.after(since_ns)
         if len(late):
             sensors.setdefault(_sensor(part, recording), []).append(late)
@@ -195,14 +196,13 @@ def _sensor(part: PartCount, recording: Recording) -> str:
     return 'other'
 
 
-def _nees_values(squares: Sequence[Squares], since_ns: int) -> dict[str, float]:
+def _nees_values(squares: Sequence[Squares]) -> dict[str, float]:
     values = {}
-    for quantity in QUANTITIES:
-        late = [one.after(since_ns) for one in squares if one.name == f'NEES {quantity}']
-        if late and len(late[0]):
-            values[f'nees_{quantity.replace(" ", "_")}'] = _ratio(late)
+    for quantity, one in zip(QUANTITIES, squares, strict=True):
+        if len(one):
+            values[f'nees_{quantity.replace(" ", "_")}'] = _ratio([one])
             if quantity == 'velocity':
-                values['nees_velocity_inside'] = _inside(late)
+                values['nees_velocity_inside'] = _inside([one])
     return values
 
 
