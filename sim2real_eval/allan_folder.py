@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si
 from sim2real_eval.characterization.signals import quantity_of
 from sim2real_eval.provenance import versions
 from sim2real_eval.report.allan_plot import save_allan_plot
-from sim2real_eval.tables import Field, write_bytes, write_csv
+from sim2real_eval.tables import Field, write_bytes, write_csv, write_json
 from sim_sensors.imu_chain import ImuChain
 
 __all__ = ['FILES', 'allan_record', 'write_allan_folder']
@@ -135,9 +134,9 @@ def write_allan_folder(
         ('imu.yaml', chain_yaml(model, about)),
         ('kalibr_imu.yaml', kalibr_yaml(terms, rate=rate, topic=topic)),
         ('noise.sdf', sdf_noise(terms, rate=rate)),
-        ('allan.json', json.dumps(record, indent=2, ensure_ascii=False) + '\n'),
     ):
         write_bytes(target / name, text.encode())
+    write_json(target / 'allan.json', record)
 
 
 def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:

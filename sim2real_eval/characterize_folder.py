@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from sim2real_eval.characterization.imu_file import chain_yaml
 from sim2real_eval.provenance import versions
 from sim2real_eval.report.allan_plot import save_allan_plot
 from sim2real_eval.report.gps_noise_plot import save_gps_plot
-from sim2real_eval.tables import write_bytes
+from sim2real_eval.tables import write_bytes, write_json
 
 __all__ = [
     'FILES',
@@ -139,8 +138,7 @@ def write_calibration(
         write_bytes(target / 'imu.yaml', chain_yaml(imu.model, about).encode())
         save_allan_plot(target / 'allan.png', imu.results, imu.terms, imu.again.curves)
         made += ['imu.yaml', 'allan.png']
-    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
-    write_bytes(target / 'characterization.json', text.encode())
+    write_json(target / 'characterization.json', record, allow_nan=False)
     if overwrite:
         for name in set(FILES) - set(made):
             (target / name).unlink(missing_ok=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from sim2real_eval.report.histograms import save_histograms
 from sim2real_eval.report.overlays import Overlay, save_overlays
 from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.series_folder import REAL, write_series_folder
-from sim2real_eval.tables import write_bytes, write_csv
+from sim2real_eval.tables import write_csv, write_json
 
 __all__ = ['RUN_COLUMNS', 'check_target', 'comparison_record', 'write_comparison']
 
@@ -171,8 +170,7 @@ def _fill(
         RUN_COLUMNS,
         (_fields(run, key.run) for run, key in zip(comparison.runs, keys, strict=True)),
     )
-    text = json.dumps(record, indent=2, ensure_ascii=False) + '\n'
-    write_bytes(fresh / _MARK, text.encode())
+    write_json(fresh / _MARK, record)
     write_series_folder(
         fresh / 'series',
         {key: run.series for run, key in zip(comparison.runs, keys, strict=True)},

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from sim2real_eval.recording import Recording, write_recording
 from sim2real_eval.recording.writing import Storage
 from sim2real_eval.report.following_plot import save_following
 from sim2real_eval.result_folder import fresh_folder
-from sim2real_eval.tables import Field, write_bytes, write_csv
+from sim2real_eval.tables import Field, write_csv, write_json
 from sim2real_eval.twin import Twin
 from sim_sensors.following import FollowSettings
 from sim_sensors.tracking_error import ErrorStatistics
@@ -111,8 +110,7 @@ def write_following(
     recordings: dict[str, list[Recording]] = {}
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'errors.csv', ERROR_COLUMNS, _rows(runs))
-        text = json.dumps(record, indent=2, ensure_ascii=False) + '\n'
-        write_bytes(fresh / MARK, text.encode())
+        write_json(fresh / MARK, record)
         for run in runs:
             _write_run(fresh, run)
             for controller in run.drives:

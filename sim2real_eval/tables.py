@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result tables as CSV files: the same numbers always give the same bytes."""
+"""Result tables as CSV and JSON files: the same numbers always give the same bytes."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-__all__ = ['Field', 'csv_text', 'format_field', 'write_bytes', 'write_csv']
+__all__ = ['Field', 'csv_text', 'format_field', 'write_bytes', 'write_csv', 'write_json']
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_
 
@@ -75,6 +77,32 @@ def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[F
         The file written.
     """
     return write_bytes(path, csv_text(header, rows).encode())
+
+
+def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path:
+    r"""Write a record as JSON, indented, in UTF-8, with `\n` line ends on every platform.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write, all or nothing as in `write_csv`.
+    record : Any
+        Plain values: mappings with text as keys, lists, numbers, text, None.
+    allow_nan : bool
+        False refuses numbers that are not finite, which JSON has no words for (RFC 8259).
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    ValueError
+        For a number that is not finite, unless it is allowed.
+    """
+    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=allow_nan)
+    return write_bytes(path, f'{text}\n'.encode())
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:

@@ -52,6 +52,19 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     return Outcome(status, captured.out, captured.err)
 
 
+def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: object) -> None:
+    """Run a wrong command here: status 2, one line of complaint, no file or folder changed."""
+    here = Path.cwd()
+    before = contents(here), sorted(here.rglob('*'))
+    outcome = call(capsys, *arguments)
+    assert outcome.status == 2
+    assert outcome.out == ''
+    assert len(outcome.err.splitlines()) == 1
+    assert outcome.err.startswith('sim2real: error: ')
+    assert complaint in outcome.err
+    assert (contents(here), sorted(here.rglob('*'))) == before
+
+
 def call_process(*arguments: object) -> Outcome:
     """Run the command as a process of its own, its streams in pipes.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, contents, write_runs
+from cli_examples import call, check_refused, contents, write_runs
 
 from sim2real_eval.allan_folder import FILES
 from sim2real_eval.characterization.analysis import AllanOptions, analyse
@@ -119,13 +119,7 @@ def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
     line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
-    before = contents(place)
-    outcome = call(capsys, *shlex.split(line))
-    assert outcome.status == 2
-    assert outcome.out == ''
-    assert len(outcome.err.splitlines()) == 1
-    assert WRONG[line] in outcome.err
-    assert contents(place) == before
+    check_refused(capsys, WRONG[line], *shlex.split(line))
 
 
 UNITS = ('--gyro-unit', 'deg/s', '--accel-unit', 'g')

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, contents, run_of, segments
+from cli_examples import call, check_refused, contents, run_of, segments
 
 from sim2real_eval.following import waypoints_of
 from sim2real_eval.recording import read_recording, write_recording
@@ -109,6 +112,26 @@ def test_one_broken_recording_spoils_no_other(bag: Path, tmp_path: Path, capsys:
     assert (tmp_path / 'o' / 'circle_1_open_loop').is_dir()
 
 
+class _Screen(io.StringIO):
+    """A stream that is a terminal, and keeps what was shown on it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_bars_reach_their_ends_past_a_broken_recording(
+    bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two to read, of which one is left to write."""
+    monkeypatch.setenv('TERM', 'xterm')
+    monkeypatch.setattr(sys, 'stderr', screen := _Screen())
+    line = ['follow', bag, 'gone', '--controllers', 'yaw_pid', '--out', tmp_path / 'o']
+    assert call(capsys, *line).status == 1
+    counts = re.findall(r'(runs|writing)[^\r\n]*?(\d/\d)', screen.getvalue())
+    assert ('runs', '2/2') in counts
+    assert counts[-1] == ('writing', '1/1')
+
+
 def test_waypoints_of_the_gps_are_those_of_the_truth_to_the_noise_of_the_fixes() -> None:
     recording = run_of('drive_circle', 1, gps='ch_gauss')
     truth, _ = waypoints_of(recording, 'truth')
@@ -144,12 +167,7 @@ def test_wrong_command_line_is_one_line_of_complaint(
     line: str, bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    outcome = call(capsys, *line.format(bag=bag).split())
-    assert outcome.status == 2
-    assert outcome.out == ''
-    assert len(outcome.err.splitlines()) == 1
-    assert WRONG[line] in outcome.err
-    assert not list(tmp_path.iterdir())
+    check_refused(capsys, WRONG[line], *line.format(bag=bag).split())
 
 
 def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from cli_examples import VERBS, call, contents, run_of, write_runs
+from cli_examples import VERBS, call, check_refused, run_of, write_runs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -139,15 +139,8 @@ def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
     line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
-    before = contents(place), sorted(place.iterdir())
     jobs = ['--jobs', '1'] if line.startswith('vepd') and '--jobs' not in line else []
-    outcome = call(capsys, *shlex.split(line), *jobs)
-    assert outcome.status == 2
-    assert outcome.out == ''
-    assert len(outcome.err.splitlines()) == 1
-    assert outcome.err.startswith('sim2real: error: ')
-    assert WRONG[line] in outcome.err
-    assert (contents(place), sorted(place.iterdir())) == before
+    check_refused(capsys, WRONG[line], *shlex.split(line), *jobs)
 
 
 @settings(deadline=None, max_examples=150)

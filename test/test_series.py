@@ -24,7 +24,7 @@ from sim2real_eval.series_folder import (
     read_series_folder,
     write_series_folder,
 )
-from sim2real_eval.tables import csv_text, write_csv
+from sim2real_eval.tables import csv_text, write_csv, write_json
 from sim_sensors.errors import Sim2RealError
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -300,3 +300,12 @@ def test_tables_write_exact_fields_and_replace_whole_files(tmp_path: Path) -> No
     assert [p.name for p in path.parent.iterdir()] == ['t.csv']
     with pytest.raises(ValueError, match='2 fields'):
         csv_text(['a'], [(1, 2)])
+
+
+def test_a_record_is_plain_utf8_and_may_be_held_to_what_json_can_say(tmp_path: Path) -> None:
+    path = write_json(tmp_path / 'new' / 'r.json', {'runs': ['Straße'], 'rate': np.nan})
+    assert path.read_bytes() == '{\n  "runs": [\n    "Straße"\n  ],\n  "rate": NaN\n}\n'.encode()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match='not JSON compliant'):
+        write_json(path, {'rate': np.inf}, allow_nan=False)
+    assert path.read_bytes() == before

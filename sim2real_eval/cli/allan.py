@@ -13,8 +13,10 @@ from sim2real_eval.cli.output import (
     print_table,
     progress_bar,
     report_failures,
+    successes,
 )
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim2real_eval.cli.shared_options import add_overwrite
+from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult
@@ -124,7 +126,7 @@ def add_parser(verbs: Any) -> None:
     output.add_argument(
         '--out', metavar='DIR', help='folder for curves, terms, plot and model files'
     )
-    output.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_overwrite(output)
     add_json(output)
     add_seed(parser)
     parser.set_defaults(run=run)
@@ -209,14 +211,12 @@ def _analysed(
     """Return the results, and why recordings were left out."""
     from sim2real_eval.characterization.analysis import analyse
 
-    results, failures = [], []
+    def attempt(path: str) -> RecordingResult:
+        return analyse(_signals(options, path), settings)
+
+    failures: list[str] = []
     with progress_bar(len(options.recordings), 'recordings') as advance:
-        for path in options.recordings:
-            try:
-                results.append(analyse(_signals(options, path), settings))
-            except Sim2RealError as error:
-                failures.append(str(error))
-            advance()
+        results = list(successes(options.recordings, attempt, failures, advance))
     return results, failures
 
 

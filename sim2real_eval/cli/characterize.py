@@ -13,8 +13,9 @@ from sim2real_eval.cli.output import (
     print_table,
     progress_bar,
     report_failures,
+    successes,
 )
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.cli.shared_options import add_base_frame, add_overwrite
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
@@ -56,12 +57,7 @@ def add_parser(verbs: Any) -> None:
         help='deviation east and north that HDOP 1 stands for; covariances tell k times HDOP only '
         '(default 0.02, RTK in nmea_navsat_driver)',
     )
-    parser.add_argument(
-        '--base-frame',
-        default='base_link',
-        metavar='FRAME',
-        help='body frame of the lever arms (default base_link)',
-    )
+    add_base_frame(parser)
     parser.add_argument(
         '--fit-from',
         type=at_least(0, float),
@@ -72,7 +68,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--out', metavar='DIR', help='folder for models, plots and characterization.json'
     )
-    parser.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_overwrite(parser)
     add_json(parser)
     add_seed(parser)
     parser.set_defaults(run=run)
@@ -118,15 +114,14 @@ def run(options: argparse.Namespace) -> int:
 def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
     from sim2real_eval.recording import read_recording
 
-    recordings, failures = [], []
     topics = dict(topic_roles(options.topic))
+
+    def attempt(path: str) -> Recording:
+        return read_recording(path, topics=topics)
+
+    failures: list[str] = []
     with progress_bar(len(options.recordings), 'reading') as advance:
-        for path in options.recordings:
-            try:
-                recordings.append(read_recording(path, topics=topics))
-            except Sim2RealError as error:
-                failures.append(str(error))
-            advance()
+        recordings = list(successes(options.recordings, attempt, failures, advance))
     return recordings, failures
 
 

@@ -22,6 +22,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.cli.shared_options import add_base_frame, add_overwrite, add_simulated_runs
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -73,23 +74,9 @@ def add_parser(verbs: Any) -> None:
     inputs.add_argument(
         '--imu', default='chrono', metavar='LIST', help='IMU models likewise (default chrono)'
     )
-    inputs.add_argument(
-        '--match-rates', action='store_true', help='simulate at the rates of the real sensors'
-    )
-    inputs.add_argument(
-        '--repetitions',
-        type=at_least(1, int),
-        default=1,
-        metavar='N',
-        help='simulated runs per recording and model (default 1)',
-    )
+    add_simulated_runs(inputs)
     add_topics(inputs)
-    inputs.add_argument(
-        '--base-frame',
-        default='base_link',
-        metavar='FRAME',
-        help='body frame of the robot (default base_link)',
-    )
+    add_base_frame(inputs)
     inputs.add_argument(
         '--gravity',
         type=at_least(0, float, above=True),
@@ -143,7 +130,7 @@ def add_parser(verbs: Any) -> None:
     output.add_argument(
         '--out', required=True, metavar='DIR', help='folder for tables, series and plots'
     )
-    output.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_overwrite(output)
     output.add_argument(
         '--published', action='store_true', help='show RMSE and R of seed 002 beside ours'
     )

@@ -14,8 +14,10 @@ from sim2real_eval.cli.output import (
     print_table,
     progress_bar,
     report_failures,
+    successes,
 )
-from sim_sensors.errors import MotionError, ParameterError, Sim2RealError
+from sim2real_eval.cli.shared_options import add_overwrite, add_storage
+from sim_sensors.errors import MotionError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,18 +106,11 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--gps', metavar='MODEL', help='GPS model or file for the recordings (default: none)'
     )
-    parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'csv'),
-        default='mcap',
-        help='form of the recordings (default mcap)',
-    )
+    add_storage(parser)
     parser.add_argument(
         '--out', metavar='DIR', help='folder for tables, plots and recordings (default: none)'
     )
-    parser.add_argument(
-        '--overwrite', action='store_true', help='replace an older result in --out'
-    )
+    add_overwrite(parser)
     parser.add_argument(
         '--compare',
         action='store_true',
@@ -157,34 +152,32 @@ def run(options: argparse.Namespace) -> int:
     followed: list[_Given] = []
     failures: list[str] = []
     recordings: dict[str, list[Recording]] = {}
-    with progress_bar(len(given) * (2 if options.out else 1), 'runs') as advance:
-        for source in given:
-            try:
-                one = _waypoints(source, options)
-                if any(one.name == other.name for other in followed):
-                    raise MotionError(
-                        f'{source.path}: another run is named {one.name!r} too; must have a name '
-                        'of its own'
-                    )
-                runs.append(
-                    follow_waypoints(
-                        one.name,
-                        one.waypoints,
-                        settings,
-                        controllers,
-                        seed=options.seed,
-                        start_ns=one.start_ns,
-                    )
-                )
-            except Sim2RealError as error:
-                failures.append(str(error))
-                continue
+
+    def attempt(source: Source) -> tuple[_Given, FollowedRun]:
+        one = _waypoints(source, options)
+        if any(one.name == other.name for other in followed):
+            raise MotionError(
+                f'{source.path}: another run is named {one.name!r} too; must have a name of its '
+                'own'
+            )
+        return one, follow_waypoints(
+            one.name,
+            one.waypoints,
+            settings,
+            controllers,
+            seed=options.seed,
+            start_ns=one.start_ns,
+        )
+
+    with progress_bar(len(given), 'runs') as advance:
+        for one, run in successes(given, attempt, failures, advance):
             followed.append(one)
-            advance()
-        report_failures(failures, of=len(given))
-        told = merge_notes(('followed', one.waypoints.notes) for one in followed)
-        record = following_record(runs, settings, seed=options.seed, notes=told)
-        if options.out:
+            runs.append(run)
+    report_failures(failures, of=len(given))
+    told = merge_notes(('followed', one.waypoints.notes) for one in followed)
+    record = following_record(runs, settings, seed=options.seed, notes=told)
+    if options.out:
+        with progress_bar(len(runs), 'writing') as advance:
             recordings = write_following(
                 options.out,
                 runs,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_topics, sources
@@ -16,6 +17,7 @@ from sim2real_eval.cli.output import (
     print_notes,
     progress_bar,
     report_failures,
+    successes,
 )
 from sim2real_eval.told import by_weight
 from sim_sensors.errors import ParameterError, Sim2RealError
@@ -95,58 +97,48 @@ def run(options: argparse.Namespace) -> int:
     # Before anything is judged, unless every recording has a case that makes another.
     cases = {source.path: _case_beside(source, options) for source in found}
     setup = None if all(cases.values()) else judge_setup(options)
+    written: set[Path] = set()
+
+    def attempt(source: Source) -> _Done:
+        recording = source.read()
+        target = out if len(found) == 1 else out / f'{recording.name}.csv'
+        _check_target(target, written, overwrite=options.overwrite)
+        back = target.with_name(f'{target.stem}_gps_filtered.csv')
+        if options.filtered_gps:
+            _check_target(back, written, overwrite=options.overwrite)
+        if options.consistency:
+            _check_target(plot_path(target), written, overwrite=options.overwrite)
+        case = cases[source.path]
+        own = setup if setup and not case else judge_setup(options, case)
+        judged = own.judge(recording)
+        if options.filtered_gps and judged.filtered_gps is None:
+            raise Sim2RealError(f'{source.path}: no gps/filtered to write for {_no_way_back(own)}')
+        checked = _checked(own, recording, judged) if options.consistency else None
+        return _Done(source.path, recording, own, judged, checked, target, back)
+
     summaries: list[dict[str, object]] = []
     checks: list[Checked] = []
     failures: list[str] = []
     diverged: list[str] = []
-    written: set[Path] = set()
     with progress_bar(len(found), 'recordings') as advance:
-        for source in found:
-            try:
-                recording = source.read()
-                target = out if len(found) == 1 else out / f'{recording.name}.csv'
-                _check_target(target, written, overwrite=options.overwrite)
-                back = target.with_name(f'{target.stem}_gps_filtered.csv')
-                if options.filtered_gps:
-                    _check_target(back, written, overwrite=options.overwrite)
-                if options.consistency:
-                    _check_target(plot_path(target), written, overwrite=options.overwrite)
-                case = cases[source.path]
-                own = setup if setup and not case else judge_setup(options, case)
-                judged = own.judge(recording)
-                if options.filtered_gps and judged.filtered_gps is None and _is_plain(own):
-                    raise Sim2RealError(
-                        f'{source.path}: no gps/filtered to write for --filtered-gps: the front '
-                        'end enu has none, only navsat_transform'
-                    )
-                if options.filtered_gps and judged.filtered_gps is None:
-                    raise Sim2RealError(
-                        f'{source.path}: no gps/filtered to write for --filtered-gps; needs a '
-                        'navsat_transform with publish_filtered_gps that got a fix'
-                    )
-                checked = _checked(own, recording, judged) if options.consistency else None
-            except Sim2RealError as error:
-                failures.append(str(error))
-                advance()
-                continue
-            judged.write_csv(target)
-            written.add(target)
+        for done in successes(found, attempt, failures, advance):
+            judged, checked = done.judged, done.checked
+            written.add(judged.write_csv(done.target))
             if judged.diverged:
-                diverged.append(f'{source.path}: {judged.diverged}')
+                diverged.append(f'{done.path}: {judged.diverged}')
             if options.filtered_gps:
-                written.add(judged.write_filtered_gps(back))
-            notes: list[str] = [note.told for note in recording.notes] + list(judged.notes)
-            summary = {'recording': source.path, 'out': str(target), **judged.summary()}
-            advance()
+                written.add(judged.write_filtered_gps(done.back))
+            notes: list[str] = [note.told for note in done.recording.notes] + list(judged.notes)
+            summary = {'recording': done.path, 'out': str(done.target), **judged.summary()}
             if not options.json:
-                print(f'{source.path}: {judged}; written to {target}')
+                print(f'{done.path}: {judged}; written to {done.target}')
             if checked is not None:
                 checks.append(checked)
                 notes += checked.notes
                 summary |= show_consistency(
                     checked,
-                    target,
-                    title=f'{recording.name}, judge {Path(own.name).stem}',
+                    done.target,
+                    title=f'{done.recording.name}, judge {Path(done.setup.name).stem}',
                     quiet=options.json,
                 )
             notes = by_weight(notes)
@@ -165,6 +157,19 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failures or diverged else 0
 
 
+@dataclasses.dataclass(frozen=True)
+class _Done:
+    """A recording that was judged, and where the estimates and the filtered GPS of it go."""
+
+    path: str
+    recording: Recording
+    setup: Judge
+    judged: JudgedRun
+    checked: Checked | None
+    target: Path
+    back: Path
+
+
 def _case_beside(source: Source, options: argparse.Namespace) -> Path | None:
     from pathlib import Path
 
@@ -173,10 +178,13 @@ def _case_beside(source: Source, options: argparse.Namespace) -> Path | None:
     return beside if counts and beside.is_file() else None
 
 
-def _is_plain(setup: Judge) -> bool:
+def _no_way_back(setup: Judge) -> str:
+    """Say why a judge makes no gps/filtered."""
     from sim2real_eval.judge_setup import JudgeSetup
 
-    return isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu'
+    if isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu':
+        return '--filtered-gps: the front end enu has none, only navsat_transform'
+    return '--filtered-gps; needs a navsat_transform with publish_filtered_gps that got a fix'
 
 
 def _checked(setup: Judge, recording: Recording, judged: JudgedRun) -> Checked:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.inertial_judge import INERTIAL, inertial_judge
+from sim2real_eval.cli.shared_options import add_transforms
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -67,13 +68,7 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
         metavar='TOPIC=SECONDS',
         help='how much later than in the recording messages of a topic arrive; repeatable',
     )
-    parser.add_argument(
-        '--transforms',
-        metavar='FILE',
-        help='static transforms that replace or complete those of the recording: a URDF, or YAML '
-        'such as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], '
-        'rotation_xyzw: [0, 0, 0, 1]}"',
-    )
+    add_transforms(parser)
     parser.add_argument(
         '--front-end',
         choices=('navsat_transform', 'enu'),

@@ -7,7 +7,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim_sensors.errors import Sim2RealError
 
@@ -21,7 +21,11 @@ __all__ = [
     'print_table',
     'progress_bar',
     'report_failures',
+    'successes',
 ]
+
+Item = TypeVar('Item')
+Result = TypeVar('Result')
 
 
 def complain(message: str) -> None:
@@ -43,6 +47,40 @@ def report_failures(failures: Sequence[str], *, of: int) -> None:
         raise Sim2RealError(f'{failures[0]}{more}')
     for failure in failures:
         complain(f'left out: {failure}')
+
+
+def successes(
+    items: Iterable[Item],
+    attempt: Callable[[Item], Result],
+    failures: list[str],
+    advance: Callable[[], None],
+) -> Iterator[Result]:
+    """Yield what each attempt gives, so that an item that is broken spoils no other.
+
+    Parameters
+    ----------
+    items : iterable
+        Recordings, as a rule.
+    attempt : callable
+        Takes an item and returns the result.
+    failures : list of str
+        Grows by the reason when an attempt ends in a `Sim2RealError`; for `report_failures`.
+    advance : callable
+        Called once per item, failed ones too; see `progress_bar`.
+
+    Yields
+    ------
+    Result
+        In the order of the items; the next attempt begins when it has been dealt with.
+    """
+    for item in items:
+        try:
+            result = attempt(item)
+        except Sim2RealError as error:
+            failures.append(str(error))
+        else:
+            yield result
+        advance()
 
 
 def print_json(value: Any) -> None:

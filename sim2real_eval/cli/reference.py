@@ -8,7 +8,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_topics, at_least, sources
-from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    progress_bar,
+    report_failures,
+    successes,
+)
+from sim2real_eval.cli.shared_options import add_storage, add_transforms
 from sim_sensors.errors import Sim2RealError
 
 if TYPE_CHECKING:
@@ -67,17 +74,8 @@ def add_parser(verbs: Any) -> None:
         '--replace-truth', action='store_true', help='put the reference in the place of a truth'
     )
     add_topics(parser)
-    parser.add_argument(
-        '--transforms',
-        metavar='FILE',
-        help='static transforms, YAML or URDF, that replace or complete those of the recordings',
-    )
-    parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'csv'),
-        default='mcap',
-        help='form of the recordings (default mcap)',
-    )
+    add_transforms(parser)
+    add_storage(parser)
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
     add_json(parser)
     parser.set_defaults(run=run)
@@ -98,15 +96,13 @@ def run(options: argparse.Namespace) -> int:
     if options.transforms is not None:
         transforms = TransformFile.from_file(options.transforms)
         found = [dataclasses.replace(source, transforms=transforms) for source in found]
-    written: list[dict[str, Any]] = []
+
+    def attempt(source: Source) -> dict[str, Any]:
+        return _written(source, judge, Path(options.out), options)
+
     failures: list[str] = []
     with progress_bar(len(found), 'recordings') as advance:
-        for source in found:
-            try:
-                written.append(_written(source, judge, Path(options.out), options))
-            except Sim2RealError as error:
-                failures.append(str(error))
-            advance()
+        written = list(successes(found, attempt, failures, advance))
     report_failures(failures, of=len(found))
     if options.json:
         print_json(written)

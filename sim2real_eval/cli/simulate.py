@@ -15,6 +15,7 @@ from sim2real_eval.cli.arguments import (
     twins,
 )
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
+from sim2real_eval.cli.shared_options import add_storage
 from sim_sensors.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
@@ -78,12 +79,7 @@ def add_parser(verbs: Any) -> None:
         '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
     )
     add_topics(parser)
-    parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'csv'),
-        default='mcap',
-        help='form of the recordings (default mcap)',
-    )
+    add_storage(parser)
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
     add_json(parser)
     add_seed(parser)

@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sim2real_eval.cli.arguments import (
     add_jobs,
     add_json,
     add_seed,
     add_topics,
-    at_least,
     scenario_label,
     sources,
     twins,
 )
 from sim2real_eval.cli.inertial_judge import INERTIAL
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.metric_arguments import add_metric, metric_options
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -25,10 +25,8 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.cli.shared_options import add_overwrite, add_simulated_runs
 from sim_sensors.errors import ParameterError
-
-if TYPE_CHECKING:
-    from sim2real_eval.metrics import MetricOptions
 
 __all__ = ['add_parser', 'run']
 
@@ -110,16 +108,7 @@ def add_parser(verbs: Any) -> None:
         metavar='LIST',
         help='IMU models likewise, or real (default chrono, as in the paper)',
     )
-    sensors.add_argument(
-        '--match-rates', action='store_true', help='simulate at the rates of the real sensors'
-    )
-    sensors.add_argument(
-        '--repetitions',
-        type=at_least(1, int),
-        default=1,
-        metavar='N',
-        help='simulated runs per recording and model (default 1)',
-    )
+    add_simulated_runs(sensors)
     judge = parser.add_argument_group('judge')
     add_judge(judge, '--judge-config', 'paper_released')
     add_judge_kind(judge)
@@ -128,49 +117,13 @@ def add_parser(verbs: Any) -> None:
         action='store_true',
         help='start the filter with the true heading, for recordings whose IMU has no orientation',
     )
-    metric = parser.add_argument_group('metric (defaults: the paper)')
-    metric.add_argument(
-        '--component',
-        choices=('horizontal', 'forward', 'x', 'y'),
-        default='horizontal',
-        help='speed that is compared (default horizontal)',
-    )
-    metric.add_argument(
-        '--rate',
-        type=at_least(0, float, above=True),
-        default=15.0,
-        metavar='HZ',
-        help='rate of the common time grid (default 15)',
-    )
-    metric.add_argument(
-        '--warmup',
-        type=at_least(0, float),
-        default=0.0,
-        metavar='S',
-        help='start of every run that does not count (default 0)',
-    )
-    metric.add_argument(
-        '--window',
-        type=at_least(1, int),
-        default=2,
-        metavar='N',
-        help='moving average over the estimate, samples (default 2)',
-    )
-    metric.add_argument(
-        '--rezero',
-        choices=('none', 'each', 'common'),
-        default='none',
-        help='each: truth and estimate each start at their own first sample, as in the '
-        "paper's experiment D (default none)",
-    )
-    metric.add_argument('--spectrum', choices=('magnitude', 'power'), default='magnitude')
-    metric.add_argument('--detrend', choices=('none', 'mean'), default='none')
+    metric = add_metric(parser)
     metric.add_argument(
         '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
     )
     output = parser.add_argument_group('output')
     output.add_argument('--out', metavar='DIR', help='folder for tables, series and plots')
-    output.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+    add_overwrite(output)
     output.add_argument(
         '--published', action='store_true', help="show the paper's numbers beside ours"
     )
@@ -179,20 +132,6 @@ def add_parser(verbs: Any) -> None:
     add_jobs(parser)
     of_real = {dest: parser.get_default(dest) for dest in _WITH_REAL}
     parser.set_defaults(run=run, of_real=of_real)
-
-
-def _metric(options: argparse.Namespace) -> MetricOptions:
-    from sim2real_eval.metrics import MetricOptions
-
-    return MetricOptions(
-        rate=options.rate,
-        moving_average=options.window,
-        warmup=options.warmup,
-        rezero=options.rezero,
-        spectrum=options.spectrum,
-        detrend=options.detrend,
-        drop_zeros=options.drop_zeros,
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -227,7 +166,7 @@ def run(options: argparse.Namespace) -> int:
     study = ComparisonOptions(
         twins=twins(options.gps, options.imu),
         setup=setup,
-        metric=_metric(options),
+        metric=metric_options(options),
         component=options.component,
         seed=options.seed,
         repetitions=options.repetitions,
@@ -260,7 +199,9 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.report.console import vepd_console_table
     from sim_sensors.errors import Sim2RealError
 
-    result = vepd_from_series(options.series, _metric(options))
+    result = vepd_from_series(
+        options.series, metric_options(options, drop_zeros=options.drop_zeros)
+    )
     if options.out:
         from pathlib import Path
 

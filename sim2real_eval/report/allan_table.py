@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +12,7 @@ from sim2real_eval.characterization.noise_terms import Coefficient, NoiseTerms
 from sim2real_eval.characterization.reidentification import Comeback
 from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
+from sim2real_eval.report.plain_table import plain_table
 
 __all__ = ['allan_console_table', 'units_legend']
 
@@ -44,13 +44,8 @@ def allan_console_table(
     comebacks : sequence of Comeback, optional
         What became of each coefficient in the simulated sensor.
     """
-    table = Table(
-        title=f'Noise terms (discrete: at {rate:.6g} Hz; < is an upper bound, 95 %)',
-        title_justify='left',
-        title_style='bold',
-        box=SIMPLE,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
+    table = plain_table(
+        f'Noise terms (discrete: at {rate:.6g} Hz; < is an upper bound, 95 %)', gap=1
     )
     table.add_column('axis', overflow='fold')
     table.add_column('coefficient', no_wrap=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.metrics.consistency import Consistency
+from sim2real_eval.report.plain_table import plain_table
 
 __all__ = ['consistency_table', 'short_ratio']
 
@@ -25,14 +25,7 @@ def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
     title : str
         Line above the table.
     """
-    table = Table(
-        title=title,
-        title_justify='left',
-        title_style='bold',
-        box=SIMPLE,
-        padding=0,
-        show_edge=False,
-    )
+    table = plain_table(title)
     table.add_column('', overflow='fold')
     table.add_column('samples', justify='right', no_wrap=True)
     table.add_column('inde-\npendent', justify='right', no_wrap=True)

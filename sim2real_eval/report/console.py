@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import published_vepd
+from sim2real_eval.report.plain_table import plain_table
 
 __all__ = ['vepd_console_table']
 
@@ -42,14 +42,7 @@ def vepd_console_table(
         Four decimals; in runs, two of them mean something (docs/vepd.md).
     """
     # Narrow: with every column it still fits a terminal of 80 characters, numbers unbroken.
-    table = Table(
-        title=title,
-        title_justify='left',
-        title_style='bold',
-        box=SIMPLE,
-        padding=0,
-        show_edge=False,
-    )
+    table = plain_table(title)
     table.add_column('scenario', overflow='fold')
     table.add_column('rank', justify='right', no_wrap=True)
     table.add_column('model', overflow='fold')

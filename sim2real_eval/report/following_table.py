@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from rich.box import SIMPLE
 from rich.table import Table
 
+from sim2real_eval.report.plain_table import plain_table
 from sim_sensors.tracking_error import ErrorStatistics
 
 __all__ = ['following_console_table']
@@ -26,10 +26,7 @@ def following_console_table(
     title : str
         Line above the table.
     """
-    table = Table(
-        title=title, title_justify='left', title_style='bold', box=SIMPLE, padding=0,
-        show_edge=False,
-    )  # fmt: skip
+    table = plain_table(title)
     table.add_column('controller', overflow='fold')
     for head in ('distance\nmean\nm', '\nrms\nm', '\nmax\nm', 'across\nrms\nm', 'along\nrms\nm'):
         table.add_column(head, justify='right', no_wrap=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.characterization.estimate import Estimate
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.gps_likeness import Likeness
+from sim2real_eval.report.plain_table import plain_table
 
 __all__ = ['gps_likeness_table', 'gps_noise_table']
 
@@ -27,8 +27,8 @@ def gps_noise_table(result: GpsResult) -> Table:
     holds at 95 %.
     """
     fixes = sum(len(run.time) for run in result.runs)
-    table = _table(
-        f'GPS: {fixes} fixes in {result.seconds:.4g} s at standstill, {result.rate:g} Hz'
+    table = plain_table(
+        f'GPS: {fixes} fixes in {result.seconds:.4g} s at standstill, {result.rate:g} Hz', gap=1
     )
     for name in ('parameter', '', *AXIS_NAMES):
         table.add_column(
@@ -79,7 +79,9 @@ def _row(table: Table, title: str, one: Estimate, said: str = '') -> None:
 
 def gps_likeness_table(found: Sequence[Likeness]) -> Table:
     """Return a table of the deviations of the record and of each model simulated likewise."""
-    table = _table('The models simulated over the same times: root mean squares about the means')
+    table = plain_table(
+        'The models simulated over the same times: root mean squares about the means', gap=1
+    )
     table.add_column('model', no_wrap=True)
     statistics = list(dict.fromkeys(one.statistic for one in found))
     for statistic in statistics:
@@ -98,14 +100,3 @@ def gps_likeness_table(found: Sequence[Likeness]) -> Table:
         ]
         table.add_row(_MODELS[model], *cells)
     return table
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=title,
-        title_justify='left',
-        title_style='bold',
-        box=SIMPLE,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from sim2real_eval.report.plain_table import plain_table
 from sim2real_eval.signals.published import SEED_002
 
 if TYPE_CHECKING:
@@ -72,15 +72,7 @@ def _fill(
 
 
 def _new(title: str) -> Table:
-    table = Table(
-        title=title,
-        title_justify='left',
-        title_style='bold',
-        box=SIMPLE,
-        padding=0,
-        show_edge=False,
-        min_width=min(len(title) + 1, 78),  # else a long title breaks above a narrow table
-    )
+    table = plain_table(title, min_width=min(len(title) + 1, 78))
     table.add_column('signal', no_wrap=True)
     return table
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.report.signal_plots import save_signal_plots
 from sim2real_eval.result_folder import fresh_folder
-from sim2real_eval.tables import Field, write_bytes, write_csv
+from sim2real_eval.tables import Field, write_csv, write_json
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison, SignalRow
@@ -86,8 +85,7 @@ def write_signals(
             ('model', 'signal', 'frequency_hz', 'unit', 'signal_psd', 'truth_psd', 'error_psd'),
             _densities(comparison),
         )
-        text = json.dumps(record, indent=2, ensure_ascii=False) + '\n'
-        write_bytes(fresh / MARK, text.encode())
+        write_json(fresh / MARK, record)
         save_signal_plots(fresh, comparison)
     return Path(folder)
 
