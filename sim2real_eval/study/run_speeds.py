@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimated and true speed of a run of a study, from its signals."""
+
+from __future__ import annotations
+
+from sim2real_eval.metrics import MetricOptions, speed
+from sim2real_eval.metrics.scores import resample
+from sim2real_eval.series import VelocitySeries
+from sim2real_eval.study.signals import RunSignals
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['speed_error', 'speed_series']
+
+
+def speed_series(signals: RunSignals, component: str, name: str = '') -> VelocitySeries:
+    """Return estimated and true speed, whole, as `sim2real_eval.metrics.speed` has them."""
+    return VelocitySeries(
+        se_time=signals.time,
+        se_vel=speed(signals.velocity, signals.orientation, component),
+        gt_time=signals.true_time,
+        gt_vel=speed(signals.true_velocity, signals.true_orientation, component),
+        name=name,
+    )
+
+
+def speed_error(signals: RunSignals, component: str, options: MetricOptions) -> FloatArray:
+    """Return estimated less true speed, (n,) m/s, on the grid of the score.
+
+    Raises
+    ------
+    MetricError, SeriesError
+        As `sim2real_eval.metrics.score_run`.
+    """
+    run = resample(speed_series(signals, component), options)
+    return run.se_vel - run.gt_vel
