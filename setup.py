@@ -8,6 +8,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 NAME = 'sim2real_sensors'
+CLUSTER = 'distributed>=2024.1'
 GTSAM = "gtsam>=4.3; python_version >= '3.11'"
 # Resolved: colcon --symlink-install runs a link to this file in its build space.
 HERE = Path(__file__).resolve().parent
@@ -71,6 +72,8 @@ setup(
             'ros-jazzy-std-msgs',
             'ros-jazzy-std-srvs',
         ],
+        # `sim2real study --cluster`: the runs of a study on several machines.
+        'cluster': [CLUSTER],
         # The smoother (`--judge gtsam`, `sim2real reference`): 4.3 has lever arms of antennas, and
         # wheels from Python 3.11 on.
         'gtsam': [GTSAM],
@@ -80,6 +83,7 @@ setup(
             'allantools>=2024.6',
             'catkin-pkg>=1.0',
             'colcon-common-extensions>=0.3',
+            CLUSTER,
             'filterpy>=1.4.5',
             GTSAM,
             'hypothesis>=6.100',

@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from sim2real_eval.judge.plausibility import RUNS_AWAY
 from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.metrics import RunScore, VepdRow, vepd_table
 from sim2real_eval.recording import Note, Recording, read_recording
-from sim2real_eval.run_notes import merge_notes
+from sim2real_eval.run_notes import notes_of_models
 from sim2real_eval.run_plan import ComparisonOptions, JudgedScore, RunPlan
 from sim2real_eval.series_folder import REAL, SeriesKey
-from sim2real_eval.told import by_weight
 from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
 
@@ -128,22 +126,7 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Return what the user should know, alike notes of many runs merged into one line."""
-        merged = merge_notes(
-            (
-                'real' if run.model == REAL else 'simulated',
-                [note for note in run.notes if not note.startswith(RUNS_AWAY)],
-            )
-            for run in self.runs
-        )
-        # Which estimates run away is a matter of the model.
-        away = merge_notes(
-            (
-                'real' if run.model == REAL else f'simulated {run.model}',
-                [note for note in run.notes if note.startswith(RUNS_AWAY)],
-            )
-            for run in self.runs
-        )
-        return by_weight([*merged, *away])
+        return notes_of_models((run.model, run.notes) for run in self.runs)
 
 
 def compare(

@@ -28,6 +28,7 @@ from sim2real_eval.cli import (
     models,
     reference,
     simulate,
+    study,
     vepd,
 )
 from sim2real_eval.cli.output import complain
@@ -81,7 +82,7 @@ def build_parser() -> _Parser:
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
-        demo, simulate, follow, judge, vepd, compare, reference, allan, characterize, models
+        demo, simulate, follow, judge, vepd, study, compare, reference, allan, characterize, models
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser

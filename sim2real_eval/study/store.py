@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judged runs of a study as files, one each, written whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import shutil
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.tables import write_bytes
+from sim2real_eval.told import Told, Weight, weight_of
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['RunStore', 'encoded']
+
+RUNS = 'runs'
+_TRUTH = 'truth.npz'
+_ABOUT = 'about'
+_OF_TRUTH = ('true_time', 'true_velocity', 'true_orientation')
+
+
+class RunStore:
+    """Runs below the folder of a study.
+
+    The truth of a recording, which all runs share that follow it, is in a file of its own.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the study.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def save(self, run: StudyRun, signals: RunSignals) -> None:
+        """Write a run and its signals."""
+        self.write(encoded(run, signals))
+
+    def write(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Write what `encoded` returned; the file of the run last."""
+        for name, data in files:
+            path = self._folder / name
+            if path.name != _TRUTH or not path.exists():
+                write_bytes(path, data)
+
+    def run(self, key: RunKey) -> StudyRun | None:
+        """Return a run; None when it is not there, or not whole."""
+        if not (self._folder / _place(key) / _TRUTH).is_file():
+            return None
+        try:
+            about = json.loads(self._arrays(_name(key), _ABOUT)[_ABOUT].tobytes())
+        except Sim2RealError:
+            return None
+        notes = tuple(Told(text, Weight(weight)) for text, weight in about['notes'])
+        return StudyRun(key, about['scenario'], about['group'], about['values'], notes)
+
+    def signals(self, key: RunKey) -> RunSignals:
+        """Return the signals of a run.
+
+        Raises
+        ------
+        Sim2RealError
+            When a file is missing or broken.
+        """
+        names = [field.name for field in dataclasses.fields(RunSignals)]
+        own = [name for name in names if name not in _OF_TRUTH]
+        return RunSignals(
+            **self._arrays(_name(key), *own),
+            **self._arrays(f'{_place(key)}/{_TRUTH}', *_OF_TRUTH),
+        )
+
+    def discard(self, judge: str, recording: str) -> None:
+        """Remove the runs of a recording under a judge."""
+        shutil.rmtree(self._folder / RUNS / judge / recording, ignore_errors=True)
+
+    def _arrays(self, name: str, *wanted: str) -> dict[str, Any]:
+        path = self._folder / name
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                return {each: found[each] for each in wanted}
+        except OSError as error:
+            raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise Sim2RealError(f'{path}: is broken: {error}; run the study again') from None
+
+
+def encoded(run: StudyRun, signals: RunSignals) -> list[tuple[str, bytes]]:
+    """Return the files of a run: names relative to the folder of the study, and contents."""
+    about = {
+        'scenario': run.scenario,
+        'group': run.group,
+        'values': dict(run.values),
+        'notes': [[str(note), int(weight_of(note))] for note in run.notes],
+    }
+    text = json.dumps(about, ensure_ascii=False, allow_nan=False).encode()
+    arrays = {field.name: getattr(signals, field.name) for field in dataclasses.fields(signals)}
+    truth = {name: arrays.pop(name) for name in _OF_TRUTH}
+    return [
+        (f'{_place(run.key)}/{_TRUTH}', _packed(truth)),
+        (_name(run.key), _packed({_ABOUT: np.frombuffer(text, dtype=np.uint8), **arrays})),
+    ]
+
+
+def _packed(arrays: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    # Not compressed: noise hardly is, and the members carry no time of day.
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _place(key: RunKey) -> str:
+    return f'{RUNS}/{key.judge}/{key.recording}'
+
+
+def _name(key: RunKey) -> str:
+    return f'{_place(key)}/{key.model}_{key.repetition}.npz'
