@@ -26,6 +26,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.cli.shared_options import add_overwrite
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ def add_parser(verbs: Any) -> None:
         'give equal bytes',
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
-    parser.add_argument(
-        '--overwrite', action='store_true', help='begin anew, whatever study is in DIR'
-    )
+    add_overwrite(parser)
     add_json(parser)
     add_jobs(parser)
     parser.add_argument(
