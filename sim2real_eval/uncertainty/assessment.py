@@ -22,8 +22,8 @@ from sim_sensors.measurements import FloatArray
 
 __all__ = ['uncertainty']
 
-_LEVELS = 5
-"""Into so many parts the resamples are divided for intervals, which take 12 true distances each."""
+_PART = 5
+"""Part of the resamples for intervals, which take them at twelve true distances."""
 
 _FEWEST_DEGREES = 2.0
 """Of freedom, below which a spread says next to nothing."""
@@ -180,7 +180,7 @@ def _judged(
             floor_high=float(np.quantile(alike, options.level)),
         )
     if freedom.degrees >= _FEWEST_DEGREES:
-        part = max(options.resamples // _LEVELS, 100)
+        part = max(options.resamples // _PART, 100)
         estimate, low, high = bounds(
             ResampledRuns(real.values, one[:part]),
             ResampledRuns(runs.values, other[:part]),

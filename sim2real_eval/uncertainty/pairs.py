@@ -135,7 +135,7 @@ def compare_pairs(
             apart = bool(
                 chances.adjusted[k] <= level and abs(centre) > critical * widening * spread[k]
             )
-            more = 0
+            more: int | None = 0
             if not apart:
                 error = freedom.inflation * float(spread[k])
                 more = _more(abs(centre), error, critical, motions, options)
