@@ -76,7 +76,7 @@ def test_autocorrelation_of_known_processes() -> None:
 
 
 def test_curves_tell_jitter_from_wander_of_one_size() -> None:
-    """Both errors have a standard deviation of 1 m/s: RMSE cannot tell. Runs may differ in length."""
+    """Both errors deviate by 1 m/s (standard deviation): RMSE cannot tell. Lengths may differ."""
     rng = np.random.default_rng(3)
     jitter = [rng.normal(size=300 + k) for k in range(4)]
     wander = [np.sqrt(2.0) * np.sin(0.05 * np.arange(300.0) + k) for k in range(4)]

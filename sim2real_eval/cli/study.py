@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import (
@@ -27,6 +28,7 @@ from sim2real_eval.cli.output import (
     report_failures,
 )
 from sim2real_eval.cli.shared_options import add_overwrite
+from sim2real_eval.cli.study_beside import show_beside
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ def run(options: argparse.Namespace) -> int:
                 ],
             }
         )
+        show_beside(outcome, Path(options.out), quiet=True)
     else:
         _print(outcome, options.out)
     return 1 if failures else 0
@@ -197,5 +200,6 @@ def _print(outcome: StudyOutcome, folder: str) -> None:
             )
         )
         print()
+    show_beside(outcome, Path(folder), quiet=False)
     print_notes(record['notes'])
     print(f'Tables, runs and series: {folder}')

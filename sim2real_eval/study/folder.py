@@ -17,6 +17,7 @@ from sim2real_eval.result_folder import check_result_folder
 from sim2real_eval.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.study.outcome import MARK, StudyOutcome
 from sim2real_eval.study.plan import StudyPlan, change
+from sim2real_eval.study.side_results import side_results
 from sim2real_eval.tables import write_bytes, write_csv
 from sim_sensors.errors import Sim2RealError
 
@@ -112,6 +113,7 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
                 if run.key.judge == judge
             },
         )
+    side_results(outcome).write(folder)
     _sweep(folder)
     runs = [
         {

@@ -13,7 +13,6 @@ import numpy as np
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.published import published_vepd
 from sim2real_eval.metrics.rankings import RankAgreement, rank_agreement
-from sim2real_eval.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
 
 __all__ = ['PAPER', 'RankingPair', 'ranking_pairs']
@@ -52,16 +51,13 @@ def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
     the study ranks in no scenario of the paper.
     """
     rankings: dict[str, dict[str, Mapping[str, float]]] = {}
-    for judge in outcome.judges:
-        for group in outcome.groups:
-            if not outcome.of(judge, REAL, group=group):
-                continue
-            label = f'{judge} in {group}' if len(outcome.groups) > 1 else judge
-            by_scenario: dict[str, dict[str, float]] = {}
-            for row in outcome.table(judge, group):
-                by_scenario.setdefault(row.scenario, {})[row.model] = row.vepd
-            for scenario, values in by_scenario.items():
-                rankings.setdefault(scenario, {})[label] = values
+    for judge, group in outcome.compared:
+        label = f'{judge} in {group}' if len(outcome.groups) > 1 else judge
+        by_scenario: dict[str, dict[str, float]] = {}
+        for row in outcome.table(judge, group):
+            by_scenario.setdefault(row.scenario, {})[row.model] = row.vepd
+        for scenario, values in by_scenario.items():
+            rankings.setdefault(scenario, {})[label] = values
     if set(rankings) == {POOLED} or len(rankings) == 2:
         # With one scenario the pooled rows say the same.
         rankings.pop(POOLED, None)

@@ -123,15 +123,13 @@ def sensitivity_tables(outcome: StudyOutcome, options: MetricOptions) -> list[Se
     """
     ways = variations(str(outcome.record['component']), options)
     found = []
-    for judge in outcome.judges:
-        for group in outcome.groups:
-            sources = {
-                model: runs
-                for model in (REAL, *outcome.models)
-                if (runs := outcome.of(judge, model, group=group))
-            }
-            if REAL in sources and len(sources) > 1:
-                found += _tables(judge, group, _scored(outcome, sources, ways), ways)
+    for judge, group in outcome.compared:
+        sources = {
+            model: runs
+            for model in (REAL, *outcome.models)
+            if (runs := outcome.of(judge, model, group=group))
+        }
+        found += _tables(judge, group, _scored(outcome, sources, ways), ways)
     return found
 
 

@@ -145,28 +145,23 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
         With which it was scored.
     """
     found = []
-    for judge in outcome.judges:
-        for group in outcome.groups:
-            sources = {
-                model: runs
-                for model in (REAL, *outcome.models)
-                if (runs := outcome.of(judge, model, group=group))
+    for judge, group in outcome.compared:
+        sources = {
+            model: runs
+            for model in (REAL, *outcome.models)
+            if (runs := outcome.of(judge, model, group=group))
+        }
+        curves = _Curves.of(outcome, [run for runs in sources.values() for run in runs], options)
+        scenarios = list(dict.fromkeys(run.scenario for run in sources[REAL]))
+        for scenario in (*scenarios, *([POOLED] if len(scenarios) > 1 else [])):
+            chosen = {
+                model: [run for run in runs if scenario in (POOLED, run.scenario)]
+                for model, runs in sources.items()
             }
-            if REAL not in sources or len(sources) == 1:
-                continue
-            curves = _Curves.of(
-                outcome, [run for runs in sources.values() for run in runs], options
-            )
-            scenarios = list(dict.fromkeys(run.scenario for run in sources[REAL]))
-            for scenario in (*scenarios, *([POOLED] if len(scenarios) > 1 else [])):
-                chosen = {
-                    model: [run for run in runs if scenario in (POOLED, run.scenario)]
-                    for model, runs in sources.items()
-                }
-                chosen = {model: runs for model, runs in chosen.items() if runs}
-                rows = _rows(chosen, curves, int(outcome.record['seed']))
-                models = tuple(model for model in chosen if model != REAL)
-                found.append(MetricTable(judge, group, scenario, models, tuple(rows)))
+            chosen = {model: runs for model, runs in chosen.items() if runs}
+            rows = _rows(chosen, curves, int(outcome.record['seed']))
+            models = tuple(model for model in chosen if model != REAL)
+            found.append(MetricTable(judge, group, scenario, models, tuple(rows)))
     return found
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,17 +96,13 @@ class SideResults:
                     yield (*labels, row.vepd[number], row.ranks[number])
 
 
-def side_results(outcome: StudyOutcome, options: MetricOptions | None = None) -> SideResults:
+@functools.lru_cache(maxsize=1)
+def side_results(outcome: StudyOutcome) -> SideResults:
     """Return all of it: a function of the study alone.
 
-    Parameters
-    ----------
-    outcome : StudyOutcome
-    options : MetricOptions, optional
-        With which it was scored; those of its record when omitted.
+    That of the last study is remembered: its folder and the terminal ask for the same.
     """
-    if options is None:
-        options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
+    options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
     return SideResults(
         tuple(metric_tables(outcome, options)),
         tuple(sensitivity_tables(outcome, options)),
