@@ -37,7 +37,10 @@ setup(
     license='Apache-2.0',
     keywords=['ROS', 'robotics', 'simulation', 'IMU', 'GPS', 'sim2real'],
     packages=find_packages(include=['sim_sensors*', 'sim2real_eval*']),
-    package_data={'sim_sensors': ['py.typed'], 'sim2real_eval': ['py.typed']},
+    package_data={
+        'sim_sensors': ['py.typed'],
+        'sim2real_eval': ['py.typed', 'report/page/templates/*'],
+    },
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (f'share/{NAME}', ['package.xml']),
@@ -48,6 +51,7 @@ setup(
     # Lower bounds: Ubuntu 24.04 (ROS 2 Jazzy) where its versions suffice; `make oldest` tests
     # them. matplotlib: legends outside the axes came with 3.7, Figure.get_supxlabel with 3.8.
     install_requires=[
+        'Jinja2>=3.1.2',
         'PyYAML>=6.0.1',
         'matplotlib>=3.8.0',
         'numba>=0.58.1',

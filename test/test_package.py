@@ -21,6 +21,9 @@ import sim_sensors
 
 # What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
 LIBRARIES = {
+    'jinja2': ('Jinja2', 'python3-jinja2'),
+    # The escaped text that Jinja2 is made of.
+    'markupsafe': ('Jinja2', 'python3-jinja2'),
     'matplotlib': ('matplotlib', 'python3-matplotlib'),
     # The builder of numba's machine code, which numba brings along.
     'llvmlite': ('numba', 'python3-numba'),

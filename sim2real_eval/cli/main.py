@@ -27,6 +27,7 @@ from sim2real_eval.cli import (
     judge,
     models,
     reference,
+    report,
     simulate,
     study,
     vepd,
@@ -82,7 +83,8 @@ def build_parser() -> _Parser:
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
-        demo, simulate, follow, judge, vepd, study, compare, reference, allan, characterize, models
+        demo, simulate, follow, judge, vepd, study, report, compare, reference, allan,
+        characterize, models,
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser
