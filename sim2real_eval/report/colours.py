@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ['ON_DARK', 'REAL_COLOUR', 'TRUTH_COLOUR', 'model_colours']
+__all__ = ['ON_DARK', 'ON_WHITE', 'REAL_COLOUR', 'TRUTH_COLOUR', 'model_colours']
 
 TRUTH_COLOUR = '#000000'
 REAL_COLOUR = '#7f7f7f'
@@ -26,6 +26,15 @@ _PALETTE = (
 )
 _KNOWN = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim', 'baseline')
 
+ON_WHITE: Mapping[str, str] = {
+    **{colour: colour for colour in _PALETTE},
+    '#CC79A7': '#C8689B',
+    '#E69F00': '#B67D00',
+    '#56B4E9': '#2E8FC9',
+    '#999933': '#7F7F2A',
+}
+"""The same hues for thin lines on a white page, a contrast of 3 and more (WCAG 2.2, 1.4.11)."""
+
 ON_DARK: Mapping[str, str] = {
     '#0072B2': '#4AA3E8',
     '#D55E00': '#F2793B',
@@ -37,7 +46,7 @@ ON_DARK: Mapping[str, str] = {
     '#999933': '#C2C25C',
     '#332288': '#9388E8',
 }
-"""The same hues, lighter: each has a contrast of 3 and more to a dark page."""
+"""And for a dark page."""
 
 
 def model_colours(models: Iterable[str]) -> dict[str, str]:

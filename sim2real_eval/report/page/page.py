@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from sim2real_eval.provenance import versions
-from sim2real_eval.report.colours import ON_DARK, model_colours
+from sim2real_eval.report.colours import ON_DARK, ON_WHITE, model_colours
 from sim2real_eval.report.page.record_tables import record_tables, record_texts
 from sim2real_eval.report.page.scale import NONE
 from sim2real_eval.report.page.score_tables import overview, run_table, shown_model
@@ -126,14 +126,18 @@ def _asset(name: str) -> str:
 
 def _colours(models: Sequence[str]) -> tuple[dict[str, str], Markup]:
     """Return a class per source, and the rules that give the classes their colours."""
-    light = model_colours(models)
+    known = model_colours(models)
     classes = {REAL: 'c-real'} | {model: f'c{number}' for number, model in enumerate(models)}
-    bright = ';'.join(f'--c{number}:{light[model]}' for number, model in enumerate(models))
-    dark = ';'.join(f'--c{number}:{ON_DARK[light[model]]}' for number, model in enumerate(models))
+    bright = ';'.join(
+        f'--c{number}:{ON_WHITE[known[model]]}' for number, model in enumerate(models)
+    )
+    dark = ';'.join(f'--c{number}:{ON_DARK[known[model]]}' for number, model in enumerate(models))
     rules = [
         f':root{{{bright}}}',
         f'@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}',
         f':root[data-theme=dark]{{{dark}}}',
+        # Paper is white, whatever the screen was.
+        f'@media print{{:root:root{{{bright}}}}}',
         '.c-real{--c:var(--real)}',
         *(f'.c{number}{{--c:var(--c{number})}}' for number in range(len(models))),
     ]
