@@ -49,7 +49,7 @@ class MeanWasserstein:
         return cls(np.concatenate(shares, axis=1).astype(np.float64), np.concatenate(widths))
 
     def weighted(self, difference: FloatArray) -> FloatArray:
-        """Return the distance for weights `(p, runs)` of one set less those of the other, `(p,)`."""
+        """Return the distance, `(p,)`, for weights `(p, runs)` of one set less the other's."""
         found = np.empty(len(difference))
         for start in range(0, len(difference), _ROWS):
             gaps = difference[start : start + _ROWS] @ self.share

@@ -120,17 +120,20 @@ class _Block(NamedTuple):
 
 
 def _are_paired(real: Sequence[str], simulated: Sequence[str]) -> bool:
-    if len(set(real)) < len(real) or set(real).isdisjoint(simulated):
+    if set(real).isdisjoint(simulated):
         return False
-    return len(set(simulated)) < len(simulated) or set(simulated) <= set(real)
+    repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
+    return repeated or set(simulated) <= set(real)
 
 
 def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_Block]:
-    blocks = []
-    for i, name in enumerate(real):
-        partners = [[len(real) + k] for k, other in enumerate(simulated) if other == name]
-        blocks.append(_Block([[i], *partners], 1))
-    return blocks
+    blocks: dict[str, _Block] = {
+        name: _Block([], real.count(name)) for name in dict.fromkeys(real)
+    }
+    for i, name in enumerate([*real, *simulated]):
+        if name in blocks:
+            blocks[name].units.append([i])
+    return list(blocks.values())
 
 
 def _strata(
