@@ -74,22 +74,34 @@ def judge_on_cluster(
         ) from None
     client = _client(distributed, address)
     try:
-        mine = versions()
-        futures = {
-            client.submit(_judge, unit, frozenset(stored), mine, pure=False): number
-            for number, unit in enumerate(units)
-        }
-        found: list[list[StudyFailure]] = [[] for _ in units]
-        for future in distributed.as_completed(list(futures)):
-            result = _result(distributed, future)
-            store.write(result.files)
-            found[futures[future]] = result.failures
-            future.release()
-            if progress is not None:
-                progress()
-        return found
+        with client.as_current():
+            return _judged(distributed, client, units, stored, store, progress)
     finally:
         client.close()
+
+
+def _judged(
+    distributed: Any,
+    client: Any,
+    units: Sequence[StudyUnit],
+    stored: Collection[RunKey],
+    store: RunStore,
+    progress: Callable[[], None] | None,
+) -> list[list[StudyFailure]]:
+    mine = versions()
+    futures = {
+        client.submit(_judge, unit, frozenset(stored), mine, pure=False): number
+        for number, unit in enumerate(units)
+    }
+    found: list[list[StudyFailure]] = [[] for _ in units]
+    for future in distributed.as_completed(list(futures)):
+        result = _result(distributed, future)
+        store.write(result.files)
+        found[futures[future]] = result.failures
+        future.release()
+        if progress is not None:
+            progress()
+    return found
 
 
 def _client(distributed: Any, address: str) -> Any:

@@ -203,7 +203,7 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'metric': file.metric.to_mapping(),
         'simulate_on': 'truth' if file.drive is None else 'drive',
         'conditions': [one.to_mapping() for one in file.conditions],
-        'uncertainty': file.uncertainty,
+        'uncertainty': file.uncertainty.to_mapping(),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {
             twin.label: {

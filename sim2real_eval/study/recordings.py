@@ -50,15 +50,16 @@ class StudyRecording:
         return not isinstance(self.origin, Source)
 
     def read(self) -> Recording:
-        """Read or make the recording.
+        """Read or make the recording; one of a drive has the name of the drive.
+
+        That is the label of its random streams, so that all groups meet the same simulation.
 
         Raises
         ------
         Sim2RealError
             When it cannot be.
         """
-        recording = self.origin.read()
-        return dataclasses.replace(recording, name=self.name)
+        return self.origin.read()
 
     def to_mapping(self) -> dict[str, Any]:
         """Return what identifies it, as plain values; what cannot be read has no digest."""

@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from sim2real_eval.comparison import Source
 from sim2real_eval.metrics import MetricOptions
@@ -18,6 +17,7 @@ from sim2real_eval.study.recordings import StudyRecording, of_sources, read_reco
 from sim2real_eval.study.stand_in import Drive, read_drive
 from sim2real_eval.study.variants import read_twins
 from sim2real_eval.twin import Twin
+from sim2real_eval.uncertainty.options import UncertaintyOptions
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
 
@@ -89,8 +89,7 @@ class StudyFile:
     judges : tuple of StudyJudge
     conditions : tuple of Condition
         One without a label when the file has none.
-    uncertainty : mapping
-        Options of the statistics, as given.
+    uncertainty : UncertaintyOptions
     """
 
     path: Path
@@ -108,7 +107,7 @@ class StudyFile:
     drive: Drive | None
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
-    uncertainty: dict[str, Any]
+    uncertainty: UncertaintyOptions
 
     @classmethod
     def read(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyFile:
@@ -207,12 +206,8 @@ def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -
     return given if wanted == 'drive' else None
 
 
-def _uncertainty(fields: dict[str, Entry]) -> dict[str, Any]:
+def _uncertainty(fields: dict[str, Entry]) -> UncertaintyOptions:
     if 'uncertainty' not in fields:
-        return {}
-    known = fields['uncertainty'].fields(('resamples', 'level'))
-    if 'resamples' in known:
-        known['resamples'].integer(0)
-    if 'level' in known and not 0.5 <= known['level'].number('1') < 1.0:
-        known['level'].refuse_value('a number >= 0.5 and < 1')
-    return {name: entry.value for name, entry in known.items()}
+        return UncertaintyOptions()
+    entry = fields['uncertainty']
+    return UncertaintyOptions.from_mapping(entry.value, entry.where, entry.key)
