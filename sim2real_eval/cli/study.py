@@ -32,6 +32,7 @@ from sim2real_eval.cli.study_beside import show_beside
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study import StudyOutcome
     from sim2real_eval.study.study_file import Overrides
 
@@ -133,6 +134,7 @@ def run(options: argparse.Namespace) -> int:
                 'continues'
             )
             return 130
+    report = _report(outcome, Path(options.out))
     failures = _told_failures(outcome)
     report_failures(failures, of=len(failures) + 1)
     if options.json:
@@ -144,12 +146,31 @@ def run(options: argparse.Namespace) -> int:
                     for judge, group in outcome.compared
                     for row in outcome.table(judge, group)
                 ],
+                'uncertainty': _uncertainty(report),
             }
         )
         show_beside(outcome, Path(options.out), quiet=True)
     else:
-        _print(outcome, options.out)
+        _print(outcome, report, options.out)
     return 1 if failures else 0
+
+
+def _report(outcome: StudyOutcome, folder: Path) -> StudyReport:
+    """Write the page, the tables for a paper and uncertainty.json."""
+    from sim2real_eval.report.study_report import PAGE, study_report, write_report
+    from sim2real_eval.tables import write_json
+
+    report = study_report(outcome, folder=folder)
+    write_json(folder / 'uncertainty.json', _uncertainty(report))
+    write_report(report, folder / PAGE)
+    return report
+
+
+def _uncertainty(report: StudyReport) -> list[dict[str, Any]]:
+    return [
+        {'judge': one.judge, 'group': one.group, **one.known.to_mapping()}
+        for one in report.standings
+    ]
 
 
 def _overrides(options: argparse.Namespace) -> Overrides:
@@ -180,9 +201,10 @@ def _told_failures(outcome: StudyOutcome) -> list[str]:
     return told
 
 
-def _print(outcome: StudyOutcome, folder: str) -> None:
+def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
     from sim2real_eval.cli.result import shown
     from sim2real_eval.report.console import vepd_console_table
+    from sim2real_eval.report.study_report import PAGE
 
     record = outcome.record
     print(record['title'])
@@ -202,4 +224,6 @@ def _print(outcome: StudyOutcome, folder: str) -> None:
         print()
     show_beside(outcome, Path(folder), quiet=False)
     print_notes(record['notes'])
-    print(f'Tables, runs and series: {folder}')
+    for line in report.answer:
+        print(line)
+    print(f'Tables, runs and series: {folder}; page: {Path(folder, PAGE)}')

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import json
 import shutil
@@ -25,6 +26,7 @@ __all__ = ['RunStore', 'encoded']
 RUNS = 'runs'
 _TRUTH = 'truth.npz'
 _ABOUT = 'about'
+_KEPT = 500
 _OF_TRUTH = ('true_time', 'true_velocity', 'true_orientation')
 
 
@@ -37,10 +39,19 @@ class RunStore:
     ----------
     folder : Path
         Of the study.
+
+    Attributes
+    ----------
+    signals : callable
+        Returns the signals of a run by its key; raises Sim2RealError when a file is missing or
+        broken.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # Tables, metrics and page all look at the same runs: about 100 MB of them stay.
+        self.signals = functools.lru_cache(maxsize=_KEPT)(self._signals)
+        self._truth = functools.lru_cache(maxsize=_KEPT)(self._truth_of)
 
     def save(self, run: StudyRun, signals: RunSignals) -> None:
         """Write a run and its signals."""
@@ -64,20 +75,16 @@ class RunStore:
         notes = tuple(Told(text, Weight(weight)) for text, weight in about['notes'])
         return StudyRun(key, about['scenario'], about['group'], about['values'], notes)
 
-    def signals(self, key: RunKey) -> RunSignals:
-        """Return the signals of a run.
-
-        Raises
-        ------
-        Sim2RealError
-            When a file is missing or broken.
-        """
+    def _signals(self, key: RunKey) -> RunSignals:
         names = [field.name for field in dataclasses.fields(RunSignals)]
         own = [name for name in names if name not in _OF_TRUTH]
         return RunSignals(
             **self._arrays(_name(key), *own),
-            **self._arrays(f'{_place(key)}/{_TRUTH}', *_OF_TRUTH),
+            **self._truth(_place(key)),
         )
+
+    def _truth_of(self, place: str) -> dict[str, Any]:
+        return self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)
 
     def discard(self, judge: str, recording: str) -> None:
         """Remove the runs of a recording under a judge."""
