@@ -22,7 +22,7 @@ from sim_sensors.catalogue import load_gps, load_imu
 
 VERBS = (
     'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'report', 'compare', 'reference',
-    'allan', 'characterize', 'models',
+    'allan', 'characterize', 'fit', 'models',
 )  # fmt: skip
 
 DURATION = 6.0

@@ -23,6 +23,7 @@ from sim2real_eval.cli import (
     characterize,
     compare,
     demo,
+    fit,
     follow,
     judge,
     models,
@@ -84,7 +85,7 @@ def build_parser() -> _Parser:
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
         demo, simulate, follow, judge, vepd, study, report, compare, reference, allan,
-        characterize, models,
+        characterize, fit, models,
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser

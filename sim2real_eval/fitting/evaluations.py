@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -167,29 +168,30 @@ class Evaluations:
         """RMSE and entropy difference of every run, `(c, n, r, 2)`."""
         return coordinates(self.scores)
 
-    def start(self, progress: Callable[[], None] | None = None) -> None:
-        """Judge the model as it was given.
+    def begin(self, units: FloatArray, progress: Callable[[], None] | None = None) -> None:
+        """Judge the model as it was given, and the first candidates `(c, d)`.
 
         Raises
         ------
         FitError
-            When it cannot be judged on some recording.
+            When the model cannot be judged on every recording.
         """
         given = np.array([one.start for one in self.tuned])
-        self._judge([self._twin], given[None], progress)
+        values = self._values(units)
+        twins = [self._twin, *(self.twin(row) for row in values)]
+        self._judge(twins, np.concatenate([given[None], values]), progress)
         self.tells[0] = self.twin(given) == self._twin
         if not self.usable[0]:
             raise FitError('the model to start from cannot be judged on every recording')
 
     def add(self, units: FloatArray, progress: Callable[[], None] | None = None) -> None:
         """Judge candidates by their coordinates, `(c, d)`."""
-        values = np.array(
-            [
-                [one.value(float(u)) for one, u in zip(self.tuned, row, strict=True)]
-                for row in units
-            ]
-        )
+        values = self._values(units)
         self._judge([self.twin(row) for row in values], values, progress)
+
+    def _values(self, units: FloatArray) -> FloatArray:
+        rows = [[one.value(u) for one, u in zip(self.tuned, row, strict=True)] for row in units]
+        return np.array(rows).reshape(-1, len(self.tuned))
 
     def twin(self, values: FloatArray) -> Twin:
         """Return the sensors with parameters set."""
@@ -203,7 +205,7 @@ class Evaluations:
         # A few recordings alone would not keep all processes busy.
         pieces = min(candidates, -(-2 * self._jobs // len(self.real.sources)))
         edges = np.linspace(0, candidates, pieces + 1).astype(int)
-        return [slice(int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False)]
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
     def _judge(
         self, twins: Sequence[Twin], values: FloatArray, progress: Callable[[], None] | None

@@ -128,7 +128,6 @@ def fit(
     told = progress or (lambda _: None)
     real = judge_real(sources, bare, jobs=jobs, progress=told(len(sources)))
     evaluations = Evaluations(real, twin, tuned, bare, jobs=jobs)
-    evaluations.start(told(evaluations.tasks(1)))
     folds = deal_folds(real.scenarios, options.folds, comparison.seed)
     everything = np.arange(len(real.names))
     objective = METRICS[options.metric]

@@ -5,7 +5,8 @@ At each value of a parameter the others are set to what is best then (the profil
 draws are resampled; a value cannot be told from the fitted one when in enough of the resamples it
 does at least as well. Near a minimum like a parabola it does so with the probability
 Phi(-distance / (2 sigma)), sigma being the deviation of the fitted value, whatever the other
-parameters are: "enough" is Phi(-z / 2), z the quantile of a normal interval of the same level.
+parameters are: "enough" is Phi(-q / 2), q the quantile of an interval of the same level, by
+Student's t for the recordings that there are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from sim2real_eval.fitting.surface import Surface
 from sim2real_eval.fitting.tuned import Tuned
@@ -26,9 +27,11 @@ __all__ = ['LEAST_RECORDINGS', 'Identified', 'identify']
 LEAST_RECORDINGS = 5
 """With fewer, resampling recordings says little, and only draws are resampled."""
 
-_GRID = 41
+_GRID = 31
+_AROUND = np.linspace(-0.06, 0.06, 13)
 _AT_BOUND = 0.01
 _NARROWER = 0.5
+_LEAST_FREEDOM = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,20 +103,15 @@ class _Resamples:
     repetitions: list[IntArray]
 
     @classmethod
-    def draw(cls, scenarios: Sequence[str], repetitions: int, count: int, seed: int) -> _Resamples:
-        n = len(scenarios)
+    def draw(
+        cls, strata: Sequence[IntArray], repetitions: int, count: int, seed: int
+    ) -> _Resamples:
+        """Draw recordings, as many of each stratum as it has, and for each of them draws."""
+        n = sum(map(len, strata))
         source = stream(seed, 'fit', 'resamples', '')
-        groups = [
-            np.array([i for i, one in enumerate(scenarios) if one == scenario])
-            for scenario in dict.fromkeys(scenarios)
-        ]
         recordings, draws = [], []
         for _ in range(count):
-            if n >= LEAST_RECORDINGS:
-                picked = np.concatenate([source.choice(own, len(own)) for own in groups])
-            else:
-                picked = np.arange(n)
-            recordings.append(picked)
+            recordings.append(np.concatenate([source.choice(own, len(own)) for own in strata]))
             draws.append(source.integers(0, repetitions, (n, repetitions)))
         return cls(recordings, draws)
 
@@ -159,15 +157,18 @@ def identify(
         Of the intervals.
     seed : int
     """
-    drawn = _Resamples.draw(scenarios, repetitions, resamples, seed)
-    enough = float(norm.cdf(-norm.ppf(0.5 + level / 2.0) / 2.0))
+    strata, freedom = _strata(scenarios)
+    drawn = _Resamples.draw(strata, repetitions, resamples, seed)
+    enough = float(norm.cdf(-t.ppf(0.5 + level / 2.0, freedom) / 2.0))
     at_fit = drawn.objective(surface, fitted[None])
     objective = float(surface.objective(surface.points(fitted[None]))[0])
     grid = np.linspace(0.0, 1.0, _GRID)
     found = []
     for index, one in enumerate(tuned):
         here = float(np.clip(fitted[index], 0.0, 1.0))
-        units = np.sort(np.append(grid[np.abs(grid - here) > 1e-9], here))
+        # Closer around the fit, where intervals of many recordings end.
+        near = np.clip(here + _AROUND, 0.0, 1.0)
+        units = np.unique(np.concatenate([grid, near]))
         path = np.array([surface.lowest_at(index, u, fitted[None])[0] for u in units])
         path[units == here] = fitted
         worse = drawn.objective(surface, path) - at_fit
@@ -199,6 +200,19 @@ def identify(
             )
         )
     return tuple(found)
+
+
+def _strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
+    """Return the recordings inside which is resampled, and the degrees of freedom of that."""
+    n = len(scenarios)
+    if n < LEAST_RECORDINGS:
+        return [np.array([i]) for i in range(n)], np.inf
+    names = list(dict.fromkeys(scenarios))
+    if n - len(names) < _LEAST_FREEDOM:
+        # A scenario driven once has nothing to be resampled.
+        return [np.arange(n)], n - 1.0
+    found = [np.array([i for i, one in enumerate(scenarios) if one == name]) for name in names]
+    return found, float(n - len(names))
 
 
 def _told(units: FloatArray, share: FloatArray, enough: float, here: float) -> tuple[float, float]:

@@ -16,9 +16,9 @@ __all__ = ['model_yaml']
 def model_yaml(
     model: Parameters, about: Sequence[str] = (), remarks: Mapping[str, str] | None = None
 ) -> str:
-    """Return a model as YAML, with every parameter, its unit and what there is to say of it.
+    """Return a model as YAML, with units and what there is to say of each parameter.
 
-    All of them, since a fitted model must not change when a default does.
+    Parts that are as by default throughout, such as outages when there are none, are left out.
 
     Parameters
     ----------
@@ -44,6 +44,12 @@ def _lines(
     lines = []
     for key, value in mapping.items():
         if key in parts and isinstance(value, Mapping):
+            if (
+                'model' not in value
+                and parts[key] == type(parts[key])()
+                and not any(name.startswith(f'{path}{key}.') for name in remarks)
+            ):
+                continue
             lines.append(f'{indent}{key}:')
             lines += _lines(parts[key], value, f'{indent}  ', f'{path}{key}.', remarks)
             continue

@@ -57,7 +57,7 @@ def search(
     Parameters
     ----------
     evaluations : Evaluations
-        With the start; grows.
+        Empty; grows, the start first.
     objective : Objective
     sets : sequence of (m,) int
         Recordings over which the objective is to be small: all, and those of every fold.
@@ -78,15 +78,16 @@ def search(
     Raises
     ------
     FitError
-        When the judge can judge too few candidates.
+        When the judge cannot judge the start, or too few candidates.
     """
 
-    def judge(units: FloatArray) -> None:
-        told = None if progress is None else progress(evaluations.tasks(len(units)))
-        evaluations.add(units, told)
+    def told(candidates: int) -> Callable[[], None] | None:
+        return None if progress is None else progress(evaluations.tasks(candidates))
 
     size = len(evaluations.tuned)
-    judge(_distinct(design(size, max(budget * 2 // 3, size + 2), seed), evaluations.units))
+    given = np.array([[one.coordinate(one.start) for one in evaluations.tuned]])
+    first = _distinct(design(size, max(budget * 2 // 3, size + 2), seed), given)
+    evaluations.begin(first, told(len(first) + 1))
     error = 0.0
     for _ in range(_ROUNDS):
         usable = int((evaluations.usable & evaluations.tells).sum())
@@ -102,7 +103,7 @@ def search(
             break
         before = len(evaluations.values)
         expected = surface.objective(surface.points(wanted))
-        judge(wanted)
+        evaluations.add(wanted, told(len(wanted)))
         now = objective(evaluations.real.points, evaluations.points[before:])
         known = np.isfinite(now)
         if known.any():

@@ -8,6 +8,8 @@ anything again: that is what folds, resamples and profiles are made of.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.interpolate import RBFInterpolator
 from scipy.stats import qmc
@@ -140,7 +142,7 @@ def spread(size: int, count: int, seed: int) -> FloatArray:
 
 
 def lowest(
-    objective: Objective, begin: FloatArray, more: FloatArray, seed: int
+    objective: Callable[[FloatArray], FloatArray], begin: FloatArray, more: FloatArray, seed: int
 ) -> tuple[FloatArray, float]:
     """Return the point of the unit cube with the smallest objective, and that.
 

@@ -160,7 +160,7 @@ def _parse(entry: str, twin: Twin) -> Tuned:
         value[_AXES.index(axis)] if targets[0].axes else one
         for axis, one in zip(targets[0].axes or _AXES, value, strict=False)
     ] if isinstance(value, tuple) else [value]  # fmt: skip
-    start = sum(chosen) / len(chosen)
+    start = chosen[0] if len(set(chosen)) == 1 else sum(chosen) / len(chosen)
     low, high, log = _bounds(entry, bounds if equals else None, start)
     tuned = Tuned(targets, low, high, log, unit, start)
     for bound in (low, high):
