@@ -12,7 +12,6 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.rankings import RankAgreement, rank_agreement
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
-from sim2real_eval.series import VelocitySeries
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey, StudyRun
@@ -150,10 +149,8 @@ def _scored(
         for run in runs:
             signals = outcome.signals(run.key)
             name = f'{run.key.recording} ({run.key.model})'
-            series: dict[str, VelocitySeries] = {}
+            series = speed_series(signals, name)
             for number, way in enumerate(ways):
-                if way.component not in series:
-                    series[way.component] = speed_series(signals, way.component, name)
                 try:
                     scores[number][run.key] = score_run(series[way.component], way.options)
                 except Sim2RealError as error:
