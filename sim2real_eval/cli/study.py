@@ -128,13 +128,13 @@ def run(options: argparse.Namespace) -> int:
                 overwrite=options.overwrite,
                 begin=begin,
             )
+            report = _report(outcome, Path(options.out))
         except KeyboardInterrupt:
             complain(
                 f'interrupted; runs that were finished are in {options.out}, and the same command '
                 'continues'
             )
             return 130
-    report = _report(outcome, Path(options.out))
     failures = _told_failures(outcome)
     report_failures(failures, of=len(failures) + 1)
     if options.json:
