@@ -13,6 +13,7 @@ from sim2real_eval.report.page.evidence import Evidence
 from sim2real_eval.report.page.figure import Captioned, Multiples
 from sim2real_eval.report.page.markup import element
 from sim2real_eval.report.page.panel import Panel
+from sim2real_eval.report.page.scale import times
 from sim_sensors.measurements import FloatArray
 
 __all__ = ['honesty']
@@ -55,11 +56,11 @@ def honesty(
             others,
             _dots(panel, mine, 'dot'),
             label=f'Error over stated deviation of {quantity}, {evidence.called(name)}: '
-            f'error {ratio:.2g} times what is stated',
+            f'error {times(ratio)} times what is stated',
         )
         panels.append(
             Captioned(
-                name, colours[name], svg, f'error {ratio:.2g} \N{MULTIPLICATION SIGN} stated'
+                name, colours[name], svg, f'error {times(ratio)} \N{MULTIPLICATION SIGN} stated'
             )
         )
     return Multiples('', panels)

@@ -88,10 +88,20 @@ class Panel:
             'svg', *marks, x=_LEFT, y=_TOP, width=wide, height=high,
             viewBox=f'0 0 {wide * FINE:.0f} {high * FINE:.0f}', preserveAspectRatio='none',
         )  # fmt: skip
+        # Units last: they stay readable on a bar.
         return element(
-            'svg', self._axes(), inside, class_='plot', role='img', aria_label=label,
-            viewBox=f'0 0 {self.width:.0f} {self.height:.0f}',
+            'svg', self._axes(), inside, self._units(), class_='plot', role='img',
+            aria_label=label, viewBox=f'0 0 {self.width:.0f} {self.height:.0f}',
         )  # fmt: skip
+
+    def _units(self) -> Markup:
+        texts = []
+        if self.unit_y:
+            texts.append(element('text', self.unit_y, x=_LEFT + 3, y=_TOP + 9))
+        if self.unit_x:
+            at = (self.width - _RIGHT - 3, self.height - _BOTTOM - 4)
+            texts.append(element('text', self.unit_x, x=at[0], y=at[1], text_anchor='end'))
+        return element('g', *texts, class_='units')
 
     def _axes(self) -> Markup:
         wide, high = self.inner
@@ -102,8 +112,6 @@ class Panel:
             at = _TOP + float(self.up(value)) / FINE
             grid += f'M{_LEFT:.0f} {at:.1f}h{wide:.0f}'
             marks.append(element('text', text, x=_LEFT - 5, y=at + 3.5, text_anchor='end'))
-        if self.unit_y:
-            marks.append(element('text', self.unit_y, class_='unit', x=_LEFT + 3, y=_TOP + 9))
         ticks = self.across.ticks(5)
         for value, text in ticks:
             at = _LEFT + float(self.across(value)) / FINE
@@ -111,11 +119,6 @@ class Panel:
             anchor = 'end' if at > self.width - 14 else 'middle'
             at = min(at, self.width - 1) if anchor == 'end' else at
             marks.append(element('text', text, x=at, y=self.height - 7, text_anchor=anchor))
-        if self.unit_x:
-            marks.append(
-                element('text', self.unit_x, class_='unit', x=self.width - _RIGHT - 3,
-                        y=_TOP + high - 4, text_anchor='end')
-            )  # fmt: skip
         base = f'M{_LEFT:.0f} {_TOP + high:.1f}h{wide:.0f}'
         return joined(
             [

@@ -10,7 +10,7 @@ import numpy as np
 
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['MINUS', 'NONE', 'Scale', 'decimal', 'decimals']
+__all__ = ['MINUS', 'NONE', 'Scale', 'decimal', 'decimals', 'times']
 
 MINUS = '\N{MINUS SIGN}'
 NONE = '\N{EN DASH}'
@@ -98,8 +98,15 @@ def decimal(value: float | None, digits: int = 4) -> str:
         return NONE
     if math.isinf(value):
         return '∞' if value > 0 else '\N{MINUS SIGN}∞'
-    if value != 0.0 and not 0.5 * 10.0**-digits <= abs(value) < 1e5:
+    if value == 0.0:
+        text = '0'
+    elif not 0.5 * 10.0**-digits <= abs(value) < 1e5:
         text = f'{value:.2g}'
     else:
         text = f'{value:.{digits}f}'
     return text.replace('-', MINUS)
+
+
+def times(ratio: float) -> str:
+    """Return a ratio with two digits, all of them before the point where it is large."""
+    return f'{ratio:.2g}' if ratio < 10.0 else f'{ratio:.0f}'

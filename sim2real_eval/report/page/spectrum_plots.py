@@ -10,6 +10,7 @@ import numpy as np
 from sim2real_eval.report.page.evidence import Evidence
 from sim2real_eval.report.page.figure import Captioned, Multiples
 from sim2real_eval.report.page.panel import Panel
+from sim2real_eval.report.page.scale import times
 from sim2real_eval.series_folder import REAL
 from sim_sensors.measurements import FloatArray
 
@@ -61,6 +62,8 @@ def spectra(evidence: Evidence, colours: Mapping[str, str]) -> Multiples:
         )
         power = float(row[1].sum() / real[1].sum())
         panels.append(
-            Captioned(name, colours[name], svg, f'{power:.2g} \N{MULTIPLICATION SIGN} the power')
+            Captioned(
+                name, colours[name], svg, f'{times(power)} \N{MULTIPLICATION SIGN} the power'
+            )
         )
     return Multiples('', panels)

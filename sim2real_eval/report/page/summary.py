@@ -94,7 +94,9 @@ def concord(standings: Sequence[Standing]) -> Markup | None:
     first = standings[0].known.order[0].model
     others = [one for one in standings[1:] if one.known.order[0].model != first]
     if not others:
-        return Markup('All {} rankings of this study name it first.').format(len(standings))
+        return Markup('{} rankings of this study name it first.').format(
+            'Both' if len(standings) == 2 else f'All {len(standings)}'
+        )
     named = joined(
         Markup('{}{} under {}').format(
             '; ' if place else '', _NAME.format(one.known.order[0].model), one.label
