@@ -60,7 +60,10 @@ def honesty(
         )
         panels.append(
             Captioned(
-                name, colours[name], svg, f'error {times(ratio)} \N{MULTIPLICATION SIGN} stated'
+                evidence.called(name),
+                colours[name],
+                svg,
+                f'error {times(ratio)} \N{MULTIPLICATION SIGN} stated',
             )
         )
     return Multiples('', panels)

@@ -116,10 +116,12 @@ def consistency(
         cells = [shown_model(model, synthetic=synthetic)]
         for name in names:
             values = [run.values[name] for run in runs if name in run.values]
-            cells.append(decimal(float(np.mean(values)), 2) if values else NONE)
+            mean = float(np.mean(values)) if values else None
+            cells.append(decimal(mean, 2 if mean is None or mean < 100.0 else 0))
         rows.append(cells)
     title = f'Mean over runs of normalised squares over degrees of freedom, judge {judge}'
-    return DataTable(title, columns, rows, colours=colours)
+    shown = {shown_model(name, synthetic=synthetic): kind for name, kind in colours.items()}
+    return DataTable(title, columns, rows, colours=shown)
 
 
 def run_table(outcome: StudyOutcome, colours: Mapping[str, str], *, synthetic: bool) -> DataTable:
