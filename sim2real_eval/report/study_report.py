@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import html
 import shlex
 from collections.abc import Sequence
@@ -26,8 +25,6 @@ PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')
 
 _STUDY_FILE = 'study.yaml'
-_KEPT = 512
-"""Runs whose signals stay in memory, some 0.2 MB each."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,9 +57,7 @@ def read_outcome(folder: str | Path) -> StudyOutcome:
     folder = Path(folder)
     if (folder / VEPD_MARK).is_file():
         return vepd_outcome(folder)
-    outcome = StudyOutcome.read(folder)
-    # Metrics, sensitivity and plots each look at all of them in turn.
-    return dataclasses.replace(outcome, load=functools.lru_cache(_KEPT)(outcome.load))
+    return StudyOutcome.read(folder)
 
 
 def study_report(
