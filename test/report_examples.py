@@ -53,9 +53,14 @@ def with_record(outcome: StudyOutcome, **changes: Any) -> StudyOutcome:
     return dataclasses.replace(outcome, record={**outcome.record, **changes})
 
 
+def small_study(**words: Any) -> StudyOutcome:
+    """A drawn study that is resampled a few times only: for what does not look at the numbers."""
+    return with_record(drawn_study(**words), uncertainty={'resamples': 200})
+
+
 def hostile_study() -> StudyOutcome:
     """Every label of a study is hostile, and so is every text of its record."""
-    study = drawn_study(
+    study = small_study(
         judges=('one', 'two'), scenarios=('line', 'circle'), runs=3,
         models={f'm{number}': 0.03 * (number + 1) for number in range(4)},
         groups=('g',),

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_examples import call, check_refused, contents, run_of
-from report_examples import HOSTILE
-from study_examples import drawn_study
+from report_examples import HOSTILE, small_study
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording import write_recording
@@ -45,7 +44,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study of a folder of its own, made by the command."""
     folder = tmp_path_factory.mktemp('study')
     (folder / 'small.yaml').write_text(STUDY, encoding='utf-8')
-    assert main(['study', str(folder / 'small.yaml'), '--out', str(folder / 'out')]) == 0
+    words = ['study', str(folder / 'small.yaml'), '--out', str(folder / 'out'), '--jobs', '1']
+    assert main(words) == 0
     return folder / 'out'
 
 
@@ -107,7 +107,16 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
     monkeypatch.chdir(tmp_path)
     for number in (1, 2):
         write_recording(run_of('line', number), tmp_path / f'line_{number}')
-    words = ('--models', 'ch_rw,ch_gauss', '--warmup', '1', '--judge-config', 'clean')
+    words = (
+        '--models',
+        'ch_rw,ch_gauss',
+        '--warmup',
+        '1',
+        '--judge-config',
+        'clean',
+        '--jobs',
+        '1',
+    )
     done = call(capsys, 'vepd', '--real', 'line_1', 'line_2', *words, '--out', 'result')
     assert done.status == 0
     outcome = read_outcome('result')
@@ -124,7 +133,7 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
 
 
 def test_tables_show_what_the_paper_printed_beside_ours() -> None:
-    found = standings(drawn_study(scenarios=('line', 'circle', 'half_sine'), runs=2))
+    found = standings(small_study(scenarios=('line', 'circle', 'half_sine'), runs=2))
     tables = paper_tables(found)
     assert len(tables) == 5  # ranking and scenarios under two judges, and all judges
     text = markdown_table(tables[1])
@@ -144,7 +153,7 @@ def test_labels_are_text_in_markdown_and_latex() -> None:
         r'a\_b \& 5\% \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \# \$'
     )
     assert latex_text('[x]').startswith('{[}')
-    table = latex_table(paper_tables(standings(drawn_study(runs=2)))[0])
+    table = latex_table(paper_tables(standings(small_study(runs=2)))[0])
     body = [line for line in table.splitlines() if line.endswith(r'\\')]
     assert len({len(re.findall(r'(?<!\\)&', line)) for line in body}) == 1
     assert [line.strip() for line in table.splitlines() if 'rule' in line] == [

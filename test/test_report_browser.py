@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser_examples import Browser, browser_binary, running_browser
-from report_examples import HOSTILE, hostile_study
-from study_examples import drawn_study
+from report_examples import HOSTILE, hostile_study, small_study
 
 from sim2real_eval.report.page import study_page
 
@@ -35,7 +34,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope='module')
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp('plain') / 'report.html'
-    path.write_text(study_page(drawn_study(runs=3)), encoding='utf-8')
+    path.write_text(study_page(small_study(runs=3)), encoding='utf-8')
     return path
 
 
@@ -79,7 +78,7 @@ def test_text_and_lines_have_the_contrast_that_wcag_asks_for(
     """4.5 for text, 3 for lines and marks of nine models (WCAG 2.2, 1.4.3 and 1.4.11)."""
     models = {f'm{number}': 0.05 for number in range(9)}
     path = tmp_path / 'report.html'
-    path.write_text(study_page(drawn_study(runs=1, judges=('one',), models=models)), 'utf-8')
+    path.write_text(study_page(small_study(runs=1, judges=('one',), models=models)), 'utf-8')
     browser.open(path, dark=dark)
     page = luminance(browser.value(BACKGROUND))
 
