@@ -103,7 +103,7 @@ def ranks_table(given: RankLines) -> Table:
     table = plain_table(given.title, gap=1)
     table.add_column('', overflow='fold')
     for model in given.models:
-        table.add_column(model, justify='right', overflow='fold')
+        table.add_column(Text(model), justify='right', overflow='fold')
     table.add_column('tau', justify='right', no_wrap=True)
     for number, line in enumerate(given.lines):
         cells: list[Text | str] = [Text(line.label)]
@@ -158,6 +158,8 @@ def _cell(value: float | None, rank: float | None, *, mark: bool) -> Text:
 
 def short_number(value: float) -> str:
     """Return three significant digits, without an exponent where that stays short."""
+    if value == 0.0:
+        return '0'
     return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e4 else f'{value:.1e}'
 
 
