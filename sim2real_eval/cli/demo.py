@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from pathlib import Path
 
+    from sim2real_eval.cli.result import print_uncertainty
     from sim2real_eval.demo import Demo
     from sim2real_eval.report.console import vepd_console_table
 
@@ -66,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
                 '(SYNTHETIC stand-in)',
             )
         )
+        print()
+        print_uncertainty(result.comparison.uncertainty, result.comparison.rows)
         print()
     found = {result.judge: result.comparison.notes() for result in results}
     shared = set.intersection(*(set(notes) for notes in found.values()))

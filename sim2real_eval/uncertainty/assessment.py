@@ -159,25 +159,30 @@ def _judged(
     one, other = draws.weights(real), draws.weights(runs)
     both = np.concatenate([real.values, runs.values])
     distance = MeanWasserstein.of(both)
-    resampled = distance.weighted(np.concatenate([one, -other], axis=1))
+    weights = np.concatenate([one, -other], axis=1)
+    resampled = distance.weighted(weights)
+    alone = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
+    linear = distance.linear(weights, alone)
     result = DistanceUncertainty(model, len(real), len(runs), seen)
     estimate = seen
     chance = None
     freedom = draws.freedom(real, runs)
+    moved = np.concatenate([real.values, _alike(real.values, runs.values)])
+    alike = MeanWasserstein.of(moved)
+    # Two numbers were made equal.
+    lack = (
+        float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
+    )
     if labels.least <= 1.0 - options.level:
         chance = chances_among(values[None]).single[0]
-        alike = values
-        if chance <= 1.0 - options.level:
-            # Relabelled, such runs are further apart than any of one process. With mean and spread
-            # of the real ones they are closer than they should be: two numbers were made equal.
-            moved = np.concatenate([real.values, _alike(real.values, runs.values)])
-            alike = MeanWasserstein.of(moved).between(labels.real)
-            alike *= np.sqrt(freedom.degrees / max(freedom.degrees - 2.0, 1.0))
+        # Relabelled, runs that are told apart are further from each other than any of one process.
+        told = chance <= 1.0 - options.level
+        floors = alike.between(labels.real) * lack if told and freedom.degrees else values
         result = dataclasses.replace(
             result,
             chance=chance,
-            floor=float(np.median(alike)),
-            floor_high=float(np.quantile(alike, options.level)),
+            floor=float(np.median(floors)),
+            floor_high=float(np.quantile(floors, options.level)),
         )
     if freedom.degrees >= _FEWEST_DEGREES:
         part = max(options.resamples // _PART, 100)
@@ -187,13 +192,15 @@ def _judged(
             level=options.level,
             freedom=freedom,
             nulls=[
-                float(np.median(MeanWasserstein.of(both[:, [k]]).between(labels.real[:part])))
-                for k in range(both.shape[1])
+                lack * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
+                for column in moved.T
             ],
             differs=chance is not None and chance <= 1.0 - options.level,
         )
         result = dataclasses.replace(result, estimate=estimate, low=low, high=high)
-    return result, DrawnDistance(seen, estimate, resampled)
+    return result, DrawnDistance(
+        seen, estimate, estimate if result.low else 0.0, resampled, linear
+    )
 
 
 def _alike(real: FloatArray, simulated: FloatArray) -> FloatArray:

@@ -56,6 +56,15 @@ class MeanWasserstein:
             found[start : start + _ROWS] = np.abs(gaps, out=gaps) @ self.width
         return np.where(found > _ROUNDING * self.width.sum(), found, 0.0)
 
+    def linear(self, difference: FloatArray, around: FloatArray) -> FloatArray:
+        """Return the distance for weights `difference` to first order about weights `around`.
+
+        Which set is ahead at each gap is taken from `around` `(runs,)`: the distance is then the
+        difference of two means.
+        """
+        slope = self.share @ (np.sign(around @ self.share) * self.width)
+        return np.asarray(difference @ slope)
+
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
         one, other = side_weights(first)

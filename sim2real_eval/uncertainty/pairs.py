@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from scipy import stats
@@ -13,7 +13,7 @@ from scipy import stats
 from sim2real_eval.uncertainty.distances import MeanWasserstein, side_weights
 from sim2real_eval.uncertainty.motions import Freedom
 from sim2real_eval.uncertainty.options import UncertaintyOptions
-from sim2real_eval.uncertainty.relabelling import chances_among, relabel
+from sim2real_eval.uncertainty.relabelling import Relabelling, chances_among, relabel
 from sim2real_eval.uncertainty.result import PairUncertainty
 from sim2real_eval.uncertainty.scored_runs import ScoredRuns
 from sim_sensors.measurements import FloatArray
@@ -33,12 +33,18 @@ class DrawnDistance:
         Of the runs as they are.
     estimate : float
         Of the processes.
+    least : float
+        The estimate, or 0 where that is possible.
     drawn : (p,) float
+    linear : (p,) float
+        To first order, see `MeanWasserstein.linear`.
     """
 
     seen: float
     estimate: float
+    least: float
     drawn: FloatArray
+    linear: FloatArray
 
 
 def exchanged(
@@ -95,30 +101,21 @@ def compare_pairs(
     if not couples:
         return []
     level = 1.0 - options.level
-    relabellings = [
-        relabel(sims[a].names, sims[b].names, options.resamples, seed, strata=_strata(sims, a, b))
-        for a, b in couples
-    ]
-    if len({one.real.shape for one in relabellings}) > 1:
-        relabellings = [
-            relabel(
-                sims[a].names,
-                sims[b].names,
-                options.resamples,
-                seed,
-                strata=_strata(sims, a, b),
-                drawn=True,
-            )
-            for a, b in couples
-        ]
+    structures = {(runs.names, runs.scenario) for runs in sims.values()}
+    known = _relabellings(structures, options, seed)
+    relabellings = [known[sims[a].names, sims[b].names] for a, b in couples]
     values = [
         np.abs(exchanged(real, sims[a], sims[b], one.real))
         for (a, b), one in zip(couples, relabellings, strict=True)
     ]
     chances = chances_among(np.stack(values))
     drawn = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
-    spread = drawn.std(axis=1)
     away = drawn - drawn.mean(axis=1, keepdims=True)
+    # Where sets overlap, resampled distances are bounded by zero more than the distance is.
+    linear = np.array([(distances[a].linear - distances[b].linear).std() for a, b in couples])
+    tight = away.std(axis=1)
+    away *= np.maximum(linear / np.where(tight > 0.0, tight, np.inf), 1.0)[:, None]
+    spread = away.std(axis=1)
     scaled = np.abs(away) / np.where(spread > 0.0, spread, np.inf)[:, None]
     critical = float(np.quantile(scaled.max(axis=0), options.level))
     enough = freedom.degrees >= 2.0
@@ -126,19 +123,23 @@ def compare_pairs(
     found = []
     for k, (a, b) in enumerate(couples):
         pair = PairUncertainty(a, b, distances[a].seen - distances[b].seen)
-        centre = distances[a].estimate - distances[b].estimate
+        # Near the floor, estimates scatter more than the distances seen, which are biased by it.
+        both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
+        sure = max(both[0], -both[1], 0.0)
         if enough:
             ends = np.quantile(away[k], [1.0 - level / 2.0, level / 2.0]) * widening
-            low, high = (float(centre - end) for end in ends)
+            # A model that may be as good as the real sensors counts as such, too.
+            third = distances[a].least - distances[b].least
+            low = float(min(both[0], third) - ends[0])
+            high = float(max(both[1], third) - ends[1])
             pair = dataclasses.replace(pair, low=low, high=high)
         if enough and relabellings[k].least <= level:
-            apart = bool(
-                chances.adjusted[k] <= level and abs(centre) > critical * widening * spread[k]
-            )
+            clear = abs(pair.difference) > critical * widening * spread[k] and sure > 0.0
+            apart = bool(chances.adjusted[k] <= level and clear)
             more: int | None = 0
             if not apart:
                 error = freedom.inflation * float(spread[k])
-                more = _more(abs(centre), error, critical, motions, options)
+                more = _more(sure, error, critical, motions, options)
             pair = dataclasses.replace(
                 pair,
                 chance=chances.single[k],
@@ -150,8 +151,25 @@ def compare_pairs(
     return found
 
 
-def _strata(sims: Mapping[str, ScoredRuns], a: str, b: str) -> tuple[Sequence[str], Sequence[str]]:
-    return sims[a].scenario, sims[b].scenario
+def _relabellings(
+    structures: set[tuple[tuple[str, ...], tuple[str, ...]]],
+    options: UncertaintyOptions,
+    seed: int,
+) -> dict[tuple[tuple[str, ...], tuple[str, ...]], Relabelling]:
+    """Return the relabellings by the names of both models, as many of each."""
+    # Models with runs of their own: all are drawn, since they are looked at together.
+    return {
+        (first, second): relabel(
+            first,
+            second,
+            options.resamples,
+            seed,
+            strata=(of_first, of_second),
+            drawn=len(structures) > 1,
+        )
+        for first, of_first in structures
+        for second, of_second in structures
+    }
 
 
 def _more(

@@ -12,6 +12,7 @@ import numpy as np
 from sim_sensors.measurements import FloatArray
 
 if TYPE_CHECKING:
+    from sim2real_eval.metrics.scores import RunScore
     from sim2real_eval.study.run import StudyRun
 
 __all__ = ['ScoredRuns']
@@ -53,6 +54,23 @@ class ScoredRuns:
     def names(self) -> tuple[str, ...]:
         """Motions with their scenarios: two scenarios may call a motion alike."""
         return tuple(f'{a}\x00{b}' for a, b in zip(self.scenario, self.motion, strict=True))
+
+    @classmethod
+    def of_scores(
+        cls, scores: Sequence[RunScore], motion: Sequence[str], scenario: Sequence[str]
+    ) -> ScoredRuns:
+        """Take what VEPD compares of the scores of runs."""
+        values = [(score.rmse, score.entropy_difference) for score in scores]
+        return cls(np.array(values).reshape(len(values), 2), tuple(motion), tuple(scenario))
+
+    def of_scenario(self, scenario: str) -> ScoredRuns:
+        """Return the runs of one scenario."""
+        chosen = [i for i, one in enumerate(self.scenario) if one == scenario]
+        return ScoredRuns(
+            self.values[chosen],
+            tuple(self.motion[i] for i in chosen),
+            tuple(self.scenario[i] for i in chosen),
+        )
 
     def __len__(self) -> int:
         return len(self.values)
