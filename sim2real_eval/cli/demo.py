@@ -58,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print('Real recordings are replaced by SYNTHETIC stand-ins: the numbers show how the tool')
     print('works, not how good a sensor model is.\n')
+    unsure: dict[str, list[str]] = {}
     for result in results:
         print_table(
             vepd_console_table(
@@ -68,9 +69,13 @@ def run(options: argparse.Namespace) -> int:
             )
         )
         print()
-        print_uncertainty(result.comparison.uncertainty, result.comparison.rows)
+        unsure[result.judge] = print_uncertainty(
+            result.comparison.uncertainty, result.comparison.rows
+        )
         print()
-    found = {result.judge: result.comparison.notes() for result in results}
+    found = {
+        result.judge: [*result.comparison.notes(), *unsure[result.judge]] for result in results
+    }
     shared = set.intersection(*(set(notes) for notes in found.values()))
     print_notes(
         note if note in shared else f'judge {judge}: {note}'

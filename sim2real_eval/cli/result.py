@@ -68,16 +68,16 @@ def print_comparison(
     )
     print_table(table)
     print()
-    print_uncertainty(comparison.uncertainty, shown(comparison.rows))
-    print_notes(comparison.notes())
+    unsure = print_uncertainty(comparison.uncertainty, shown(comparison.rows))
+    print_notes([*comparison.notes(), *unsure])
     print(f'Tables, series and plots: {folder}')
 
 
-def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> None:
-    """Print how sure the distances of the rows are, and what would make them surer."""
+def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[str]:
+    """Print how sure the distances of the rows are; return what would make them surer."""
     scenarios = list(dict.fromkeys(row.scenario for row in rows))
     print_table(uncertainty_table({name: known[name] for name in scenarios}))
-    print_notes(pair_lines(known[scenarios[-1]], scenarios[-1]))
+    return pair_lines(known[scenarios[-1]], scenarios[-1])
 
 
 def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:

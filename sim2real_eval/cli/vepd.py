@@ -236,6 +236,7 @@ def _recompute(options: argparse.Namespace) -> int:
     else:
         print_table(vepd_console_table(shown(result.rows), published=options.published))
         print()
-        print_uncertainty(known, shown(result.rows))
-        print_notes([*result.notes, *uncertainty_notes(known, list(known)[:-1])])
+        unsure = print_uncertainty(known, shown(result.rows))
+        told = uncertainty_notes(known, list(known)[:-1])
+        print_notes([*result.notes, *told, *unsure])
     return 0
