@@ -53,7 +53,7 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
     """
     if not (folder / MARK).is_file():
         _sweep(folder)
-        check_result_folder(folder, MARK, overwrite=False)
+        check_result_folder(folder, MARK, overwrite=overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else None
     try:

@@ -153,7 +153,7 @@ def _drives(file: StudyFile, drive: Drive) -> list[StudyRecording]:
         if twin.gps is None or twin.imu is None:
             raise Sim2RealError(
                 f'{file.path}: models: {twin.label} keeps a real sensor, which is nowhere on a '
-                'simulated drive; must simulate both, or simulate_on: truth'
+                'simulated drive; must simulate both, or --simulate-on truth'
             )
     counts: dict[tuple[str, str], int] = {}
     found = []
@@ -164,7 +164,7 @@ def _drives(file: StudyFile, drive: Drive) -> list[StudyRecording]:
         if scenario not in DRIVES:
             raise Sim2RealError(
                 f'{recording.name}: scenario {scenario} cannot be driven, only '
-                f'{", ".join(DRIVES)}; give its scenario, or simulate_on: truth'
+                f'{", ".join(DRIVES)}; give its scenario, or --simulate-on truth'
             )
         place = (recording.group, scenario)
         counts[place] = number = counts.get(place, 0) + 1
