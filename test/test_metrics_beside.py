@@ -231,3 +231,21 @@ def test_a_wander_that_vepd_cannot_see_is_told() -> None:
         runs.append(dataclasses.replace(run, values={**run.values, 'yaw_rmse': yaw}))
     (table,) = metric_tables(dataclasses.replace(study, runs=tuple(runs)), MetricOptions())
     assert table.hidden() == {'turned': ['yaw']}
+
+
+def test_equal_distances_share_a_rank() -> None:
+    """Two models with the same values, added up in another order, are no nearer one another."""
+    study = drawn_study(
+        judges=('clean',), scenarios=('line',), runs=6, models={'a': 0.1, 'b': 0.1}
+    )
+    rng = np.random.default_rng(6)
+    drawn = {name: rng.permutation(np.linspace(0.1, 0.7, 6)) for name in 'ab'}
+    runs = []
+    for run in study.runs:
+        number = int(run.key.recording.split('_')[-1]) - 1
+        yaw = 0.01 if run.is_real else drawn[run.key.model][number]
+        runs.append(dataclasses.replace(run, values={**run.values, 'yaw_rmse': yaw}))
+    (table,) = metric_tables(dataclasses.replace(study, runs=tuple(runs)), MetricOptions())
+    (row,) = [row for row in table.rows if row.metric.name == 'yaw']
+    assert row.ranks == (1.5, 1.5)
+    assert row.with_vepd.kendall is None

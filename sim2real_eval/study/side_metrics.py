@@ -217,14 +217,15 @@ def _rows(runs: Mapping[str, Sequence[StudyRun]], curves: _Curves, seed: int) ->
                 distances[number, column] = values[number][0]
                 single[number, column] = one
                 adjusted[number, column] = np.nan if number < _BESIDE else among
+    settled = _without_rounding(distances)
     return [
         MetricRow(
             metric,
             _absent(distances[number]),
-            _ranks(distances[number]),
+            _ranks(settled[number]),
             _absent(single[number]),
             _absent(adjusted[number]),
-            rank_agreement(distances[number], distances[0]),
+            rank_agreement(settled[number], settled[0]),
         )
         for number, metric in enumerate(METRICS)
     ]
@@ -255,6 +256,11 @@ def _distance(
     return (
         EnergyDistance.of(values, scale) if metric.name == 'energy' else MeanWasserstein.of(values)
     )
+
+
+def _without_rounding(values: FloatArray) -> FloatArray:
+    """Return values to nine digits, so that equal ones added up in another order share a rank."""
+    return np.array([[float(f'{value:.9g}') for value in row] for row in values])
 
 
 def _absent(values: FloatArray) -> tuple[float | None, ...]:
