@@ -72,6 +72,7 @@
   filters.addEventListener('submit', function (event) { event.preventDefault(); });
   filter();
   window.addEventListener('beforeprint', function () {
-    document.querySelectorAll('details').forEach(function (one) { one.open = true; });
+    // Parameters and notes of single runs would be dozens of sheets.
+    document.querySelectorAll('.notes details').forEach(function (one) { one.open = true; });
   });
 })();
