@@ -82,7 +82,8 @@ def longest_standstill(
     A window is still when the noise in it is not much above that of the quietest windows, and its
     mean is near the median of such windows; a steady turn or a slope is quiet too, but not there.
     A bias is no motion, however large, nor is its slow drift. So a steady drive looks like rest,
-    and a turn that never changes like a bias, unless the recording tells the true motion.
+    and a turn that never changes like a bias, unless the recording tells the true motion, which
+    then counts in place of the means.
 
     Parameters
     ----------
@@ -134,7 +135,8 @@ def longest_standstill(
         # Values that go up and down by one step now and then have windows without any noise.
         floor = float(np.hypot(np.quantile(noise, 0.05), 0.5 * steps[quantity]))
         keep(noise, options.noise_ratio * floor, f'{quantity} noise', unit)
-    for quantity, mean in means.items():
+    # The truth, where there is one, tells a motion from a bias that wanders far.
+    for quantity, mean in means.items() if signals.motion is None else ():
         away = np.sqrt(((mean - np.median(mean[still], axis=0)) ** 2).sum(axis=1))
         keep(
             away,
