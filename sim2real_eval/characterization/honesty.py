@@ -39,6 +39,8 @@ class Honesty:
         Mean normalised square over its expectation; 1 is honest.
     lower, upper : float
         Bounds of the ratio that an honest receiver keeps in 95 %.
+    likely_lower, likely_upper : float
+        The same if the correlation time is the likeliest.
     """
 
     name: str
@@ -47,15 +49,22 @@ class Honesty:
     ratio: float
     lower: float
     upper: float
+    likely_lower: float
+    likely_upper: float
 
     @property
     def verdict(self) -> str:
-        """`honest`, `too sure` (errors are larger than stated) or `not sure enough`."""
+        """`honest`, `too sure` (errors are larger than stated) or `not sure enough`.
+
+        `perhaps` goes before where a correlation time that the record allows makes it honest.
+        """
         if math.isnan(self.ratio):
             return 'nothing stated'
-        if self.ratio > self.upper:
-            return 'too sure'
-        return 'not sure enough' if self.ratio < self.lower else 'honest'
+        if self.ratio > self.likely_upper:
+            return 'too sure' if self.ratio > self.upper else 'perhaps too sure'
+        if self.ratio < self.likely_lower:
+            return 'not sure enough' if self.ratio < self.lower else 'perhaps not sure enough'
+        return 'honest'
 
 
 def honesty(
@@ -99,7 +108,7 @@ def honesty(
         total += float(np.sum(error * solved))
         pieces.append((len(error), float(np.median(np.diff(run.time[good])))))
     if not pieces:
-        return Honesty(name, 0, 0.0, math.nan, math.nan, math.nan)
+        return Honesty(name, 0, 0.0, *[math.nan] * 5)
     longest = max(run.seconds for run in runs)
 
     def expected(end: str) -> tuple[float, float]:
@@ -123,8 +132,10 @@ def honesty(
         samples=sum(n for n, _ in pieces),
         independent=freedom / len(axes),
         ratio=total / mean,
-        lower=bound('upper', 0.025) / mean,
-        upper=bound('lower', 0.975) / mean,
+        lower=min(bound('upper', 0.025), bound('value', 0.025)) / mean,
+        upper=max(bound('lower', 0.975), bound('value', 0.975)) / mean,
+        likely_lower=bound('value', 0.025) / mean,
+        likely_upper=bound('value', 0.975) / mean,
     )
 
 
