@@ -228,7 +228,10 @@ def test_units_that_are_wrong_are_told_with_what_mends_them(
     right = call(capsys, 'allan', table, *UNITS, '--no-check')
     assert 'unless' not in right.err
     assert '10000 samples, 200 s at 50 Hz' in right.out
-    wrong = call(capsys, 'allan', table, '--no-check')
+    refused = call(capsys, 'allan', table, '--no-check')
+    assert refused.status == 2
+    assert 'gyroscope noise (is the unit right? --gyro-unit) is 1.1' in refused.err
+    wrong = call(capsys, 'allan', table, '--no-check', '--motion', 'keep')
     assert wrong.status == 0
     assert 'all accelerometer values are wrong unless --accel-unit g is given' in wrong.err
     assert '57 times too large unless --gyro-unit deg/s is given' in wrong.err

@@ -154,23 +154,36 @@ def test_one_sensor_alone_will_do(
 def test_a_sensor_that_cannot_be_characterised_ends_with_status_1(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """One NaN in the IMU is told as what it is, on standard error; the GPS is written."""
+    """An IMU without noise is told on standard error; the GPS is written all the same."""
     both = read_recording(place / 'both')
-    assert both.imu is not None
-    rate = both.imu.angular_velocity.copy()
-    rate[1700, 1] = np.nan
-    torn = both.with_messages('imu', dataclasses.replace(both.imu, angular_velocity=rate))
-    write_recording(dataclasses.replace(torn, name='torn'), tmp_path / 'torn')
+    dead = both.with_messages('imu', standing(150.0, imu_model=load_imu('ideal')).imu)
+    write_recording(dataclasses.replace(dead, name='dead'), tmp_path / 'dead')
     out = tmp_path / 'sensors'
-    done = call(capsys, 'characterize', tmp_path / 'torn', '--out', out, '--json')
+    done = call(capsys, 'characterize', tmp_path / 'dead', '--out', out, '--json')
     assert done.status == 1
     (complaint,) = done.complaints
-    assert 'not characterised: torn: gyroscope_y: sample 1700 is nan; must be a num' in complaint
+    assert 'not characterised: dead: all axes are constant; there is no noise' in complaint
     record = json.loads(done.out)
     assert record['imu'] is None
     assert complaint.endswith(record['not_characterised'][0])
     assert (out / 'gps.yaml').exists()
     assert not (out / 'imu.yaml').exists()
+
+
+def test_one_sample_that_is_no_number_is_told_as_that(
+    place: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """A message with NaN is dropped, and counted in a note; the rest is analysed."""
+    alone = read_recording(place / 'imu_only')
+    assert alone.imu is not None
+    rate = alone.imu.angular_velocity.copy()
+    rate[1700, 1] = np.nan
+    torn = alone.with_messages('imu', dataclasses.replace(alone.imu, angular_velocity=rate))
+    write_recording(torn, tmp_path / 'torn')
+    done = call(capsys, 'characterize', tmp_path / 'torn')
+    assert done.status == 0
+    assert 'IMU: 1 missing samples' in done.err
+    assert 'finite' in done.err
 
 
 @pytest.mark.parametrize('name', ['mpu6000', 'chrono'])

@@ -17,6 +17,7 @@ __all__ = ['Standstill', 'StandstillOptions', 'longest_standstill']
 
 # Fewer scatter so much that still windows look like others.
 _FEWEST_IN_WINDOW = 50
+_UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +132,8 @@ def longest_standstill(
     noises, means, steps = _windows(signals, size, count)
     for quantity, noise in noises.items():
         unit = unit_of(f'{quantity}_x')
-        keep(noise, limits[quantity][0], f'{quantity} noise (are the units right?)', unit)
+        doubt = f'{quantity} noise (is the unit right? {_UNIT_OPTIONS[quantity]})'
+        keep(noise, limits[quantity][0], doubt, unit)
         # Values that go up and down by one step now and then have windows without any noise.
         floor = float(np.hypot(np.quantile(noise, 0.05), 0.5 * steps[quantity]))
         keep(noise, options.noise_ratio * floor, f'{quantity} noise', unit)
