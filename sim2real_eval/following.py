@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.recording import DEFAULT_TOPICS, Recording, RecordingError
+from sim2real_eval.truth_frame import truth_origin
 from sim2real_eval.twin import Twin, TwinMaker
-from sim_sensors.environment import LocalFrame
+from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.following import Drive, FollowSettings, drive_along, heading_of
-from sim_sensors.measurements import FixArray, OdometryArray
+from sim_sensors.measurements import FixArray, MessageArray, OdometryArray
 from sim_sensors.motions import START_NS
 from sim_sensors.reference import Reference
 from sim_sensors.tracking_error import ErrorStatistics
@@ -23,6 +25,7 @@ __all__ = [
     'FollowedRun',
     'driven_recording',
     'follow_waypoints',
+    'place_of',
     'pooled_statistics',
     'waypoints_of',
 ]
@@ -46,12 +49,15 @@ class FollowedRun:
     reference : Reference
     drives : mapping of str to Drive
         By controller.
+    origin : LocalFrame
+        Where on the Earth the first waypoint is.
     """
 
     name: str
     start_ns: int
     reference: Reference
     drives: Mapping[str, Drive]
+    origin: LocalFrame = DEFAULT_ORIGIN
 
     def statistics(self) -> dict[str, dict[str, ErrorStatistics]]:
         """Return the statistics of each error by controller."""
@@ -81,13 +87,7 @@ def waypoints_of(
     MotionError
         When fewer than two waypoints are left.
     """
-    if source == 'auto':
-        source = 'gps' if recording.truth is None and recording.gps is not None else 'truth'
-    array = recording.require(source)
-    if isinstance(array, FixArray):
-        array = array.take(array.status > _NO_FIX)
-    if not len(array):
-        raise RecordingError(f'{recording.path or recording.name}: no {source} to make waypoints')
+    source, array = _source(recording, source)
     start_ns = int(array.stamp_ns[0])
     since = np.asarray((array.stamp_ns - start_ns) * 1e-9, dtype=np.float64)
     chosen = array.take(thinned(since, rate))
@@ -99,13 +99,58 @@ def waypoints_of(
         waypoints = repaired_waypoints(time, x, y, np.unwrap(heading), where=where)
     else:
         assert isinstance(chosen, FixArray)
-        latitude, longitude, altitude = chosen.latitude, chosen.longitude, chosen.altitude
-        frame = LocalFrame(float(latitude[0]), float(longitude[0]), float(altitude[0]))
-        enu = frame.to_enu(latitude, longitude, altitude)
+        enu = _frame_at_first(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
         waypoints = repaired_waypoints(time, enu[:, 0], enu[:, 1], where=where)
         note = 'waypoints from gps: heading is the course over ground; no driving backward is seen'
         waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, note))
     return waypoints, start_ns + round(waypoints.origin[2] * 1e9)
+
+
+def place_of(recording: Recording, waypoints: Waypoints, source: str = 'auto') -> LocalFrame:
+    """Return where on the Earth the first of the waypoints of a recording is.
+
+    The same place as on the recorded drive, to the accuracy of its first fix; the default origin
+    for a recording without fixes.
+
+    Parameters
+    ----------
+    recording : Recording
+    waypoints : Waypoints
+        From `waypoints_of` with the same source, perhaps cut.
+    source : {'auto', 'truth', 'gps'}
+    """
+    _, array = _source(recording, source)
+    x, y, since = waypoints.origin
+    if isinstance(array, FixArray):
+        frame = _frame_at_first(array)
+        height = frame.to_enu(array.latitude, array.longitude, array.altitude)[:, 2]
+    else:
+        assert isinstance(array, OdometryArray)
+        fixes = recording.gps
+        if fixes is None or not len(valid_fixes(fixes)):
+            return DEFAULT_ORIGIN
+        frame = truth_origin(array, fixes)
+        height = array.position[:, 2]
+    z = np.interp(since, (array.stamp_ns - array.stamp_ns[0]) * 1e-9, height)
+    latitude, longitude, altitude = frame.to_geodetic(np.array([[x, y, z]]))
+    return LocalFrame(float(latitude[0]), float(longitude[0]), float(altitude[0]))
+
+
+def _source(recording: Recording, source: str) -> tuple[str, MessageArray]:
+    """Return where waypoints come from, and its messages of use."""
+    if source == 'auto':
+        source = 'gps' if recording.truth is None and recording.gps is not None else 'truth'
+    array = recording.require(source)
+    if isinstance(array, FixArray):
+        array = array.take(array.status > _NO_FIX)
+    if not len(array):
+        raise RecordingError(f'{recording.path or recording.name}: no {source} to make waypoints')
+    return source, array
+
+
+def _frame_at_first(fixes: FixArray) -> LocalFrame:
+    where = (fixes.latitude[0], fixes.longitude[0], fixes.altitude[0])
+    return LocalFrame(*(float(value) for value in where))
 
 
 def follow_waypoints(
@@ -116,6 +161,7 @@ def follow_waypoints(
     *,
     seed: int = 0,
     start_ns: int = START_NS,
+    origin: LocalFrame = DEFAULT_ORIGIN,
 ) -> FollowedRun:
     """Let a simulated robot follow waypoints, once with each controller."""
     reference = Reference(waypoints, settings.interpolation)
@@ -123,7 +169,7 @@ def follow_waypoints(
         controller: drive_along(reference, settings, controller, seed=seed, run=name)
         for controller in controllers
     }
-    return FollowedRun(name, start_ns, reference, drives)
+    return FollowedRun(name, start_ns, reference, drives, origin)
 
 
 def driven_recording(
@@ -142,7 +188,8 @@ def driven_recording(
         messages={topic: run.drives[controller].truth(run.start_ns)},
         roles={'truth': topic},
     )
-    return TwinMaker(bare, seed=seed, purpose='recording').make(twin)
+    maker = TwinMaker(bare, seed=seed, purpose='recording', origin=run.origin)
+    return maker.make(twin)
 
 
 def pooled_statistics(runs: Sequence[FollowedRun]) -> dict[str, dict[str, ErrorStatistics]]:

@@ -55,6 +55,7 @@ def following_record(
                 'run': run.name,
                 'waypoints': len(run.reference.waypoints),
                 'duration': run.reference.end,
+                'origin': run.origin.to_mapping(),
                 'controllers': _plain(run.statistics()),
             }
             for run in runs

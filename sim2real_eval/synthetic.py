@@ -7,6 +7,7 @@ import dataclasses
 
 from sim2real_eval.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.motions import START_NS, motion_of, truth_of
 from sim_sensors.trajectory import Motion
 
@@ -14,9 +15,17 @@ __all__ = ['START_NS', 'motion_of', 'synthetic_recording', 'truth_of']
 
 
 def synthetic_recording(
-    motion: Motion, twin: Twin, *, seed: int, run: str, scenario: str
+    motion: Motion,
+    twin: Twin,
+    *,
+    seed: int,
+    run: str,
+    scenario: str,
+    origin: LocalFrame = DEFAULT_ORIGIN,
 ) -> Recording:
     """Return a recording of a motion with the sensors of `twin` and its truth at 100 Hz.
+
+    The origin of the motion's coordinates lies at `origin`.
 
     Raises
     ------
@@ -31,5 +40,5 @@ def synthetic_recording(
         messages={topic: truth_of(motion)},
         roles={'truth': topic},
     )
-    maker = TwinMaker(bare, seed=seed, purpose='recording')
+    maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin)
     return dataclasses.replace(maker.make(twin), notes=())

@@ -131,6 +131,8 @@ class TwinMaker:
     purpose : str
         Part of the label of the random streams: what is drawn for another purpose from the same
         seed (recordings to be compared with twins, say) is independent.
+    origin : LocalFrame, optional
+        Where on the Earth the map frame of the truth is; by default as `truth_origin` finds it.
 
     Attributes
     ----------
@@ -162,6 +164,7 @@ class TwinMaker:
         seed: int,
         base_frame: str = 'base_link',
         purpose: str = 'twin',
+        origin: LocalFrame | None = None,
     ) -> None:
         self._base = base_frame
         self._purpose = purpose
@@ -175,7 +178,7 @@ class TwinMaker:
         self.truth = truth
         self.motion = OdometryMotion(truth, origin_ns=self.start_ns)
         self.real = within(recording, self.start_ns, self.end_ns)
-        self._frame = truth_origin(truth, self.real.gps)
+        self._frame = truth_origin(truth, self.real.gps) if origin is None else origin
         self.remarks = (
             *self._body_remarks(given),
             *self.motion.remarks,

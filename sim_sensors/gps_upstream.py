@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sim_sensors.hector_drift import HectorDrift
+from sim_sensors.hector_position_drift import HectorPositionDrift
 from sim_sensors.noise import GaussMarkov, Process, White
 from sim_sensors.parameters import parameter
 from sim_sensors.position_noise import PositionNoise, ProcessSum, UpstreamNoise
@@ -146,7 +146,7 @@ class HectorNoise(UpstreamNoise):
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return the noise with its drifts drawn."""
-        drift = HectorDrift(
+        drift = HectorPositionDrift(
             stream(seed, run, sensor, 'position_drift'),
             (self.drift, self.velocity_drift),
             (self.drift_frequency, self.velocity_drift_frequency),

@@ -22,9 +22,9 @@ from sim_sensors.triad import AxisErrors, SumTriad
 
 __all__ = [
     'HectorAccelerometer',
-    'HectorDrift',
     'HectorGyroscope',
     'HectorImu',
+    'HectorSensorDrift',
     'HectorYaw',
 ]
 
@@ -133,7 +133,7 @@ class HectorImu(SampledImu):
                     self.deviation(part.gaussian_noise),
                 ),
                 TurnOn(stream(seed, run, sensor, f'{name}_turn_on'), 0.0, part.offset),
-                HectorDrift(
+                HectorSensorDrift(
                     stream(seed, run, sensor, f'{name}_gauss_markov'),
                     np.asarray(part.drift),
                     np.asarray(part.drift_frequency),
@@ -148,7 +148,7 @@ class HectorImu(SampledImu):
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
         """Return what is published as orientation, switched on."""
         yaw = self.orientation
-        drift = HectorDrift(
+        drift = HectorSensorDrift(
             stream(seed, run, sensor, 'attitude'),
             np.array([yaw.drift]),
             np.array([yaw.drift_frequency]),
@@ -173,7 +173,7 @@ class HectorImu(SampledImu):
         return HectorAttitude(yaw.offset, drift, white, gravity, covariance, exact=self.is_exact)
 
 
-class HectorDrift(GaussMarkov):
+class HectorSensorDrift(GaussMarkov):
     """The drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
 
     Parameters
@@ -215,14 +215,14 @@ class HectorTriad(SumTriad):
         Noise of each sample.
     offset : TurnOn
         The constant.
-    drift : HectorDrift
+    drift : HectorSensorDrift
         The drift.
     scale : (3,)
         Scale factor.
     """
 
     def __init__(
-        self, white: White, offset: TurnOn, drift: HectorDrift, scale: FloatArray
+        self, white: White, offset: TurnOn, drift: HectorSensorDrift, scale: FloatArray
     ) -> None:
         super().__init__(white, (offset, drift), scale=scale)
         self._drift = drift
@@ -238,7 +238,7 @@ class HectorAttitude:
     def __init__(
         self,
         offset: float,
-        drift: HectorDrift,
+        drift: HectorSensorDrift,
         white: White,
         gravity: float,
         covariance: FloatArray,

@@ -12,25 +12,14 @@ from numpy.typing import ArrayLike
 from sim_sensors.imu import ImuModel
 from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import parameter
+from sim_sensors.upstream import Upstream
 
 __all__ = ['SampledImu', 'UpstreamImu']
 
 
 @dataclasses.dataclass(frozen=True)
-class UpstreamImu(ImuModel):
+class UpstreamImu(Upstream, ImuModel):
     """An IMU of another simulator, as it should be or with the defects that it has."""
-
-    variant: str = parameter(
-        'exact',
-        '',
-        'exact, or as_upstream: with the defects that the page of the model lists.',
-        choices=('exact', 'as_upstream'),
-    )
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the defects are left out."""
-        return self.variant == 'exact'
 
 
 @dataclasses.dataclass(frozen=True)

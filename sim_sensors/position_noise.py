@@ -10,7 +10,8 @@ import numpy as np
 
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import Process
-from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.parameters import Parameters
+from sim_sensors.upstream import Upstream
 
 __all__ = ['PositionNoise', 'ProcessSum', 'UpstreamNoise']
 
@@ -30,20 +31,8 @@ class PositionNoise(Parameters, abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class UpstreamNoise(PositionNoise):
+class UpstreamNoise(Upstream, PositionNoise):
     """Error of a GPS of another simulator, as it should be or with the defects that it has."""
-
-    variant: str = parameter(
-        'exact',
-        '',
-        'exact, or as_upstream: with the defects that the page of the model lists.',
-        choices=('exact', 'as_upstream'),
-    )
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the defects are left out."""
-        return self.variant == 'exact'
 
 
 class ProcessSum:

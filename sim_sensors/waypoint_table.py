@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sim_sensors.errors import MotionError
 from sim_sensors.measurements import FloatArray
 from sim_sensors.planar import Pose
+from sim_sensors.stamp_order import ahead_of_time
 
 __all__ = ['Waypoints', 'course', 'read_waypoints', 'repaired_waypoints', 'thinned']
 
@@ -91,10 +92,10 @@ def repaired_waypoints(
 ) -> Waypoints:
     """Return waypoints without what no robot can follow, moved to the origin.
 
-    Left out: points with values that are not finite, with the time of one before or an earlier
-    one, and single points that stick out (both steps to it faster than `max_speed`, the step past
-    it not). A jump that stays, and a gap of more than 2.5 times the median interval, are kept and
-    noted.
+    Left out: points with values that are not finite, single ones with a time ahead of that of the
+    next three or more, those with the time of one before or an earlier one, and single points that
+    stick out (both steps to it faster than `max_speed`, the step past it not). A jump that stays,
+    and a gap of more than 2.5 times the median interval, are kept and noted.
 
     Parameters
     ----------
@@ -130,6 +131,7 @@ def repaired_waypoints(
             table = table[mask]
 
     keep(np.all(np.isfinite(table), axis=1), 'not finite')
+    keep(~ahead_of_time(table[:, 0]), 'their time is ahead of that of all the next')
     latest = np.maximum.accumulate(np.concatenate([[-np.inf], table[:-1, 0]]))
     keep(np.logical_not(table[:, 0] < latest), 'their time goes back')
     keep(

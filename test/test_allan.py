@@ -26,8 +26,7 @@ from sim2real_eval.characterization.allan_covariance import (
 )
 from sim2real_eval.characterization.confidence import (
     confidence_band,
-    freedom_by_slope,
-    noise_by_slope,
+    local_slopes,
 )
 from sim_sensors.errors import ParameterError
 from sim_sensors.seeding import stream
@@ -222,13 +221,13 @@ def test_band_holds_the_truth_as_often_as_it_says() -> None:
     assert (np.abs(hits / 400 - 0.683) < 0.093).all()
 
 
-def test_noise_is_told_by_its_slope() -> None:
+def test_slopes_are_those_of_the_noise() -> None:
+    """Within half of the way to the next kind, which the first two points are too few for."""
     rng = stream(9, 'slope', 'test', 'allan')
     white = rng.standard_normal(20_000)
     grid = averaging_factors(20_000, longest=0.02)
-    for values, term in (
-        (np.diff(white), 0), (white, 1), (np.cumsum(white), 3), (np.arange(20_000.0), 4),
+    for values, slope in (
+        (np.diff(white), -1.0), (white, -0.5), (np.cumsum(white), 0.5), (np.arange(20_000.0), 1.0),
     ):  # fmt: skip
-        curve = allan_curve(values, 1.0, grid)
-        assert (noise_by_slope(curve)[2:] == term).all()
-        assert (freedom_by_slope(curve) > 1.0).all()
+        found = local_slopes(allan_curve(values, 1.0, grid))
+        assert np.abs(found[2:] - slope).max() < 0.25

@@ -56,6 +56,7 @@ def test_the_named_models_are_there():
         'adis16448',
         'airsim',
         'bno055',
+        'bno055_fusion',
         'bno055_thesis',
         'carla_imu',
         'chrono',

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import shlex
 from pathlib import Path
@@ -11,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_examples import call, check_refused, contents, write_runs
+from gps_standstill_examples import standing
 
 from sim2real_eval.allan_folder import FILES
 from sim2real_eval.characterization.analysis import AllanOptions, analyse
 from sim2real_eval.characterization.signal_files import TableOptions, read_signals
 from sim2real_eval.characterization.signals import AXES, SignalError
+from sim2real_eval.recording import write_recording
 from sim_sensors.catalogue import load_imu
 from sim_sensors.measurements import FloatArray
 from sim_sensors.seeding import stream
@@ -71,13 +74,18 @@ WRONG = {
     'allan line_1 --axis pitch': 'no axis pitch; there are gyroscope_x',
     'allan line_1 --outliers none --outlier-factor 2': '--outlier-factor: goes with',
     'allan line_1 --gyro-unit rpm': 'invalid choice',
-    'allan line_1 --motion keep --fit-from 9': 'averaging times of',
+    'allan line_1 --motion keep --fit-from 1e6': '--fit-from: 1e+06 s leaves 0 averaging times of',
     'allan line_1 --out file.txt': 'file.txt: exists and is no folder',
     'allan line_1 --out file.txt/sub': 'cannot be made; ',
     'allan void.csv': 'void.csv: cannot be read as a table of numbers: no numbers in it',
     'allan head.csv': 'no numbers in it',
     'allan nan_time.csv': 'time of sample 1 is nan; must be a time',
-    'allan nan.csv --rate 10': 'nan: gyroscope_x: sample 1 is nan',
+    'allan nan.csv --rate 10': 'nan: gyroscope_x: sample 1 is nan; must be a number',
+    'allan nan.csv ./nan.csv --rate 10': 'recordings: nan.csv: is given twice; must be given once',
+    'allan slow.csv': 'time steps by 1e+07 s; must be 2 s or less in s; name it stamp_ns,',
+    'allan epoch.csv': 'time of sample 0 is 1.7e+18; must be a time in s; name it stamp_ns,',
+    'allan tables': 'is tables/log.csv a table? then name that file',
+    'allan picture.png': 'picture.png: neither a recording nor a table; must be a folder, .mcap,',
     'allan point.npy --rate 10 --columns gx': 'the array has 0 dimensions of type float64',
     'allan cube.npy --rate 10 --columns gx': 'the array has 3 dimensions of type float64',
     'allan complex.npy --rate 10 --columns gx': 'of type complex128; must be one or two of real',
@@ -92,6 +100,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp('place')
     write_runs(folder, ('drive_line', 1), ('drive_circle', 1))
     (folder / 'empty').mkdir()
+    (folder / 'tables').mkdir()
     for name, text in {
         'file.txt': 'text',
         'bare.csv': '1,2,3\n4,5,6\n',
@@ -101,6 +110,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'head.csv': 'gyroscope_x,time\n',
         'nan_time.csv': 'gyroscope_x,time\n1,2\n3,nan\n',
         'nan.csv': 'gyroscope_x\n1\nnan\n3\n',
+        'slow.csv': 'gx,time\n1,0\n2,1e7\n3,2e7\n',
+        'epoch.csv': 'gx,time\n1,17e17\n2,17e17\n3,17e17\n',
+        'tables/log.csv': 'gx,time\n1,0\n',
+        'picture.png': 'text',
     }.items():
         (folder / name).write_text(text, encoding='utf-8')
     for name, array in {
@@ -206,6 +219,53 @@ def test_rule_of_the_thesis_is_told_with_its_bias(table: Path, capsys: Capture) 
     assert done.status == 0
     assert '-13.48% would be so of clean Gaussian noise' in done.err
     assert 'gyroscope_y: ' in done.err
+
+
+def test_units_that_are_wrong_are_told_with_what_mends_them(
+    table: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """Of tables and recordings; and nothing is told where the unit is right."""
+    right = call(capsys, 'allan', table, *UNITS, '--no-check')
+    assert 'unless' not in right.err
+    assert '10000 samples, 200 s at 50 Hz' in right.out
+    refused = call(capsys, 'allan', table, '--no-check')
+    assert refused.status == 2
+    assert 'gyroscope noise (is the unit right? --gyro-unit) is 1.1' in refused.err
+    wrong = call(capsys, 'allan', table, '--no-check', '--motion', 'keep')
+    assert wrong.status == 0
+    assert 'all accelerometer values are wrong unless --accel-unit g is given' in wrong.err
+    assert '57 times too large unless --gyro-unit deg/s is given' in wrong.err
+    in_g = standing(30.0, imu_model=dataclasses.replace(load_imu('bno055'), rate=50.0))
+    assert in_g.imu is not None
+    scaled = dataclasses.replace(in_g.imu, linear_acceleration=in_g.imu.linear_acceleration / 9.8)
+    write_recording(in_g.with_messages('imu', scaled), tmp_path / 'bag')
+    bag = call(capsys, 'allan', tmp_path / 'bag', '--no-check')
+    assert 'unless --accel-unit g is given' in bag.err
+    mended = call(capsys, 'allan', tmp_path / 'bag', '--no-check', '--accel-unit', 'g')
+    assert mended.status == 0
+    assert 'unless' not in mended.err
+
+
+def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:
+    alike = read_signals(table, TableOptions(rate=RATE))
+    assert alike.notes == ()
+    other = read_signals(table, TableOptions(rate=2 * RATE))
+    assert other.rate is None
+    assert other.stamp_ns is not None
+    assert 'its stamps tell 50 Hz, so the given 100 Hz are not taken' in other.notes[0]
+    skipped = ('-', *AXES)
+    taken = read_signals(table, TableOptions(rate=2 * RATE, columns=skipped))
+    assert (taken.rate, taken.stamp_ns, taken.notes) == (2 * RATE, None, ())
+
+
+@pytest.mark.parametrize(('name', 'size'), [('time_ms', 1e3), ('time_us', 1e6), ('stamp_ns', 1e9)])
+def test_times_in_other_units(name: str, size: float, tmp_path: Path) -> None:
+    path = tmp_path / 'log.csv'
+    rows = (f'{round(k * 0.02 * size)},{k % 3}' for k in range(9))
+    path.write_text('\n'.join([f'{name},gx', *rows]) + '\n', encoding='utf-8')
+    found = read_signals(path)
+    assert found.stamp_ns is not None
+    assert np.diff(found.stamp_ns).tolist() == [20_000_000] * 8
 
 
 def test_arrays_of_numpy_are_read(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ from sim_sensors.tracking import (
     YawPid,
 )
 from sim_sensors.tracking_error import ErrorStatistics, tracking_error
-from sim_sensors.waypoint_table import Waypoints, course, read_waypoints, repaired_waypoints
+from sim_sensors.waypoint_table import Waypoints, repaired_waypoints
 
 PERFECT = DifferentialDrive(wheel_lag=0.0)
 SIZES = st.floats(0.01, 2.0)
@@ -141,71 +140,7 @@ def test_grip_noise_has_its_density() -> None:
     assert np.std(ends) == pytest.approx(0.01 / math.sqrt(2.0), rel=5.0 / math.sqrt(800))
 
 
-# --- waypoints -----------------------------------------------------------------------------------
-
-
-def test_waypoints_are_repaired_noted_and_moved_to_the_origin() -> None:
-    t = np.array([10.0, 10.2, 10.2, 10.4, 10.3, 10.6, 10.8, 12.0, 12.2, 12.4])
-    x = np.array([5.0, 5.2, 5.2, 5.4, 5.3, 500.0, 5.8, 7.0, np.nan, 7.4])
-    made = repaired_waypoints(t, x, np.full(10, 3.0))
-    assert made.time == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
-    assert made.x == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
-    assert made.y == pytest.approx(0.0)
-    assert made.origin == pytest.approx((5.0, 3.0, 10.0))
-    assert len(made.notes) == 5
-    for words in (
-        'not finite',
-        'goes back',
-        'at the time of the one before',
-        'faster than',
-        '1 gaps',
-    ):
-        assert any(words in note for note in made.notes), words
-
-
-def test_a_jump_that_stays_is_kept_and_noted() -> None:
-    made = repaired_waypoints([0, 1, 2, 3], [0, 1, 500, 501], [0, 0, 0, 0])
-    assert len(made) == 4
-    (note,) = made.notes
-    assert 'a jump of the waypoints at 1.00 s asks for 499 m/s' in note
-
-
-def test_the_course_is_held_at_rest_and_never_jumps_by_a_turn() -> None:
-    t = np.arange(0.0, 40.0, 0.5)
-    angle = np.maximum(t - 5.0, 0.0) * 0.4
-    got = course(t, np.sin(angle), 1.0 - np.cos(angle))
-    assert got[t < 4.5] == pytest.approx(got[np.argmax(t >= 5.5)], abs=0.2)
-    assert got[20:-1] == pytest.approx(angle[20:-1], abs=1e-6)
-    assert course(t, 0 * t, 0 * t) == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize(
-    ('text', 'words'),
-    [
-        ('', 'no column t, x, y'),
-        ('t,x\n0,1\n', 'no column y'),
-        ('t,x,y\n0,1,east\n', "line 2: y 'east' is not allowed; must be a number"),
-        ('t,x,y\n0,1\n', "line 2: y '' is not allowed"),
-        ('t,x,y\n0,1,2\n', '1 waypoints left; must be >= 2'),
-    ],
-)
-def test_a_table_that_is_none_is_refused_in_one_line(
-    tmp_path: Path, text: str, words: str
-) -> None:
-    path = tmp_path / 'points.csv'
-    path.write_text(text, encoding='utf-8')
-    with pytest.raises(MotionError) as caught:
-        read_waypoints(path)
-    assert words in str(caught.value)
-    assert str(caught.value).startswith(str(path))
-
-
-def test_a_table_is_read_with_its_columns_in_any_order(tmp_path: Path) -> None:
-    path = tmp_path / 'points.csv'
-    path.write_text('y, note,x,t,theta\n1,a,2,0,0.5\n2,b,3,1,0.6\n', encoding='utf-8')
-    made = read_waypoints(path)
-    assert made.x == pytest.approx([0, 1])
-    assert made.heading == pytest.approx([0.5, 0.6])
+# --- reference ---------------------------------------------------------------------------------
 
 
 def test_many_poses_of_the_reference_are_those_of_each_time() -> None:

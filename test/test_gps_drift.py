@@ -132,18 +132,21 @@ def test_px4_classic_exactly_is_eleven_metres_over_a_minute():
 
 
 @pytest.mark.parametrize(
-    ('name', 'a', 'expected'),
-    [('px4_gz_bridge_gps', 0.93, 0.0218), ('px4_sensor_gps_sim', 0.95, 0.0256)],
+    ('name', 'a', 'step', 'expected'),
+    [
+        ('px4_gz_bridge_gps', 0.93, 0.008, 0.0218),
+        ('px4_sensor_gps_sim', 0.76, 0.016, 0.0246),
+    ],
 )
 @pytest.mark.parametrize('is_exact', [True, False])
-def test_px4_markov_noise_has_its_law_at_its_rate(name, a, expected, is_exact):
+def test_px4_markov_noise_has_its_law_at_its_rate(name, a, step, expected, is_exact):
     """q / sqrt(1 - a^2) and lag-one correlation a; as upstream the east is cos(latitude) of it."""
     model = load_gps(name)
     if not is_exact:
         model = dataclasses.replace(model, noise=upstream(model.noise))
     n = 20_000
     error = still(model, n).position_error[200:]
-    assert 0.008 / math.sqrt(1.0 - a * a) == pytest.approx(expected, abs=1e-4)
+    assert step / math.sqrt(1.0 - a * a) == pytest.approx(expected, abs=1e-4)
     effective = n * (1.0 - a * a) / (1.0 + a * a)
     bound = SIGMAS * math.sqrt(0.5 / effective) + (0.0 if is_exact else 4e-3)
     east = 1.0 if is_exact else math.cos(LATITUDE)

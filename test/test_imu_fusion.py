@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
 import math
 
 import numpy as np
@@ -12,12 +13,13 @@ import pytest
 from imu_examples import G, cut, still
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.cli.main import main
 from sim_sensors.attitude import Orientation
 from sim_sensors.catalogue import load_imu
 from sim_sensors.errors import ParameterError
 from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain
 from sim_sensors.imu_models import IdealImu
-from sim_sensors.scenarios import FigureEight
+from sim_sensors.scenarios import Circle, FigureEight
 
 
 def test_without_the_library_the_mode_is_refused_in_one_line(monkeypatch):
@@ -26,6 +28,17 @@ def test_without_the_library_the_mode_is_refused_in_one_line(monkeypatch):
         IdealImu.from_mapping({'orientation': {'mode': 'fusion'}}, 'mine.yaml')
     assert str(caught.value).startswith('mine.yaml: orientation.mode: ')
     assert '\n' not in str(caught.value)
+
+
+def test_without_the_library_models_are_listed_all_the_same(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+    assert main(['models']) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if 'bno055_fusion' in line)
+    assert 'needs imufusion' in line
+    assert main(['models', '--json']) == 0
+    found = json.loads(capsys.readouterr().out)['imu']
+    assert found['bno055_fusion'] is None
+    assert found['bno055_thesis']['rate'] == 100.0
 
 
 imufusion = pytest.importorskip('imufusion')
@@ -96,3 +109,35 @@ def test_yaw_error_grows_as_a_walk_of_the_measured_rates():
     last = [yaw(model.start(1, f'{k}').measure(truth).orientation)[-1] for k in range(100)]
     expected = density * math.sqrt(seconds)
     assert np.std(last) == pytest.approx(expected, rel=4.5 * math.sqrt(0.5 / 100))
+
+
+def test_the_preset_of_the_thesis_has_the_yaw_of_its_printed_noise_at_rest():
+    """60 sensors at rest: the deviation of the yaw is that of the walk N sqrt(t) and of the
+    flicker, whose plateau times t is no more than 4 % of it here; 4.5 standard errors and those.
+
+    N is 0.1683 deg/sqrt(h), printed for z; the tilt is held by gravity and has no part in it.
+    """
+    model = load_imu('bno055_fusion')
+    truth = still(400)
+    errors = np.array([yaw(model.start(1, f'{k}').measure(truth).orientation) for k in range(60)])
+    density = math.radians(0.1683) / 60.0
+    for seconds in (1.0, 4.0):
+        found = errors[:, round(100 * seconds) - 1].std() / (density * math.sqrt(seconds))
+        assert found == pytest.approx(1.0, abs=4.5 * math.sqrt(0.5 / 60) + 0.04)
+    # It does not turn one way.
+    assert abs(errors[:, -1].mean()) < 4.5 * errors[:, -1].std() / math.sqrt(60)
+
+
+def test_the_yaw_of_a_turn_errs_by_the_tilt_that_centripetal_acceleration_feigns():
+    """A circle at 2 m/s^2: gravity seems to lean by atan(2/g), 0.2 rad, to which the filter tends,
+    so that it counts only cos of its lean of every turn. The rates alone have no such error.
+    """
+    truth = Circle(radius=12.5, speed=5.0, duration=30.0).at(np.arange(2900) * 0.01)
+    result = load_imu('bno055_fusion').start(1, 'a').measure(truth)
+    true = np.unwrap(yaw(truth.orientation))
+    error = np.unwrap(yaw(result.orientation)) - true
+    lean = math.atan(2.0 / G)
+    turned = true[-1] - true[0]
+    assert 0.2 * (1.0 - math.cos(lean)) < -error[-1] / turned < 1.5 * (1.0 - math.cos(lean))
+    gyroscope = np.cumsum(result.angular_velocity[:, 2]) * 0.01
+    assert abs(gyroscope[-1] - turned) < math.radians(0.5)

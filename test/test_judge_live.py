@@ -29,8 +29,15 @@ from live_examples import (
     step_through,
 )  # fmt: skip
 
-from sim2real_eval.judge import Case, FilterConfig, JudgeError, LiveJudge, NavsatConfig, judge
-from sim2real_eval.judge import live as live_module
+from sim2real_eval.judge import (
+    Case,
+    FilterConfig,
+    JudgeError,
+    LiveJudge,
+    NavsatConfig,
+    judge,
+    live_filter,
+)
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.navsat_configuration import with_front_end
 from sim2real_eval.judge.queue import grown, new_queue, pop, push
@@ -169,7 +176,7 @@ def test_a_queue_and_a_history_that_grow_change_no_bit(
     run = dataclasses.replace(run, messages={**run.messages, '/gps/fix': late})
     config = everything(tmp_path, smooth_lagged_data=True, history_length=1.0)
     navsat = navsat_config(tmp_path)
-    monkeypatch.setattr(live_module, '_FIRST_QUEUE', 1)
+    monkeypatch.setattr(live_filter, '_FIRST_QUEUE', 1)
     live = live_judge(run, config, navsat)
     assert step_through(live, run).bits() == batch_bits(judge(run, config, navsat))
 

@@ -34,7 +34,7 @@ everyone = pytest.mark.parametrize('file', FILES)
 
 
 def test_the_launch_files_of_the_graph_are_there() -> None:
-    names = ('sensors', 'judge', 'experiment', 'evaluate', 'demo')
+    names = ('sensors', 'judge', 'experiment', 'evaluate', 'demo', 'path_follower')
     assert set(FILES) == {f'{name}.launch.py' for name in names}
 
 
@@ -183,7 +183,9 @@ def test_all_our_nodes_are_started_by_some_file(repository: Path) -> None:
     modules = [*(tree(file) for file in FILES), ast.parse(helpers.read_text('utf-8'))]
     started = {name for module in modules for _, name in executables(module)}
     # imu_node and gps_node run within sensors_node.
-    ours = {'trajectory_node', 'sensors_node', 'judge_node', 'evaluation_node'}
+    ours = {
+        'trajectory_node', 'sensors_node', 'judge_node', 'evaluation_node', 'path_follower_node',
+    }  # fmt: skip
     originals = {'ekf_node', 'navsat_transform_node', 'static_transform_publisher'}
     assert ours | originals <= started
 

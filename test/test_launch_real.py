@@ -153,6 +153,35 @@ def test_the_judge_takes_the_sensors_to_be_where_their_models_say(
     assert gps.child == 'gps_link'
 
 
+@pytest.mark.parametrize(
+    ('feedback', 'judges', 'heard'),
+    [('truth', 0, 'true_odometry'), ('judge', 1, 'odometry/filtered')],
+)
+def test_a_follower_sees_the_truth_or_what_the_judge_makes_of_the_sensors(
+    feedback: str, judges: int, heard: str, tmp_path: Path
+) -> None:
+    path, own = tmp_path / 'path.csv', tmp_path / 'own.yaml'
+    path.write_text('t,x,y\n0,0,0\n1,1,0\n', encoding='utf-8')
+    own.write_text('/**: {ros__parameters: {at_robot: false, nonlinear.bandwidth: 1.5}}\n')
+    found = started(
+        'path_follower.launch.py', path=str(path), params_file=str(own), feedback=feedback,
+        ground_truth='true_odometry', gps='ch_rw', namespace='/car',
+    )  # fmt: skip
+    assert len(named(found, 'judge_node')) == judges
+    follower, sensors = one(found, 'path_follower_node'), one(found, 'sensors_node')
+    assert f'ground_truth/odometry:={heard}' in follower.words
+    assert 'ground_truth/odometry:=true_odometry' in sensors.words
+    assert sensors.parameters['/**/gps_node']['model'] == 'ch_rw'
+    assert follower.own['path'] == str(path)
+    assert follower.own['controller'] == 'nonlinear'
+    assert follower.own['stamped'] is True
+    assert follower.own['at_robot'] is False
+    assert follower.own['nonlinear.bandwidth'] == 1.5
+    for judge in named(found, 'judge_node'):
+        file = judge.own['static_transforms_file']
+        assert [each.child for each in read_transforms(Path(file))] == ['imu_link', 'gps_link']
+
+
 def test_a_judge_that_does_not_exist_is_refused() -> None:
     with pytest.raises(RuntimeError, match='judge'):
         started('judge.launch.py', judge='referee')
@@ -311,7 +340,9 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
                 assert Path(word).is_file()
 
 
-@pytest.mark.parametrize('file', ['demo.launch.py', 'sensors.launch.py', 'judge.launch.py'])
+@pytest.mark.parametrize(
+    'file', ['demo.launch.py', 'sensors.launch.py', 'judge.launch.py', 'path_follower.launch.py']
+)
 def test_every_node_of_ours_is_watched(file: str) -> None:
     text = FILES[file].read_text('utf-8')
     assert text.count('on_exit=ended') == len(calls(tree(file), 'node', 'trajectory_node'))

@@ -115,6 +115,45 @@ def test_overlays_show_truth_real_and_simulated_estimates() -> None:
     assert figure.get_supylabel() == 'forward speed [m/s]'
 
 
+def running_away(top: float) -> VelocitySeries:
+    """A speed of 0 to 1 m/s whose estimate leaves it for `top` at the end."""
+    time = np.arange(0.0, 5.0, 0.1)
+    truth = np.abs(np.sin(time))
+    estimate = np.where(time > 4.0, top, truth + 0.05)
+    return VelocitySeries(time, estimate, time, truth)
+
+
+@pytest.mark.parametrize('top', [4000.0, -4000.0])
+def test_an_estimate_that_runs_away_hides_no_other_and_is_said_to_be_clipped(top: float) -> None:
+    """On the axis of the largest estimate the truth of all panels would be a line at 0."""
+    sane, wild = running_away(1.1), running_away(top)
+    figure = overlay_figure({'line': Overlay(sane, {'ch_rw': sane, 'airsim': wild})})
+    calm, lost = figure.axes
+    low, high = calm.get_ylim()
+    assert lost.get_ylim() == (low, high)
+    # The truth is 1 m/s high; two of its ranges beyond it, and a margin, are drawn at most.
+    assert low <= 0.0 < 1.1 < high
+    assert high - low < 6.0
+    assert [text.get_text() for text in calm.texts] == []
+    assert [text.get_text() for text in lost.texts] == ['clipped, up to 4e+03 m/s']
+
+
+def test_estimates_near_the_truth_are_clipped_nowhere() -> None:
+    """Two ranges off: bad, but the truth is still to be seen beside it."""
+    off = running_away(2.9)
+    (panel,) = overlay_figure({'line': Overlay(running_away(1.0), {'a': off})}).axes
+    assert not len(panel.texts)
+    assert panel.get_ylim()[1] > 2.9
+
+
+def test_what_lies_beyond_the_truth_clips_nothing() -> None:
+    """There the judge only predicts, and nothing is drawn."""
+    wild = running_away(4000.0)
+    short = VelocitySeries(wild.se_time, wild.se_vel, wild.gt_time[:40], wild.gt_vel[:40])
+    figure = overlay_figure({'line': Overlay(short, {'a': short})})
+    assert not len(figure.axes[0].texts)
+
+
 def test_nothing_to_plot_is_refused() -> None:
     with pytest.raises(MetricError):
         overlay_figure({})

@@ -140,6 +140,30 @@ def test_one_stamp_far_in_the_future_does_not_cost_the_rest(tmp_path: Path) -> N
     assert len(read.imu) == 399
 
 
+@pytest.mark.parametrize('ahead_s', [0.5, 30.0, 1e9])
+@pytest.mark.parametrize('role', ['imu', 'truth'])
+def test_one_stamp_ahead_costs_itself_alone_without_receive_times_to_judge_it_by(
+    tmp_path: Path, role: str, ahead_s: float
+) -> None:
+    """In a table the receive time is the stamp; in a bag half a minute is no glitch by it."""
+    good = drive()
+    stamp = good.require(role).stamp_ns.copy()
+    stamp[40] += int(ahead_s * 1e9)
+    read = reread(altered(good, role, stamp_ns=stamp, arrival_ns=stamp), tmp_path, 'csv')
+    assert note_on(read, 'ahead of the next messages') == (1, 'dropped')
+    assert read.require(role).stamp_ns.tolist() == np.delete(stamp, 40).tolist()
+
+
+def test_stamps_that_swap_places_are_late_ones_as_for_ekf_node(tmp_path: Path) -> None:
+    """Early by the time of two messages: it is the two after it that are older than the newest."""
+    good = drive()
+    stamp = good.imu.stamp_ns.copy()
+    stamp[40] += 25_000_000
+    read = reread(altered(good, 'imu', stamp_ns=stamp), tmp_path)
+    assert note_on(read, 'stamp runs backwards') == (2, 'dropped')
+    assert read.imu.stamp_ns.tolist() == np.delete(stamp, [41, 42]).tolist()
+
+
 def test_zero_stamps_take_the_receive_time(tmp_path: Path) -> None:
     good = drive()
     read = reread(altered(good, 'imu', stamp_ns=np.zeros(400, np.int64)), tmp_path)

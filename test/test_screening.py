@@ -180,15 +180,15 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
 
 def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:
     """Nothing in rates and accelerations differs; speeds go where their samples go."""
-    speed = np.where(np.arange(9000) < 5000, 8.0, 0.05)
+    motion = np.where(np.arange(9000) < 5000, 8.0, 0.05)[:, None] * np.array([1.0, 0.0])
     given = dataclasses.replace(
-        signals(at_rest(90), rate=None, stamps=even_stamps(9000)), speed=speed
+        signals(at_rest(90), rate=None, stamps=even_stamps(9000)), motion=motion
     )
     kept = prepared(given, AllanOptions())
     assert len(kept) == 4000
-    assert kept.speed is not None
-    assert (kept.speed == 0.05).all()
-    blind = dataclasses.replace(given, speed=None)
+    assert kept.motion is not None
+    assert (kept.motion[:, 0] == 0.05).all()
+    blind = dataclasses.replace(given, motion=None)
     assert len(prepared(blind, AllanOptions())) == 9000
 
 

@@ -181,6 +181,12 @@ def test_repeated_runs_are_equal_to_the_bit() -> None:
     assert one.notes == other.notes
 
 
+def assert_within_five_deviations(run: JudgedRun, recording: Recording) -> None:
+    """False alarms: 240 correlated estimates, 3 axes: 4e-4 at most."""
+    sigma = np.sqrt(np.einsum('nii->ni', run.pose_covariance[:, :3, :3]))
+    assert (np.abs(position_errors(run, recording)) < 5.0 * sigma).all()
+
+
 def test_an_outage_is_bridged_from_both_ends_and_said() -> None:
     """No fix for 5 s: the deviation peaks in the middle; errors stay within 5 deviations."""
     recording, heading = drive(WAVY, 7)
@@ -193,9 +199,7 @@ def test_an_outage_is_bridged_from_both_ends_and_said() -> None:
     deviation = np.sqrt(run.pose_covariance[:, 0, 0])
     at = (run.stamp_ns - START_NS) * 1e-9
     assert 4.5 < at[np.argmax(np.where((at > 1.0) & (at < 11.0), deviation, 0.0))] < 7.5
-    # 5 deviations, 240 correlated estimates, 3 axes: 4e-4 at most.
-    sigma = np.sqrt(np.einsum('nii->ni', run.pose_covariance[:, :3, :3]))
-    assert (np.abs(position_errors(run, blind)) < 5.0 * sigma).all()
+    assert_within_five_deviations(run, blind)
 
 
 def test_a_gap_in_the_imu_is_bridged_and_makes_less_sure() -> None:
@@ -211,8 +215,7 @@ def test_a_gap_in_the_imu_is_bridged_and_makes_less_sure() -> None:
     speed = np.sqrt(run.twist_covariance[:, 0, 0])
     gap = (at > 5.05) & (at < 5.95)
     assert speed[gap].min() > 1.5 * np.median(speed[~gap])
-    sigma = np.sqrt(np.einsum('nii->ni', run.pose_covariance[:, :3, :3]))
-    assert (np.abs(position_errors(run, torn)) < 5.0 * sigma).all()
+    assert_within_five_deviations(run, torn)
 
 
 def test_covariances_are_covariances() -> None:

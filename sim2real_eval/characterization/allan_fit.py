@@ -38,7 +38,7 @@ from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['AllanFit', 'fit_terms', 'fitted_factors', 'model_variance']
+__all__ = ['FEWEST_FITTED', 'AllanFit', 'fit_terms', 'fitted_factors', 'model_variance']
 
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0
@@ -49,7 +49,8 @@ _ITERATIONS = 30
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
-_FEWEST_POINTS = 6
+FEWEST_FITTED = 6
+"""Averaging times that a fit of five terms takes at least."""
 
 Flags = NDArray[np.bool_]
 
@@ -103,12 +104,12 @@ def fit_terms(curve: AllanCurve) -> AllanFit:
     >>> found.white.observable, round(found.white.value, 2), found.random_walk.observable
     (True, 0.1, False)
     """
-    if len(curve.factors) < _FEWEST_POINTS:
+    if len(curve.factors) < FEWEST_FITTED:
         raise ParameterError(
             'Allan fit',
             '',
             f'{len(curve.factors)} averaging times of {curve.n} samples are too few; must be '
-            f'{_FEWEST_POINTS} or more',
+            f'{FEWEST_FITTED} or more',
         )
     if not curve.variance[0] > 0.0:
         raise ParameterError('Allan fit', '', 'the signal is constant; there is no noise to fit')

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization.signals import AXES, SignalError, Signals, quantity_of
+from sim2real_eval.characterization.signals import AXES, SignalError, Signals
 from sim2real_eval.characterization.signals import signals_of as signals_of_recording
-from sim2real_eval.recording import read_recording
+from sim2real_eval.recording import Recording, RecordingError, read_recording
+from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.measurements import IntArray
 
@@ -40,7 +41,12 @@ _ALIASES = {
         for axis in 'xyz'
     },
 }
-_TIMES = {'stamp_ns': 1.0, 'time_ns': 1.0, 'time': 1e9, 't': 1e9, 'timestamp': 1e9, 'time_s': 1e9}
+_TIMES = {
+    'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,
+    'time': 1e9, 't': 1e9, 'timestamp': 1e9, 'time_s': 1e9,
+}  # fmt: skip
+# s between samples; no inertial sensor is slower, but milliseconds read as seconds are.
+_LONGEST_STEP = 2.0
 _TABLES = ('.csv', '.txt', '.dat', '.npy', '.npz')
 
 
@@ -53,16 +59,25 @@ class TableOptions:
     rate : float or None
         Hz, of a table without stamps.
     columns : tuple of str
-        Names in the order of the columns, as in `AXES`, `time` (s), `stamp_ns`, or `-` for one to
-        skip; empty: take them from the first line.
+        Names in the order of the columns, as in `AXES`, `time` (s), `time_ms`, `time_us`,
+        `stamp_ns`, or `-` for one to skip; empty: take them from the first line.
     gyroscope_unit, accelerometer_unit : str
-        `rad/s` or `deg/s`; `m/s^2`, `g` or `mg`.
+        `rad/s` or `deg/s`; `m/s^2`, `g` or `mg`; of recordings too, where a driver does not
+        keep to the units of its message.
     """
 
     rate: float | None = None
     columns: tuple[str, ...] = ()
     gyroscope_unit: str = 'rad/s'
     accelerometer_unit: str = 'm/s^2'
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """What 1 of each quantity is in SI."""
+        return {
+            'gyroscope': GYROSCOPE_UNITS[self.gyroscope_unit],
+            'accelerometer': ACCELEROMETER_UNITS[self.accelerometer_unit],
+        }
 
 
 def read_signals(
@@ -78,7 +93,7 @@ def read_signals(
         A .npy array has the columns `columns`; the arrays of a .npz are taken by name, `gyro` and
         `acc` being (n, 3), and its `rate` or `fs` is the rate.
     options : TableOptions, optional
-        For tables only.
+        Rate and columns are for tables only.
     topics : mapping, optional
         For recordings only; see `sim2real_eval.recording.read_recording`.
 
@@ -92,7 +107,7 @@ def read_signals(
         for name, given in (('rate', options.rate), ('columns', options.columns)):
             if given:
                 raise SignalError(f'--{name}: goes with tables only; {path} is a recording')
-        return signals_of_recording(read_recording(path, topics=topics))
+        return signals_of_recording(_recording(path, topics)).converted(options.sizes)
     if not path.is_file():
         raise SignalError(f'{path}: no such file or folder')
     try:
@@ -100,7 +115,23 @@ def read_signals(
     except (ValueError, OSError, EOFError, KeyError) as error:
         reason = ' '.join(str(error).split())
         raise SignalError(f'{path}: cannot be read as a table of numbers: {reason}') from None
-    return _signals(path, table, options)
+    return _signals(path, table, options).converted(options.sizes)
+
+
+def _recording(path: Path, topics: Mapping[str, str | None] | None) -> Recording:
+    if path.is_file() and path.suffix not in STORAGE_SUFFIXES:
+        raise SignalError(
+            f'{path}: neither a recording nor a table; must be a folder, '
+            f'{", ".join(STORAGE_SUFFIXES)}, or a table: {", ".join(_TABLES)}'
+        )
+    try:
+        return read_recording(path, topics=topics)
+    except RecordingError as error:
+        inside = sorted(path.iterdir()) if path.is_dir() else []
+        tables = [one for one in inside if one.suffix in _TABLES]
+        if not tables or any(one.suffix in STORAGE_SUFFIXES for one in inside):
+            raise
+        raise SignalError(f'{error}; is {tables[0]} a table? then name that file') from None
 
 
 @dataclasses.dataclass
@@ -160,11 +191,19 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
 def _nanoseconds(column: NDArray[Any], name: str) -> IntArray:
     if np.issubdtype(column.dtype, np.integer) and _TIMES[name.lower()] == 1.0:
         return np.asarray(column, dtype=np.int64)
-    stamps = np.rint(np.asarray(column, np.float64) * _TIMES[name.lower()])
+    size = _TIMES[name.lower()]
+    stamps = np.rint(np.asarray(column, np.float64) * size)
+    unit = {1.0: 'ns', 1e3: 'us', 1e6: 'ms'}.get(size, 's')
+    other = f'in {unit}; name it stamp_ns, time_us, time_ms or time (s) in --columns'
     good = np.abs(stamps) < 2.0**63
     if not good.all():
         bad = int(np.argmin(good))
-        raise ValueError(f'{name} of sample {bad} is {column[bad]}; must be a time')
+        raise ValueError(f'{name} of sample {bad} is {column[bad]}; must be a time {other}')
+    step = float(np.median(np.diff(stamps))) * 1e-9 if len(stamps) > 2 else 0.0
+    if step > _LONGEST_STEP:
+        raise ValueError(
+            f'{name} steps by {step:.3g} s; must be {_LONGEST_STEP:g} s or less {other}'
+        )
     return np.asarray(stamps, np.int64)
 
 
@@ -222,14 +261,27 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     chosen = [known.index(axis) for axis in axes]
     if chosen != list(range(width)):
         values = values[:, chosen]
-    sizes = {
-        'gyroscope': GYROSCOPE_UNITS[options.gyroscope_unit],
-        'accelerometer': ACCELEROMETER_UNITS[options.accelerometer_unit],
-    }
-    factors = np.array([sizes[quantity_of(axis)] for axis in axes])
-    if not (factors == 1.0).all():
-        values = values * factors
+    if table.stamp_ns is not None:
+        notes = _unused_rate(options.rate or table.rate, table.stamp_ns)
+        return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
-    if rate is None and table.stamp_ns is None:
+    if rate is None:
         raise SignalError(f'{path}: no column time or stamp_ns; give the --rate')
-    return Signals(path.stem, axes, values, None if rate else table.stamp_ns, rate)
+    notes = ()
+    if table.rate is not None and rate != table.rate:
+        notes = (f'the file says {table.rate:g} Hz; the given {rate:g} Hz are taken',)
+    return Signals(path.stem, axes, values, None, rate, notes)
+
+
+def _unused_rate(rate: float | None, stamp_ns: IntArray) -> tuple[str, ...]:
+    """Say that a rate is not taken where there are stamps that tell another."""
+    if rate is None or len(stamp_ns) < 2:
+        return ()
+    step = float(np.median(np.diff(stamp_ns))) * 1e-9
+    if abs(rate * step - 1.0) < 0.01:
+        return ()
+    told = f'{1.0 / step:.6g} Hz' if step > 0.0 else 'no rate'
+    return (
+        f'its stamps tell {told}, so the given {rate:g} Hz are not taken; name that column - in '
+        '--columns to leave the stamps out',
+    )

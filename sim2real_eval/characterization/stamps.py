@@ -37,9 +37,9 @@ def evenly_spaced(signals: Signals) -> Signals:
             raise _too_few(signals, len(signals))
         return signals
     stamps, values, notes = signals.stamp_ns, signals.values, []
-    if signals.speed is not None:
-        # What happens to the samples happens to their speeds.
-        values = np.concatenate([values, signals.speed[:, None]], axis=1)
+    if signals.motion is not None:
+        # What happens to the samples happens to their motion.
+        values = np.concatenate([values, signals.motion], axis=1)
     newest = np.maximum.accumulate(stamps)
     fresh = np.concatenate([[True], stamps[1:] > newest[:-1]])
     if not fresh.all():
@@ -91,7 +91,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         stamp_ns=None,
         rate=rate,
         notes=(*signals.notes, *notes),
-        speed=None if signals.speed is None else np.asarray(values[:, width], np.float64),
+        motion=None if signals.motion is None else np.asarray(values[:, width:], np.float64),
     )
 
 

@@ -8,6 +8,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, sources
+from sim2real_eval.cli.origin import add_origin, origin_of
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sim2real_eval.following import FollowedRun
     from sim2real_eval.recording import Recording
     from sim2real_eval.signals import SignalComparison
+    from sim_sensors.environment import LocalFrame
     from sim_sensors.following import FollowSettings
     from sim_sensors.waypoint_table import Waypoints
 
@@ -41,7 +43,7 @@ examples:
   sim2real follow my_bag
   sim2real follow my_bag --controllers all --set robot.slip=0.02 --imu chrono --out driven
   sim2real follow waypoints.csv --controllers nonlinear --out driven
-  sim2real follow my_bag --controllers yaw_pid --imu bno055 --out driven --compare
+  sim2real follow my_bag --controllers yaw_pid --imu bno055_fusion --out driven --compare
 """
 
 
@@ -106,6 +108,11 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--gps', metavar='MODEL', help='GPS model or file for the recordings (default: none)'
     )
+    add_origin(
+        parser,
+        'where the first waypoint lies, for --gps (default: where it lay on the recorded drive; '
+        'without recorded fixes 43.07,-89.4,260)',
+    )
     add_storage(parser)
     parser.add_argument(
         '--out', metavar='DIR', help='folder for tables, plots and recordings (default: none)'
@@ -138,6 +145,9 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (('--imu', options.imu), ('--gps', options.gps)):
         if value and not options.out:
             raise ParameterError(flag, '', 'goes with --out only')
+    if options.origin is not None and not options.gps:
+        raise ParameterError('--origin', '', 'goes with --gps and --out only')
+    origin = origin_of(options)
     if options.compare and not options.imu:
         raise ParameterError('--compare', '', 'goes with --imu and --out only')
     twin = Twin(
@@ -167,6 +177,7 @@ def run(options: argparse.Namespace) -> int:
             controllers,
             seed=options.seed,
             start_ns=one.start_ns,
+            origin=one.origin if origin is None else origin,
         )
 
     with progress_bar(len(given), 'runs') as advance:
@@ -211,6 +222,7 @@ class _Given:
     scenario: str
     waypoints: Waypoints
     start_ns: int
+    origin: LocalFrame
     recording: Recording | None
 
 
@@ -277,8 +289,9 @@ def _waypoints(source: Source, options: argparse.Namespace) -> _Given:
     import math
     from pathlib import Path
 
-    from sim2real_eval.following import waypoints_of
+    from sim2real_eval.following import place_of, waypoints_of
     from sim2real_eval.recording.roles import scenario_of
+    from sim_sensors.environment import DEFAULT_ORIGIN
     from sim_sensors.motions import START_NS
     from sim_sensors.waypoint_table import read_waypoints
 
@@ -305,4 +318,8 @@ def _waypoints(source: Source, options: argparse.Namespace) -> _Given:
         except MotionError as error:
             raise MotionError(f'--start, --duration: {name}: {error}') from None
         start_ns += round((waypoints.origin[2] - before) * 1e9)
-    return _Given(name, scenario, waypoints, start_ns, recording if options.compare else None)
+    origin = DEFAULT_ORIGIN
+    if recording is not None:
+        origin = place_of(recording, waypoints, options.waypoints)
+    kept = recording if options.compare else None
+    return _Given(name, scenario, waypoints, start_ns, origin, kept)

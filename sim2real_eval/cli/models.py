@@ -6,10 +6,13 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json
+
+if TYPE_CHECKING:
+    from sim_sensors.imu import ImuModel
 
 __all__ = ['add_parser', 'run']
 
@@ -34,14 +37,18 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge_setup import profiles
-    from sim_sensors.catalogue import UPSTREAM, has_upstream, load_gps, load_imu, names
+    from sim_sensors.catalogue import UPSTREAM, has_upstream, load_gps, names
     from sim_sensors.resources import config_names, config_path
 
-    gps = {name: load_gps(name).to_mapping() for name in names('gps')}
-    imu = {name: load_imu(name).to_mapping() for name in names('imu')}
+    gps = {name: load_gps(name) for name in names('gps')}
+    imu = {name: _usable(name) for name in names('imu')}
     inertial = config_names('inertial')
     if options.json:
-        print_json({'gps': gps, 'imu': imu, 'judge': profiles(), 'inertial': inertial})
+        models = {
+            kind: {name: model and model.to_mapping() for name, model in found.items()}
+            for kind, found in (('gps', gps), ('imu', imu))
+        }
+        print_json({**models, 'judge': profiles(), 'inertial': inertial})
         return 0
     for kind, found in (
         ('gps', list(gps)),
@@ -51,12 +58,23 @@ def run(options: argparse.Namespace) -> int:
     ):
         print(f'{kind}: files in {config_path(kind)}')
         for name in found:
-            model = load_gps(name) if kind == 'gps' else load_imu(name) if kind == 'imu' else None
+            model = gps.get(name) if kind == 'gps' else imu.get(name) if kind == 'imu' else None
             mark = '*' if model is not None and has_upstream(model) else ' '
             line = f'  {name:<{max(map(len, found))}} {mark} {_about(config_path(kind), name)}'
             print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
     print(f'* has the defects of its original too: NAME{UPSTREAM}')
     return 0
+
+
+def _usable(name: str) -> ImuModel | None:
+    """Return a preset; None where an optional library is missing, which its line names."""
+    from sim_sensors.catalogue import load_imu
+    from sim_sensors.errors import ParameterError
+
+    try:
+        return load_imu(name)
+    except ParameterError:
+        return None
 
 
 def _about(folder: Path, name: str) -> str:

@@ -14,6 +14,7 @@ from sim2real_eval.cli.arguments import (
     sources,
     twins,
 )
+from sim2real_eval.cli.origin import add_origin, origin_of
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim2real_eval.cli.shared_options import add_storage
 from sim_sensors.errors import ParameterError, Sim2RealError
@@ -35,6 +36,7 @@ motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, each run a 
 examples:
   sim2real simulate --motion drive_circle --runs 10 --gps ch_rw --imu chrono --out circles
   sim2real simulate --motion circle --set radius=5 --set speed=2 --duration 30 --out circle
+  sim2real simulate --motion circle --origin 48.137,11.575,520 --out munich
   sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
 """
 
@@ -78,6 +80,11 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
     )
+    add_origin(
+        parser,
+        'where the coordinates of the motion begin (default 43.07,-89.4,260; with --truth where '
+        'the recorded fixes say)',
+    )
     add_topics(parser)
     add_storage(parser)
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
@@ -98,6 +105,8 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
     if options.motion and REAL_SENSOR in (options.gps, options.imu):
         raise ParameterError('--gps, --imu', '', 'real goes with --truth only')
+    if options.origin is not None and options.gps == REAL_SENSOR:
+        raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
     groups = _twins(options, variants[0]) if options.truth else _motions(options, variants[0], out)
     written = []
@@ -128,6 +137,7 @@ def run(options: argparse.Namespace) -> int:
 def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterator[Recording]]:
     """Return one group: the runs of a motion. Nothing is made when one of them is there."""
     from sim2real_eval.synthetic import motion_of, synthetic_recording
+    from sim_sensors.environment import DEFAULT_ORIGIN
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
@@ -135,6 +145,7 @@ def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterato
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'is not set here but with --duration')
     scenario = options.motion.removeprefix('drive_')
+    origin = origin_of(options) or DEFAULT_ORIGIN
     names = [f'{scenario}_{number}' for number in range(1, options.runs + 1)]
     for name in names:
         if (out / name).exists():
@@ -149,7 +160,9 @@ def _motions(options: argparse.Namespace, twin: Twin, out: Path) -> list[Iterato
                 duration=_DURATION if options.duration is None else options.duration,
                 parameters=parameters,
             )
-            yield synthetic_recording(motion, twin, seed=options.seed, run=name, scenario=scenario)
+            yield synthetic_recording(
+                motion, twin, seed=options.seed, run=name, scenario=scenario, origin=origin
+            )
 
     return [runs()]
 
@@ -164,8 +177,10 @@ def _twins(options: argparse.Namespace, twin: Twin) -> list[Iterator[Recording]]
         if value:
             raise ParameterError(flag, '', 'goes with --motion only')
 
+    origin = origin_of(options)
+
     def runs(source: Source) -> Iterator[Recording]:
-        maker = TwinMaker(source.read(), seed=options.seed, purpose='recording')
+        maker = TwinMaker(source.read(), seed=options.seed, purpose='recording', origin=origin)
         for number in range(1, options.runs + 1):
             recording = maker.make(twin, number)
             if options.runs > 1:

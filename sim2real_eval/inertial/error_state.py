@@ -9,9 +9,6 @@ Equations: J. Sola, "Quaternion kinematics for the error-state Kalman filter", 2
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,59 +17,20 @@ from sim2real_eval.inertial.estimate import judged_run
 from sim2real_eval.inertial.events import grid, merge_events
 from sim2real_eval.inertial.first_motion import first_state, fixes_of_the_start, looked_back
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
+from sim2real_eval.inertial.inertial_judge import InertialJudge
 from sim2real_eval.inertial.loop import Events, Taken, run
-from sim2real_eval.inertial.settings import InertialSettings, settings_of
+from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.judge.judged import Corrections, JudgedRun, PartCount
-from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['ErrorStateJudge', 'FilteredRun', 'filter_inputs']
 
-NAME = 'error_state'
 
+class ErrorStateJudge(InertialJudge):
+    """The error-state filter as a judge."""
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class ErrorStateJudge:
-    """The error-state filter as a judge; see `sim2real_eval.judge_setup.Judge`.
-
-    Attributes
-    ----------
-    name : str
-    files : tuple of Path
-    inertial : InertialSettings
-    transforms : TransformFile or None
-        What replaces or completes a recording's own.
-    """
-
-    name: str
-    files: tuple[Path, ...]
-    inertial: InertialSettings
-    transforms: TransformFile | None = None
-
-    @classmethod
-    def load(
-        cls, config: str | Path | None = None, transforms: TransformFile | None = None
-    ) -> ErrorStateJudge:
-        """Return the judge with shipped settings by name, those of a file, or the default ones.
-
-        Raises
-        ------
-        ParameterError
-            When there are no such settings, or the file is wrong.
-        """
-        settings, path = InertialSettings.load('default' if config is None else config)
-        name = NAME if config is None else f'{NAME} ({config})'
-        return cls(name, (path,), settings, transforms)
-
-    @property
-    def base_link_frame(self) -> str:
-        """Frame whose motion is estimated."""
-        return self.inertial.base_link_frame
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return what made the result beside the files, as plain values."""
-        return settings_of(self.inertial, self.transforms)
+    kind = 'error_state'
 
     def judge(
         self,
@@ -81,27 +39,12 @@ class ErrorStateJudge:
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Judge a recording.
-
-        Parameters
-        ----------
-        recording : Recording
-            With imu and gps.
-        start_ns : int or None
-            Origin of the grid of estimates; messages before are left out. None: first usable fix.
-        start_heading : float or None
-            Yaw at the first usable fix, radians from east, to `start.heading_deviation`.
-
-        Raises
-        ------
-        Sim2RealError
-            When the recording lacks what the filter needs.
-        """
+        """Judge a recording by `filter_inputs`; see `InertialJudge.judge`."""
         inputs = inertial_inputs(
-            recording, self.inertial, start_ns=start_ns, transforms=self.transforms
+            recording, self.parameters, start_ns=start_ns, transforms=self.transforms
         )
         return filter_inputs(
-            inputs, self.inertial, start_ns=start_ns, start_heading=start_heading
+            inputs, self.parameters, start_ns=start_ns, start_heading=start_heading
         ).judged
 
 

@@ -117,8 +117,7 @@ def inertial_inputs(
     turn, imu_arm = frames.lookup(base, imu.frame, 'imu')
     _, antenna = frames.lookup(base, gps.frame, 'gps')
     if frames.assumed:
-        pairs = ', '.join(f'{source} = {target}' for target, source in frames.assumed)
-        notes.append(f'no static transforms in the recording: frames assumed equal: {pairs}')
+        notes.append(f'no static transforms in the recording: {frames.assumed_note}')
     valid = valid_fixes(gps)
     if len(valid) < len(gps):
         notes.append(f'{len(gps) - len(valid)} of {len(gps)} messages of the GPS have no fix')

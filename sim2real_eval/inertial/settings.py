@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from sim2real_eval.judge.transform_file import TransformFile
 from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.errors import ParameterError
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['InertialSettings', 'Smoother', 'Start', 'settings_of']
+__all__ = ['InertialSettings', 'Smoother', 'Start']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,11 +179,3 @@ class InertialSettings(Parameters):
                 )
             path = config_path('inertial', f'{name_or_path}.yaml')
         return cls.from_mapping(read_yaml_mapping(path), str(path)), path
-
-
-def settings_of(settings: InertialSettings, transforms: TransformFile | None) -> Mapping[str, Any]:
-    """Return what made the result of an inertial judge, as plain values."""
-    told: dict[str, Any] = {'inertial': settings.to_mapping()}
-    if transforms is not None:
-        told['transforms'] = transforms.settings()
-    return told

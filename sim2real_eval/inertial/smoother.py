@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -18,7 +15,8 @@ from sim2real_eval.inertial.estimate import skew
 from sim2real_eval.inertial.events import grid
 from sim2real_eval.inertial.factor_graph import load_gtsam
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
-from sim2real_eval.inertial.settings import InertialSettings, settings_of
+from sim2real_eval.inertial.inertial_judge import InertialJudge
+from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.inertial.solution import Nodes, solve
 from sim2real_eval.inertial.steps import cut
 from sim2real_eval.judge.judged import JudgedRun, PartCount
@@ -31,46 +29,22 @@ __all__ = ['SmootherJudge', 'smooth']
 _OUTAGE_S = 2.0
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class SmootherJudge:
+class SmootherJudge(InertialJudge):
     """A batch smoother: preintegrated IMU factors between the fixes, solved as one problem.
 
     Combined IMU factors after Forster, Carlone, Dellaert and Scaramuzza, On-manifold
     preintegration for real-time visual-inertial odometry, 2017, as GTSAM has them.
-
-    Attributes
-    ----------
-    name : str
-        What the user calls it.
-    files : tuple of Path
-        Files that its parameters came from.
-    parameters : InertialSettings
-    transforms : TransformFile or None
-        What replaces or completes a recording's own.
     """
 
-    name: str
-    files: tuple[Path, ...]
-    parameters: InertialSettings
-    transforms: TransformFile | None = None
+    kind = 'gtsam'
 
     @classmethod
     def load(
         cls, config: str | Path | None = None, transforms: TransformFile | None = None
     ) -> SmootherJudge:
-        """Read settings by name or from a YAML file; None for the default.
-
-        Raises
-        ------
-        ParameterError
-            For unknown settings or a wrong file.
-        JudgeError
-            When gtsam is not installed.
-        """
+        """Return the judge as `InertialJudge.load` does; JudgeError without gtsam."""
         load_gtsam()
-        parameters, path = InertialSettings.load('default' if config is None else config)
-        name = 'gtsam' if config is None else f'gtsam ({config})'
-        return cls(name, (path,), parameters, transforms)
+        return super().load(config, transforms)
 
     def judge(
         self,
@@ -87,15 +61,6 @@ class SmootherJudge:
             start_heading=start_heading,
             transforms=self.transforms,
         )
-
-    @property
-    def base_link_frame(self) -> str:
-        """Frame whose motion is estimated."""
-        return self.parameters.base_link_frame
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return what made the result, as plain values."""
-        return settings_of(self.parameters, self.transforms)
 
 
 def smooth(

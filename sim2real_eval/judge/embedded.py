@@ -129,10 +129,7 @@ def prepare(
     if len(inputs.messages.part) == 0:
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
     if frames.assumed:
-        pairs = ', '.join(f'{source} = {target}' for target, source in frames.assumed)
-        notes.append(
-            assumed(f'no static transforms in the recording: frames assumed equal: {pairs}')
-        )
+        notes.append(assumed(f'no static transforms in the recording: {frames.assumed_note}'))
     notes += input_advice(config, navsat, sources, headings, case.correct)
     notes += twist_advice(config, sources, turned=bool(transforms))
     if navsat is not None and fixes is not None:

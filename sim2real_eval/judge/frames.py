@@ -72,3 +72,9 @@ class FrameTree:
             'add it to the recording, to recording.yaml (lever_arms, transforms), to '
             'static_transforms.yaml, or give a file with --transforms'
         )
+
+    @property
+    def assumed_note(self) -> str:
+        """Which frames were assumed to be equal, as the end of a line."""
+        pairs = ', '.join(f'{source} = {target}' for target, source in self.assumed)
+        return f'frames assumed equal: {pairs}'

@@ -24,6 +24,7 @@ from sim2real_eval.judge.rigid import times_inverse, turn_twist
 from sim2real_eval.judge.rotations import (
     angles_from_matrix,
     matrix_from_angles,
+    matrix_product,
     rotate_covariance,
 )
 from sim2real_eval.judge.state import ROLL
@@ -75,17 +76,8 @@ def _mended(
         # From the messages' frame to the world, to base_link, to the body whose pose it is.
         attitude, turn = memory.work[1, :3, :3], memory.work[1, 3:, 3:]
         matrix_from_angles(x[ROLL], x[ROLL + 1], x[ROLL + 2], attitude)
-        rotation, child = parts.rotation[p], parts.child_turn[p]
-        for i in range(3):
-            for j in range(3):
-                turn[i, j] = 0.0
-                for k in range(3):
-                    turn[i, j] += attitude[k, i] * rotation[k, j]
-        for i in range(3):
-            for j in range(3):
-                back[i, j] = 0.0
-                for k in range(3):
-                    back[i, j] += child[k, i] * turn[k, j]
+        matrix_product(attitude.T, parts.rotation[p], turn)
+        matrix_product(parts.child_turn[p].T, turn, back)
         for i in range(3):
             z[3 + i] = 0.0
     else:

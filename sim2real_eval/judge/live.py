@@ -13,20 +13,7 @@ import numpy as np
 
 from sim2real_eval.judge.advice import enu_advice, input_advice, navsat_advice, part_advice
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig
-from sim2real_eval.judge.filter import (
-    INITIALISED,
-    LAST_NS,
-    NO_STAMP,
-    dynamics_of,
-    new_filter,
-)
 from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.history import (
-    history_ns,
-    larger_history,
-    measurements,
-    new_history,
-)
 from sim2real_eval.judge.inputs import (
     check_type,
     child_frame,
@@ -35,11 +22,11 @@ from sim2real_eval.judge.inputs import (
     part_frame,
     source_blocks,
 )
-from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount, part_counts, quaternions
+from sim2real_eval.judge.judged import Estimate, GpsPosition, PartCount
 from sim2real_eval.judge.live_enu import LiveEnu
+from sim2real_eval.judge.live_filter import LiveFilter
 from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.part_table import (
     Part,
     new_parts,
@@ -48,11 +35,7 @@ from sim2real_eval.judge.part_table import (
     place,
     without_attitude,
 )
-from sim2real_eval.judge.preparation import new_memory
-from sim2real_eval.judge.queue import grown, new_queue
-from sim2real_eval.judge.replay import Timing, deliver, filter_tick, see_command
 from sim2real_eval.judge.rotations import angles_from_matrix, matrix_from_quaternion
-from sim2real_eval.judge.state import ROLL, VX, N
 from sim_sensors.measurements import (
     FixArray,
     FloatArray,
@@ -63,8 +46,6 @@ from sim_sensors.measurements import (
 )
 
 __all__ = ['LiveJudge']
-
-_FIRST_QUEUE = 256
 
 
 class LiveJudge:
@@ -116,27 +97,18 @@ class LiveJudge:
                 own = parts_of(source, source.kind)
                 self._of[source.name] = (len(parts), own)
             parts += own
-        self._names = part_names(parts)
         self._parts = new_parts(parts, config, correct)
         for number in self._navsat_parts:
             if 'differential' in correct and lacks_attitude(parts[number], None):
                 without_attitude(self._parts, number, parts[number])
-        self._dynamics = dynamics_of(config, textbook='unscented' in correct)
-        self._scratch = (np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N)))
-        self._timing = Timing(
-            0, 1, 0, 0, 1, 0, 0, int(config.sensor_timeout * 1e9), history_ns(config),
-            config.predict_to_current_time, config.permit_corrected_publication,
-            np.array([-1, -1], dtype=np.int64),
-        )  # fmt: skip
+        self._filter = LiveFilter(
+            config, self._parts, part_names(parts), textbook='unscented' in correct
+        )
         self.reset()
 
     def reset(self) -> None:
         """Forget every message, as a node that has just been started."""
-        self._memory = new_memory(len(self._names), NO_STAMP)
-        self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
-        self._forget_measurements()
-        self._out = new_output(1, 0, len(self._names))
-        self._last_published = NO_STAMP
+        self._filter.reset()
         self._estimate: Estimate | None = None
         self._placed: dict[str, tuple[tuple[str, str], ...]] = {}
         self._oriented: set[int] = set()
@@ -151,9 +123,7 @@ class LiveJudge:
 
         Without it the first message or tick does so, and others are lost meanwhile.
         """
-        if len(self._names):
-            self._deliver(0, 0, np.zeros(7), np.zeros((6, 6)), False)
-        self.tick(1)
+        self._filter.warm_up()
         for front_end in (self._gps, self._enu):
             if front_end is not None:
                 front_end.warm_up()
@@ -195,7 +165,7 @@ class LiveJudge:
         for block in source_blocks(own, first, array, covariances):
             matrices = np.concatenate(covariances)
             for i in range(len(block.part)):
-                self._deliver(
+                self._filter.deliver(
                     int(block.part[i]), int(block.stamp_ns[i]), block.value[i],
                     matrices[block.covariance[i]], bool(block.has_attitude[i]),
                 )  # fmt: skip
@@ -227,33 +197,16 @@ class LiveJudge:
         """Take velocity commands, which act from their stamps."""
         if len(commands) and self.config.control_mask.any():
             twist = np.append(commands.linear_velocity[-1], commands.angular_velocity[-1])
-            see_command(self._memory, self._filter, int(commands.stamp_ns[-1]), twist)
+            self._filter.command(int(commands.stamp_ns[-1]), twist)
 
     def tick(self, now_ns: int) -> Estimate | None:
         """Run the filter's timer once; return what it publishes."""
-        self._out.n[0] = 0
-        if self._timing.history >= 0:
-            self._make_room()
-        self._last_published = filter_tick(
-            self._parts, self._memory, self._filter, self._dynamics, self._timing, self._queue,
-            self._history, self._out, self._last_published, now_ns, *self._scratch,
-        )  # fmt: skip
-        if self._out.n[0] == 0:
-            return None
-        x, stamp_ns = self._out.x[0], int(self._out.stamp_ns[0])
-        if self._gps is not None:
-            self._gps.see_odometry(x[:6])
-        self._estimate = Estimate(
-            stamp_ns=stamp_ns,
-            tick_ns=now_ns,
-            position=x[:3].copy(),
-            orientation=quaternions(x[None, ROLL:VX])[0],
-            linear_velocity=x[VX : VX + 3].copy(),
-            angular_velocity=x[VX + 3 : VX + 6].copy(),
-            pose_covariance=self._out.pose_covariance[0].copy(),
-            twist_covariance=self._out.twist_covariance[0].copy(),
-        )
-        return self._estimate
+        found = self._filter.tick(now_ns)
+        if found is not None:
+            self._estimate = found
+            if self._gps is not None:
+                self._gps.see_odometry(self._filter.published_pose)
+        return found
 
     def navsat_tick(self) -> GpsPosition | None:
         """Run navsat_transform's timer once; return what it publishes, already delivered."""
@@ -268,7 +221,7 @@ class LiveJudge:
         values = ((pose, found.covariance), (np.zeros(7), np.zeros((6, 6))))
         for p in self._navsat_parts:
             value, cov = values[int(self._parts.kind[p])]
-            self._deliver(p, found.stamp_ns, value, cov, False)
+            self._filter.deliver(p, found.stamp_ns, value, cov, False)
 
     def filtered_fix(self, now_ns: int) -> FixArray | None:
         """Return the gps/filtered of the `navsat_tick` just run at this time, if there is one."""
@@ -302,33 +255,29 @@ class LiveJudge:
         matrix_from_quaternion(pose.orientation[-1], attitude)
         angles_from_matrix(rotation @ attitude, angles)
         turn = np.kron(np.eye(2), rotation)
-        x, P = self._filter.x, self._filter.P
-        x[:], P[:] = 0.0, 0.0
-        x[:3] = rotation @ pose.position[-1] + offset
-        x[3:6] = angles
-        P[:6, :6] = turn @ pose.pose_covariance[-1] @ turn.T
-        self._filter.times[LAST_NS] = now_ns
-        self._memory.seen[:] = 0
-        self._memory.stamp_ns[:] = int(pose.stamp_ns[-1]) + 1
-        self._forget_measurements()
+        self._filter.continue_from(
+            np.append(rotation @ pose.position[-1] + offset, angles),
+            turn @ pose.pose_covariance[-1] @ turn.T,
+            int(pose.stamp_ns[-1]),
+            now_ns,
+        )
 
     @property
     def initialised(self) -> bool:
         """Whether a measurement was processed; before, ticks do nothing."""
-        return bool(self._filter.times[INITIALISED])
+        return self._filter.initialised
 
     @property
     def parts(self) -> tuple[PartCount, ...]:
         """What became of each part of each input since the start or reset."""
-        return part_counts(self._names, self._out.counts, self._parts.threshold)
+        return self._filter.counts
 
     def notes(self) -> list[str]:
         """Say what the user should know about the estimate so far, one line each."""
         found = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
         found += part_advice(self.parts)
         if self.frames.assumed:
-            pairs = ', '.join(f'{source} = {target}' for target, source in self.frames.assumed)
-            found.append(f'no static transforms: frames assumed equal: {pairs}')
+            found.append(f'no static transforms: {self.frames.assumed_note}')
         gps = self._gps
         if self._enu is not None:
             found += enu_advice(self.config, self._enu.config, self._enu.fixes_seen)
@@ -346,27 +295,5 @@ class LiveJudge:
             lacks = number not in self._oriented
             if lacks != bool(self._parts.no_attitude[number]):
                 self._parts.no_attitude[number] = lacks
-                self._memory.seen[number] = 0
+                self._filter.begin_increments_anew(number)
                 self._placed.pop(name, None)
-
-    def _forget_measurements(self) -> None:
-        self._queue = new_queue(_FIRST_QUEUE)
-        self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)
-
-    def _make_room(self) -> None:
-        """Let all that may go back into the queue, or from it into the history, have its place."""
-        queued, kept = int(self._queue.size[0]), measurements(self._history)
-        while len(self._queue.heap) < queued + kept:
-            self._queue = grown(self._queue)
-        while len(self._history.state_ns) < queued + kept:
-            self._history = larger_history(self._history)
-
-    def _deliver(
-        self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool
-    ) -> None:
-        if self._queue.size[1] == 0:
-            self._queue = grown(self._queue)
-        deliver(
-            self._parts, self._memory, self._filter, self._queue, self._out.counts, p, stamp_ns,
-            value, cov, attitude,
-        )  # fmt: skip

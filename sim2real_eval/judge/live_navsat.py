@@ -7,49 +7,23 @@ import numpy as np
 
 from sim2real_eval.judge import navsat as kernels
 from sim2real_eval.judge.filtered_gps import FilteredGps, no_fixes
-from sim2real_eval.judge.fixes import (
-    enter_fixes,
-    new_navsat,
-    place_antenna,
-    place_heading,
-    plane_of,
-    valid_fixes,
-)
-from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.judge.fixes import place_heading, plane_of
 from sim2real_eval.judge.judged import GpsPosition
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.live_front_end import LiveFrontEnd
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray
 
 __all__ = ['LiveNavsat']
 
 
-class LiveNavsat:
-    """Runs the kernels of the batch loop on fixes one by one; without clock and transport.
-
-    Parameters
-    ----------
-    config : NavsatConfig
-    base_link_frame : str
-        Frame whose position the fixes are turned into.
-    frames : FrameTree
-        Static transforms; `set_frames` replaces them.
-    """
-
-    def __init__(self, config: NavsatConfig, base_link_frame: str, frames: FrameTree) -> None:
-        self.config = config
-        self._base = base_link_frame
-        self._frames = frames
-        self.reset()
+class LiveNavsat(LiveFrontEnd):
+    """navsat_transform_node without clock and transport; see `LiveFrontEnd`."""
 
     def reset(self) -> None:
         """Forget every message, as a node that has just been started."""
-        self._navsat = new_navsat(self.config, 1)
-        self._memory = kernels.new_navsat_memory()
+        super().reset()
         # A datum is enough; without one it takes the first fix.
-        none = no_fixes()
-        self._plane = plane_of(self.config, none) if self.config.datum is not None else None
-        self._placed: dict[str, str] = {}
-        self.fixes_seen = 0
+        if self.config.datum is not None:
+            self._plane = plane_of(self.config, no_fixes())
         self.fixes_used = 0
 
     def warm_up(self) -> None:
@@ -62,25 +36,10 @@ class LiveNavsat:
         self.tick()
         self.reset()
 
-    def set_frames(self, frames: FrameTree) -> None:
-        """Replace the static transforms; they apply to what arrives from now on."""
-        self._frames = frames
-        self._placed.clear()
-
     def see_fix(self, fixes: FixArray) -> None:
         """Take fixes; JudgeError when nothing connects their frame to base_link."""
-        valid = valid_fixes(fixes)
-        if not len(valid):
-            return
-        if self._placed.get('fix') != fixes.frame:
-            place_antenna(self._navsat, self.config, fixes.frame, self._base, self._frames)
-            self._placed['fix'] = fixes.frame
-        for number in range(len(valid)):
-            fix = valid.take([number])
-            self._plane = self._plane or plane_of(self.config, fix)
-            enter_fixes(self._navsat, fix, self._plane)
+        for _ in self._entered(fixes):
             kernels.see_fix(self._navsat, self._memory, 0)
-        self.fixes_seen += len(valid)
 
     def see_heading(self, imu: ImuArray) -> None:
         """Take orientations; JudgeError when nothing connects their frame to base_link."""

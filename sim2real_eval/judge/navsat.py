@@ -18,6 +18,7 @@ from sim2real_eval.judge.rotations import (
     angles_from_matrix,
     matrix_from_angles,
     matrix_from_quaternion,
+    rotate_square,
 )
 from sim2real_eval.judge.state import PITCH, ROLL, YAW
 from sim_sensors.compilation import kernel
@@ -230,10 +231,7 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
             position[i] = turn[i, 0] * east + turn[i, 1] * north + turn[i, 2] * up + origin[3 + i]
             for j in range(3):
                 position[i] -= R[i, j] * navsat.antenna[j]
-            for j in range(3):
-                for k in range(3):
-                    for m in range(3):
-                        cov[i, j] += turn[i, k] * C[k, m] * turn[j, m]
+        rotate_square(turn, C, cov)
         if navsat.zero_altitude:
             position[2] = 0.0
         flags[_NEW_FIX] = 0

@@ -29,6 +29,7 @@ from sim2real_eval.judge.rotations import (
     matrix_from_angles,
     matrix_from_quaternion,
     rotate_covariance,
+    rotate_square,
 )
 from sim2real_eval.judge.state import TWO_D_STATES, VROLL, VX, N
 from sim_sensors.compilation import kernel
@@ -222,20 +223,13 @@ def _prepare_acceleration(
     z[2] += o[0] * al[1] - o[1] * al[0] - (c0 * w1 - c1 * w0)
     if parts.remove_gravity[p]:
         take_off_gravity(parts, memory, x, p, value[3:], has_attitude, z)
-    # R C R' of the 3 x 3 block.
     R = queue.R[slot]
     if is_identity(rotation):
         for i in range(3):
             for j in range(3):
                 R[i, j] = cov[i, j]
         return
-    for i in range(3):
-        for j in range(3):
-            total = 0.0
-            for k in range(3):
-                for m in range(3):
-                    total += rotation[i, k] * cov[k, m] * rotation[j, m]
-            R[i, j] = total
+    rotate_square(rotation, cov, R)
 
 
 @kernel

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import math
 
-from sim2real_eval.judge.rotations import angles_from_matrix, is_identity, matrix_from_angles
+from sim2real_eval.judge.rotations import (
+    angles_from_matrix,
+    is_identity,
+    matrix_from_angles,
+    matrix_product,
+)
 from sim2real_eval.judge.state import VROLL
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
@@ -64,11 +69,7 @@ def level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> float
 def move_to_base(turn: FloatArray, at: FloatArray, pose: FloatArray, scratch: FloatArray) -> None:
     """Replace the pose of another body frame by that of base_link."""
     # base_link in that frame: rotation turn', position -turn' at.
-    for i in range(3):
-        for j in range(3):
-            scratch[i, j] = 0.0
-            for k in range(3):
-                scratch[i, j] += pose[i, k] * turn[j, k]
+    matrix_product(pose, turn.T, scratch)
     for i in range(3):
         for j in range(3):
             pose[i, j] = scratch[i, j]

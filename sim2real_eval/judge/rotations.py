@@ -16,7 +16,9 @@ __all__ = [
     'is_identity',
     'matrix_from_angles',
     'matrix_from_quaternion',
+    'matrix_product',
     'rotate_covariance',
+    'rotate_square',
 ]
 
 
@@ -95,3 +97,25 @@ def rotate_covariance(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
                             inner += C[a + k, b + m] * R[j, m]
                         total += R[i, k] * inner
                     out[a + i, b + j] = total
+
+
+@kernel
+def matrix_product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
+    """Fill (3, 3) `out` with A B; it must be neither of them."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = 0.0
+            for k in range(3):
+                out[i, j] += A[i, k] * B[k, j]
+
+
+@kernel
+def rotate_square(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
+    """Fill (3, 3) `out` with R C R', summed term by term."""
+    for i in range(3):
+        for j in range(3):
+            total = 0.0
+            for k in range(3):
+                for m in range(3):
+                    total += R[i, k] * C[k, m] * R[j, m]
+            out[i, j] = total

@@ -22,6 +22,7 @@ from sim_sensors.measurements import (
     OdometryArray,
     PoseArray,
 )
+from sim_sensors.stamp_order import ahead_of_time
 
 __all__ = ['CheckedTopic', 'repair']
 
@@ -110,7 +111,7 @@ def repair(state: CheckedTopic, *, is_truth: bool) -> None:
     if isinstance(array, (ImuArray, OdometryArray, PoseArray)):
         rules += [_check_truth_orientation] if is_truth else [_check_zero_orientation]
         rules.append(_check_quaternion_norm)
-    rules += [_check_order, _check_repeats_of_truth if is_truth else _check_repeats]
+    rules += [_check_ahead, _check_order, _check_repeats_of_truth if is_truth else _check_repeats]
     for rule in rules:
         # Each rule may rely on at least one message.
         if len(state.array):
@@ -222,6 +223,11 @@ def _check_quaternion_norm(state: CheckedTopic) -> None:
         state.note(f'quaternion of norm {value:g}', off.sum(), 'normalised')
         scaled = np.where(off[:, None], orientation / norms[:, None], orientation)
         state.change(orientation=scaled)
+
+
+def _check_ahead(state: CheckedTopic) -> None:
+    # Before the order is looked at: all that follow would seem to run backwards.
+    state.drop(ahead_of_time(state.array.stamp_ns), 'stamp is ahead of the next messages')
 
 
 def _check_order(state: CheckedTopic) -> None:

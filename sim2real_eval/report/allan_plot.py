@@ -128,6 +128,8 @@ def _draw_terms(panel: Axes, terms: NoiseTerms, factor: float) -> None:
             fontsize=9,
             color=_FIT_COLOUR,
             ha='center',
+            bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 0.6},
+            zorder=7,
         )
     panel.set_ylim(bottom / 2.5, top * 2.0)
 
@@ -139,15 +141,19 @@ def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
     panel.tick_params(which='minor', labelsize=7)
     panel.grid(visible=True, which='major', color='#e0e0e0', linewidth=0.6)
     quantity = quantity_of(axis)
-    shown = []
+    shown, unseen = [], []
     for name, one in terms.coefficients().items():
-        if one.observable:
+        if not one.observable:
+            unseen.append(_LETTERS[name])
+        else:
             unit_of_sheet = sheet_units(quantity, name)[0]
             shown.append(
                 f'{_LETTERS[name]} = {unit_of_sheet.of(one.value):.3g} {unit_of_sheet.name}'
             )
     title = axis.replace('_', ' ')
     lines = [', '.join(shown[i : i + 2]) for i in range(0, len(shown), 2)]
+    if unseen:
+        lines.append(f'{", ".join(unseen)}: not observable')
     panel.set_title('\n'.join([title, *lines]), fontsize=8.5)
     panel.set_ylabel(f'Allan deviation [{unit}]', fontsize=8)
 
@@ -159,7 +165,9 @@ def _handles(
         Line2D([], [], color=colours[result.name], linewidth=1.3, label=result.name)
         for result in results[:6]
     ]
-    handles.append(Patch(color='grey', alpha=0.35, label='68 % band'))
+    # The band has the colour of its curve; that of several is said in grey.
+    band = colours[results[0].name] if len(results) == 1 else 'grey'
+    handles.append(Patch(color=band, alpha=0.25, linewidth=0, label='68 % band'))
     handles.append(Line2D([], [], color=_FIT_COLOUR, linewidth=1.2, label='fit and its terms'))
     if twins:
         handles.append(

@@ -11,8 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
+from sim2real_eval.characterization.expected_autocovariance import (
+    autocovariance_scatter,
+    expected_autocovariance,
+)
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
-from sim2real_eval.characterization.markov_fit import MarkovFit
 from sim2real_eval.characterization.markov_likelihood import autocovariance
 from sim2real_eval.characterization.walk_fit import even_errors
 from sim2real_eval.report.figures import new_figure, save_png, tidy
@@ -101,32 +104,20 @@ def _memory(panel: Axes, result: GpsResult) -> None:
             lag, found * factor**2, color=_COLOURS[axis], linewidth=0, marker='.', markersize=3,
             label=name,
         )  # fmt: skip
-        model = _expected(result.axes[axis], [len(piece) for piece in pieces], period, lags)
+        lengths = [len(piece) for piece in pieces]
+        model = expected_autocovariance(result.axes[axis], lengths, period, lags)
+        scatter = 1.96 * autocovariance_scatter(result.axes[axis], lengths, period, lags)
         panel.plot(lag, model * factor**2, color=_COLOURS[axis], linewidth=1.2)
+        panel.fill_between(
+            lag, (model - scatter) * factor**2, (model + scatter) * factor**2,
+            color=_COLOURS[axis], alpha=0.13, linewidth=0,
+        )  # fmt: skip
     panel.axhline(0.0, color='#bbbbbb', linewidth=0.6, zorder=0)
     panel.set_xlabel('lag [s]', fontsize=9)
     panel.set_ylabel(f'autocovariance about the mean [{unit}²]', fontsize=9)
-    panel.set_title('dots: fixes; lines: fit, about a mean too', fontsize=9)
+    about = 'dots: fixes; lines: fit, about a mean too\nbands: 95 % of records of the fit'
+    panel.set_title(about, fontsize=9)
     panel.legend(fontsize=7, frameon=False)
-
-
-def _expected(fit: MarkovFit, lengths: list[int], period: float, lags: int) -> FloatArray:
-    """Return what `autocovariance` of the fitted model is expected to be."""
-    sums, counts = np.zeros(lags + 1), np.zeros(lags + 1)
-    for n in lengths:
-        lag = np.arange(n)
-        g = fit.wander.value if fit.walk.observable else 0.0
-        time = fit.time.value if fit.walk.observable else 1.0
-        c = g**2 * np.exp(-lag * period / time)
-        c[0] += fit.white.value**2
-        # Mean of the covariances of a sample with all others, sample by sample.
-        cumulated = np.cumsum(c)
-        with_all = (cumulated + cumulated[::-1] - c[0]) / n
-        whole = float(with_all.mean())
-        for k in range(min(lags, n - 1) + 1):
-            sums[k] += (n - k) * (c[k] + whole) - with_all[: n - k].sum() - with_all[k:].sum()
-            counts[k] += n
-    return sums / np.maximum(counts, 1.0)
 
 
 def _stated(panel: Axes, result: GpsResult) -> None:

@@ -155,7 +155,6 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
         for column, model in enumerate(block):
             series = [overlay.real, *([overlay.sim[model]] if model in overlay.sim else [])]
             shown = np.concatenate([one.se_vel[one.se_time <= one.gt_time[-1]] for one in series])
-            shown = shown[~np.isnan(shown)]
             if not len(shown):
                 continue
             seen += [max(float(shown.min()), floor), min(float(shown.max()), top)]

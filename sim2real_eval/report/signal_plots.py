@@ -74,8 +74,9 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
     unless the largest errors of two panels differ more than eightfold.
     """
     panels = _panels(comparison, 'yaw')
-    columns = min(len(panels), _COLUMNS)
-    rows = math.ceil(len(panels) / columns)
+    rows = math.ceil(len(panels) / _COLUMNS)
+    # As even as they go: five panels are three and two, not four and one.
+    columns = math.ceil(len(panels) / rows)
     largest = [
         max(float(np.abs(run.grid_error()).max()) for run in _runs(ready, side))
         for _, ready, side in panels
@@ -170,9 +171,11 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         panel.tick_params(labelbottom=True)
         panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
         tidy(panel)
+    # Models of one sensor on several drives have one curve.
+    hidden = '; where models coincide, the last is on top' if len(colours) > 2 else ''
     figure.legend(
         handles=[Line2D([], [], label=name, **style) for name, style in styles.items()],
-        title=f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs)',
+        title=f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs){hidden}',
         title_fontsize=10,
         loc='outside upper center',
         ncols=min(len(styles), 5),
@@ -188,7 +191,11 @@ def _unit(unit: str) -> str:
 
 
 def scatter_figure(comparison: SignalComparison) -> Figure:
-    """Return measured over true rates and forces: a row for the real runs and for each model."""
+    """Return measured over true rates and forces: a row for the real runs and for each model.
+
+    R is that of the tables: the mean of what each run has by itself. That of the dots of all runs
+    together is another: larger where runs differ in their motion, smaller where in their bias.
+    """
     rates = _panels(comparison, 'angular_rate')
     forces = _panels(comparison, 'specific_force')
     figure = new_figure(12.0, 2.0 * len(rates) + 0.8)
@@ -220,7 +227,12 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                 if block == column == 0:
                     panel.set_ylabel(label, fontsize=9)
                 tidy(panel)
-    figure.suptitle('Measured over true; the line is measured = true', fontsize=10)
+    several = any(len(_runs(ready, side)) > 1 for _, ready, side in rates)
+    about = 'mean of that of each run' if several else 'correlation coefficient'
+    figure.suptitle(
+        f'Measured over true. Line: measured = true. R: {about}, - where the truth is constant',
+        fontsize=10,
+    )
     figure.supxlabel('true', fontsize=9)
     figure.supylabel('measured', fontsize=9)
     return figure

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
@@ -34,12 +33,12 @@ from sim2real_eval.ros.evaluation_study import Study, check_out
 from sim2real_eval.ros.evaluation_tally import Pace, Tally
 from sim2real_eval.run_plan import PlannedRun, RunPlan
 from sim_sensors.errors import Sim2RealError
-from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC
+from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
+from sim_sensors.ros.reporter import Reporter
 
 __all__ = ['EvaluationNode', 'main']
 
 _NAME = 'evaluation_node'
-_REPORT_PERIOD_S = 1.0
 _LOOK_S = 0.02
 _DELIVERY = Duration(seconds=2)
 
@@ -90,16 +89,15 @@ class EvaluationNode(Node):
         self._looked = 0.0
         self._stop = stop
         # This executor is spun wherever there is anything to wait for.
-        wall = Clock(clock_type=ClockType.STEADY_TIME)
-        self._replay.create_timer(_LOOK_S, stop.check, clock=wall)
+        self._replay.create_timer(
+            _LOOK_S, stop.check, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
         self._truth = self._replay.create_publisher(
             Odometry, self.resolve_topic_name(ODOMETRY_TOPIC), QoSProfile(depth=100)
         )
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._vepd = self.create_publisher(String, '~/vepd', latched)
-        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
-        # About this process, so it follows the wall.
-        self.create_timer(_REPORT_PERIOD_S, self._report, clock=wall)
+        self._reporter = Reporter(self, lambda: self.tally.status(self.get_fully_qualified_name()))
 
     def evaluate(self) -> None:
         """Run everything; what fails is in the tally.
@@ -183,12 +181,7 @@ class EvaluationNode(Node):
     def tell(self) -> None:
         """Publish how far it is, and the VEPD so far."""
         self._vepd.publish(String(data=self.tally.to_json()))
-        self._report()
-
-    def _report(self) -> None:
-        message = DiagnosticArray(status=[self.tally.status(self.get_fully_qualified_name())])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
+        self._reporter.report()
 
     def write(self) -> int:
         """Write and print the result; return the exit status.

@@ -20,7 +20,8 @@ from sim_sensors.imu import ImuModel
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.gps_node import GpsNode
 from sim_sensors.ros.imu_node import ImuNode
-from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC, SensorNode
+from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
+from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.ros.sensor_settings import Datum, GpsSettings, ImuSettings
 
 __all__ = [

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import (
     PoseWithCovarianceStamped,
     Twist,
@@ -21,8 +20,7 @@ from geometry_msgs.msg import (
 )
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import Clock, JumpThreshold
-from rclpy.clock_type import ClockType
+from rclpy.clock import JumpThreshold
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -41,6 +39,7 @@ from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, M
 from sim2real_eval.ros.judge_health import JudgeHealth
 from sim2real_eval.ros.judge_parameters import JudgeParameters
 from sim_sensors.measurements import FixArray, MessageArray, OdometryArray, TwistArray
+from sim_sensors.ros.reporter import Reporter
 from sim_sensors.ros.running import run
 
 __all__ = ['JudgeNode', 'main']
@@ -55,7 +54,6 @@ _FIX = (NavSatFix, 'sensor_msgs/msg/NavSatFix')
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _FILTERED_GPS = 'gps/filtered'
 _FIRST_LOOK_NS = 1_000_000
-_REPORT_PERIOD_S = 1.0
 
 
 class JudgeNode(Node):
@@ -82,7 +80,6 @@ class JudgeNode(Node):
             self._gps = self.create_publisher(Odometry, NAVSAT_TOPIC, 10)
             if told.navsat.publish_filtered_gps:
                 self._filtered_gps = self.create_publisher(NavSatFix, _FILTERED_GPS, 10)
-        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._inputs: dict[str, Subscription] = {}
         self._subscribe()
         self.create_service(Trigger, '~/reset', self._on_reset)
@@ -95,10 +92,7 @@ class JudgeNode(Node):
             JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
             post_callback=lambda _: self._restart.trigger(),
         )
-        # Reports go on while the clock stands.
-        self.create_timer(
-            _REPORT_PERIOD_S, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self._reporter = Reporter(self, self.health.status)
 
     def _subscribe(self) -> None:
         told, live = self._told, self.live
@@ -295,11 +289,6 @@ class JudgeNode(Node):
 
     def _send(self, publisher: Any, kind: MessageType, array: MessageArray) -> None:
         publisher.publish(encode(kind, array, publisher.topic_name)[0])
-
-    def _report(self) -> None:
-        message = DiagnosticArray(status=[self.health.status()])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
 
 
 def main(args: list[str] | None = None) -> int:

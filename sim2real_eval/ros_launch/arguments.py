@@ -15,6 +15,7 @@ from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
 from sim_sensors.errors import ParameterError
 from sim_sensors.motions import MOTIONS
 from sim_sensors.resources import config_names, config_path
+from sim_sensors.tracking import TRACKERS
 
 __all__ = ['ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'declare', 'profile_file']
 
@@ -122,6 +123,23 @@ ARGUMENTS: dict[str, Argument] = {
         minimum=0.001,
     ),
     'loop': _switch('Begin the motion again at its end, with /clock jumping back.', 'false'),
+    # What follows a path.
+    'path': Argument(
+        'CSV file t,x,y[,theta] of the path; none: that on the topic path is awaited.', kind=Path
+    ),
+    'controller': Argument('Who steers.', 'nonlinear', tuple(TRACKERS)),
+    'at_robot': _switch(
+        'Move and turn the path to begin where the robot is; otherwise it is in the frame of the '
+        'odometry.',
+        'true',
+    ),
+    'stamped': _switch('cmd_vel is a TwistStamped; otherwise a Twist.', 'true'),
+    'feedback': Argument(
+        'What the controller knows of the robot: its true odometry, or the estimate of a judge '
+        'that hears the sensors.',
+        'truth',
+        ('truth', 'judge'),
+    ),
     # Sensors.
     'sensors': Argument(
         'Sensors in one process: a list of imu, gps, or such in a namespace (front/imu).',

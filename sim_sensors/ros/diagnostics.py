@@ -9,7 +9,27 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from sim_sensors.live_odometry import Verdict
 
-__all__ = ['SensorHealth']
+__all__ = ['News', 'SensorHealth']
+
+# The worst few of a period, not a line for each of a thousand messages.
+_MOST_NEWS = 5
+
+
+class News:
+    """What is worth a line in the next report, with how bad it is."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, bytes] = {}
+
+    def note(self, text: str, level: bytes) -> None:
+        """Keep a line, at a level of DiagnosticStatus."""
+        if text in self._levels or len(self._levels) < _MOST_NEWS:
+            self._levels[text] = level
+
+    def take(self) -> tuple[bytes, list[str]]:
+        """Return the worst level and all lines, and forget them."""
+        levels, self._levels = self._levels, {}
+        return max(levels.values(), default=DiagnosticStatus.OK), list(levels)
 
 
 class SensorHealth:
@@ -32,7 +52,7 @@ class SensorHealth:
         self._failures = 0
         self._longest_gap = 0.0
         self._last_stamp_ns: int | None = None
-        self._news: dict[str, bytes] = {}
+        self._news = News()
         self._heard = False
 
     def saw(self, verdict: Verdict, gap: float) -> None:
@@ -42,12 +62,12 @@ class SensorHealth:
         if verdict in (Verdict.GAP, Verdict.RESTARTED):
             self._longest_gap = max(self._longest_gap, gap)
             way = 'bridged' if verdict is Verdict.GAP else 'not bridged: the sensor started anew'
-            self._note(f'odometry gap of {gap:.3g} s, {way}', DiagnosticStatus.WARN)
+            self._news.note(f'odometry gap of {gap:.3g} s, {way}', DiagnosticStatus.WARN)
         elif not verdict.accepted:
             level = DiagnosticStatus.WARN
             if verdict is Verdict.INVALID:
                 level = DiagnosticStatus.ERROR
-            self._note(f'odometry {verdict.value}', level)
+            self._news.note(f'odometry {verdict.value}', level)
 
     def published(self, stamp_ns: int) -> None:
         """Count a measurement."""
@@ -57,12 +77,12 @@ class SensorHealth:
     def reset(self, why: str) -> None:
         """Count a reset."""
         self._resets += 1
-        self._note(f'reset: {why}', DiagnosticStatus.OK)
+        self._news.note(f'reset: {why}', DiagnosticStatus.OK)
 
     def failed(self, problem: str) -> None:
         """Count measurements that could not be made."""
         self._failures += 1
-        self._note(problem, DiagnosticStatus.ERROR)
+        self._news.note(problem, DiagnosticStatus.ERROR)
 
     def report(self, publishers: int, subscriptions: int, of_truth: int) -> DiagnosticStatus:
         """Return the status, and begin the next period.
@@ -72,15 +92,11 @@ class SensorHealth:
         publishers, subscriptions, of_truth : int
             That the node is connected to: of odometry, of its measurements, of the errors in them.
         """
-        level, messages = DiagnosticStatus.OK, list(self._news)
-        if self._news:
-            level = max(self._news.values())
-        elif not self._heard:
+        level, messages = self._news.take()
+        if not messages and not self._heard:
             why = 'none has come' if publishers else 'nobody publishes it'
             level, messages = DiagnosticStatus.WARN, [f'no odometry: {why}']
-        else:
-            messages = ['measuring']
-        self._news, self._heard = {}, False
+        self._heard = False
         values = [
             *self._values(),
             ('odometry publishers', publishers),
@@ -90,7 +106,7 @@ class SensorHealth:
         return DiagnosticStatus(
             level=level,
             name=f'{self._name}: sensor',
-            message='; '.join(messages),
+            message='; '.join(messages) or 'measuring',
             hardware_id=self._hardware,
             values=[KeyValue(key=key, value=str(value)) for key, value in values],
         )
@@ -112,8 +128,3 @@ class SensorHealth:
             ('resets', self._resets),
             ('failures', self._failures),
         ]
-
-    def _note(self, text: str, level: bytes) -> None:
-        # The worst few of a period, not a line for each of a thousand messages.
-        if text in self._news or len(self._news) < 5:
-            self._news[text] = level

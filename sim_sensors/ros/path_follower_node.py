@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Twist, TwistStamped, Vector3Stamped
-from nav_msgs.msg import Odometry, Path
-from rclpy.clock import Clock, ClockChange, JumpThreshold, TimeJump
-from rclpy.clock_type import ClockType
-from rclpy.duration import Duration
+from nav_msgs.msg import Path
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
@@ -27,19 +24,21 @@ from sim_sensors.following import Command, heading_of
 from sim_sensors.live_following import Heard, LiveFollower, Step
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.reference import INTERPOLATIONS
+from sim_sensors.ros.clock_jumps import on_backward_jump
+from sim_sensors.ros.diagnostics import News
 from sim_sensors.ros.messages import stamp_ns, twist_message, vector_message
 from sim_sensors.ros.odometry_bytes import odometry_of_bytes
+from sim_sensors.ros.odometry_topic import subscribe_odometry
 from sim_sensors.ros.parameters import NodeParameters
+from sim_sensors.ros.reporter import Reporter
 from sim_sensors.ros.running import run
-from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC
+from sim_sensors.ros.sensor_settings import diagnostics_period
 from sim_sensors.tracking import TRACKERS, TrackerModel
 from sim_sensors.waypoint_table import Waypoints, read_waypoints, repaired_waypoints
 
 __all__ = ['PathFollowerNode', 'PathFollowerSettings', 'main', 'path_waypoints']
 
-_ODOMETRY_QOS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 _OUT_QOS = QoSProfile(depth=10)
-_THROTTLE_S = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,14 +69,7 @@ class PathFollowerSettings(Parameters):
         True, '', 'cmd_vel is a TwistStamped; otherwise a Twist.', read_only=True
     )
     frame_id: str = parameter('base_link', '', 'Frame of cmd_vel.', read_only=True)
-    diagnostics_period: float = parameter(
-        1.0,
-        's',
-        'Wall time from one diagnostic message to the next.',
-        minimum=0.01,
-        maximum=1e6,
-        read_only=True,
-    )
+    diagnostics_period: float = diagnostics_period()
 
 
 def path_waypoints(message: Path) -> Waypoints:
@@ -126,7 +118,7 @@ class PathFollowerNode(Node):
         self._counts: collections.Counter[Heard] = collections.Counter()
         self._published = 0
         self._finished = False
-        self._news: dict[str, bytes] = {}
+        self._news = News()
         self._last: Step | None = None
         # What is in a file is relative to its first point; a path on the topic is not.
         self._waypoints = read_waypoints(settings.path) if settings.path else None
@@ -163,38 +155,23 @@ class PathFollowerNode(Node):
         self._error_publisher = self.create_publisher(
             Vector3Stamped, '~/error', _OUT_QOS, qos_overriding_options=overridable
         )
-        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self.create_service(Trigger, '~/reset', self._on_reset)
-        self.create_timer(
-            self._settings.diagnostics_period,
-            self._report,
-            clock=Clock(clock_type=ClockType.STEADY_TIME),
-        )
-        self._jump_handle = self.get_clock().create_jump_callback(
-            JumpThreshold(
-                min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False
-            ),
-            post_callback=self._on_jump,
+        self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
+        self._jump_handle = on_backward_jump(
+            self, lambda: self._started_anew('the clock jumped backward')
         )
         self._path_subscription = self.create_subscription(Path, 'path', self._on_path, 1)
-        self._subscription = self.create_subscription(
-            Odometry,
-            ODOMETRY_TOPIC,
-            self._on_odometry,
-            _ODOMETRY_QOS,
-            qos_overriding_options=overridable,
-            raw=True,
-        )
+        self._subscription = subscribe_odometry(self, self._on_odometry)
 
     def _on_path(self, message: Path) -> None:
         try:
             self._waypoints = path_waypoints(message)
         except MotionError as error:
-            self._note(str(error), DiagnosticStatus.ERROR)
+            self._news.note(str(error), DiagnosticStatus.ERROR)
             self.get_logger().error(str(error))
             return
         for note in self._waypoints.notes:
-            self._note(note, DiagnosticStatus.WARN)
+            self._news.note(note, DiagnosticStatus.WARN)
         self._finished = False
         self._live.follow(self._waypoints)
 
@@ -207,7 +184,7 @@ class PathFollowerNode(Node):
             step = self._live.push(odometry)
         self._counts[step.heard] += 1
         if step.heard in (Heard.LATE, Heard.INVALID):
-            self._note(f'odometry left out: {step.heard.value}', DiagnosticStatus.WARN)
+            self._news.note(f'odometry left out: {step.heard.value}', DiagnosticStatus.WARN)
         if step.command is None or step.error is None:
             return
         stamp = int(odometry.stamp_ns[0])
@@ -226,10 +203,6 @@ class PathFollowerNode(Node):
         self._command_publisher.publish(message if self._settings.stamped else message.twist)
         self._published += 1
 
-    def _on_jump(self, jump: TimeJump) -> None:
-        if jump.clock_change == ClockChange.ROS_TIME_NO_CHANGE:
-            self._started_anew('the clock jumped backward')
-
     def _on_reset(self, request: object, response: Any) -> Any:
         self._started_anew('asked to')
         response.success = True
@@ -243,16 +216,12 @@ class PathFollowerNode(Node):
     def _started_anew(self, why: str) -> None:
         self._live.reset()
         self._finished = False
-        self._note(f'reset: {why}', DiagnosticStatus.OK)
+        self._news.note(f'reset: {why}', DiagnosticStatus.OK)
         self.get_logger().info(f'reset: {why}')
 
-    def _note(self, text: str, level: bytes) -> None:
-        if text in self._news or len(self._news) < 5:
-            self._news[text] = level
-
-    def _report(self) -> None:
+    def _status(self) -> DiagnosticStatus:
         publishers = self._subscription.get_publisher_count()
-        level, messages = max(self._news.values(), default=DiagnosticStatus.OK), list(self._news)
+        level, messages = self._news.take()
         if not messages:
             if not self._live.has_path:
                 level, messages = DiagnosticStatus.WARN, ['no path']
@@ -260,7 +229,6 @@ class PathFollowerNode(Node):
                 level, messages = DiagnosticStatus.WARN, ['no odometry: nobody publishes it']
             else:
                 messages = ['the path has ended' if self._finished else 'following']
-        self._news = {}
         error = None if self._last is None else self._last.error
         values = [
             *((f'odometry: {heard.value}', self._counts[heard]) for heard in Heard),
@@ -271,16 +239,13 @@ class PathFollowerNode(Node):
             ('subscriptions', self._command_publisher.get_subscription_count()),
             ('truth subscriptions', self._error_publisher.get_subscription_count()),
         ]
-        status = DiagnosticStatus(
+        return DiagnosticStatus(
             level=level,
             name=f'{self.get_fully_qualified_name()}: follower',
             message='; '.join(messages),
             hardware_id=self._settings.controller,
             values=[KeyValue(key=key, value=str(value)) for key, value in values],
         )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics_publisher.publish(message)
 
 
 def main(args: Sequence[str] | None = None) -> int:

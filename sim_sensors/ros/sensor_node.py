@@ -12,13 +12,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticStatus
 from nav_msgs.msg import Odometry
-from rclpy.clock import Clock, ClockChange, JumpThreshold, TimeJump
-from rclpy.clock_type import ClockType
-from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
@@ -28,19 +25,17 @@ from sim_sensors.imu import ImuModel
 from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.live_sensor import LiveSensor
 from sim_sensors.measurements import IntArray, OdometryArray
+from sim_sensors.ros.clock_jumps import on_backward_jump
 from sim_sensors.ros.diagnostics import SensorHealth
 from sim_sensors.ros.odometry_bytes import odometry_of_bytes
+from sim_sensors.ros.odometry_topic import subscribe_odometry
 from sim_sensors.ros.parameters import NodeParameters
+from sim_sensors.ros.reporter import Reporter
 from sim_sensors.ros.sensor_settings import SensorSettings
 from sim_sensors.scenarios import Standstill
 
-__all__ = ['ODOMETRY_TOPIC', 'SensorNode']
+__all__ = ['SensorNode']
 
-ODOMETRY_TOPIC = 'ground_truth/odometry'
-"""Relative name of the topic that the sensors measure."""
-
-# Deep enough for a second of ten times real time; best effort, so that any publisher fits.
-_ODOMETRY_QOS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200
 # Reliable feeds both kinds of subscriptions.
@@ -134,29 +129,11 @@ class SensorNode(Node, abc.ABC):
             _MEASUREMENT_QOS,
             qos_overriding_options=overridable,
         )
-        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self.create_service(Trigger, '~/reset', self._on_reset)
         self.create_service(Trigger, '~/finish', self._on_finish)
-        # Diagnostics are about this process, so they follow the wall and go on in a paused world.
-        self.create_timer(
-            self._settings.diagnostics_period,
-            self._report,
-            clock=Clock(clock_type=ClockType.STEADY_TIME),
-        )
-        self._jump_handle = self.get_clock().create_jump_callback(
-            JumpThreshold(
-                min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False
-            ),
-            post_callback=self._on_jump,
-        )
-        self._subscription = self.create_subscription(
-            Odometry,
-            ODOMETRY_TOPIC,
-            self._on_odometry,
-            _ODOMETRY_QOS,
-            qos_overriding_options=overridable,
-            raw=True,
-        )
+        self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
+        self._jump_handle = on_backward_jump(self, self._on_jump)
+        self._subscription = subscribe_odometry(self, self._on_odometry)
 
     @property
     def newest_ns(self) -> int | None:
@@ -268,9 +245,7 @@ class SensorNode(Node, abc.ABC):
             self._last_ns = stamp
             self._health.published(stamp)
 
-    def _on_jump(self, jump: TimeJump) -> None:
-        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
-            return
+    def _on_jump(self) -> None:
         # What waits may be the end of the old round, longer than what is stale by its stamp.
         self._take_all()
         again = self._live.rewind()
@@ -307,12 +282,9 @@ class SensorNode(Node, abc.ABC):
         self._live.change(self.switch_on)
         self.get_logger().info('parameters changed: the noise begins anew, the stamps go on')
 
-    def _report(self) -> None:
-        status = self._health.report(
+    def _status(self) -> DiagnosticStatus:
+        return self._health.report(
             self._subscription.get_publisher_count(),
             self._publisher.get_subscription_count(),
             self._truth_publisher.get_subscription_count(),
         )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics_publisher.publish(message)

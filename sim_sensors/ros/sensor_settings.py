@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import run_label
 
-__all__ = ['Datum', 'GpsSettings', 'ImuSettings', 'SensorSettings']
+__all__ = ['Datum', 'GpsSettings', 'ImuSettings', 'SensorSettings', 'diagnostics_period']
+
+
+def diagnostics_period() -> Any:
+    """Declare how often a node tells about its health."""
+    return parameter(
+        1.0,
+        's',
+        'Wall time from one diagnostic message to the next.',
+        minimum=0.01,
+        maximum=1e6,
+        read_only=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,14 +74,7 @@ class SensorSettings(Parameters):
         minimum=0.0,
         read_only=True,
     )
-    diagnostics_period: float = parameter(
-        1.0,
-        's',
-        'Wall time from one diagnostic message to the next.',
-        minimum=0.01,
-        maximum=1e6,
-        read_only=True,
-    )
+    diagnostics_period: float = diagnostics_period()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,9 @@ from rclpy.node import Node
 from sim_sensors.errors import ParameterError
 from sim_sensors.ros.gps_node import GpsNode
 from sim_sensors.ros.imu_node import ImuNode
+from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.running import run
-from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC, SensorNode
+from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.ros.sensor_settings import GpsSettings, ImuSettings
 
 __all__ = ['main', 'sensor_nodes']

@@ -24,9 +24,9 @@ from sim_sensors.motions import MOTIONS, START_NS, motion_of, truth_of
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.ros.awaited import Awaited
 from sim_sensors.ros.messages import odometry_messages
+from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import run
-from sim_sensors.ros.sensor_node import ODOMETRY_TOPIC
 from sim_sensors.scenarios import SCENARIOS
 
 __all__ = ['TrajectoryNode', 'TrajectorySettings', 'main']

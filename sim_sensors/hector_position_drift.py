@@ -10,13 +10,13 @@ import numpy as np
 
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['HectorDrift']
+__all__ = ['HectorPositionDrift']
 
 # Gauss-Legendre nodes: exact to the last digits for steps below ten correlation times.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
-class HectorDrift:
+class HectorPositionDrift:
     """Two coupled Gauss-Markov processes per axis, d' = -f d + v + s w, v' = -g v + q w, with
     s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift.
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot of any simulator follows a path, and simulated sensors measure it.
+
+The simulator takes cmd_vel and publishes the true odometry. The controller sees that, or, as on a
+real robot, what a judge makes of the sensors.
+
+Examples
+--------
+ros2 launch sim2real_sensors path_follower.launch.py path:=waypoints.csv use_sim_time:=true
+ros2 launch sim2real_sensors path_follower.launch.py path:=waypoints.csv feedback:=judge
+"""
+
+from __future__ import annotations
+
+from launch import LaunchContext, LaunchDescription
+from launch.actions import OpaqueFunction
+from launch.conditions import IfCondition
+from launch.substitutions import EqualsSubstitution, IfElseSubstitution, LaunchConfiguration
+from launch_ros.actions import Node
+
+from sim2real_eval.ros_launch.arguments import NAVSAT, Argument, boolean, declare, profile_file
+from sim2real_eval.ros_launch.nodes import ended_badly, include, node, note_mounting, typed
+from sim2real_eval.ros_launch.packages import check_packages
+
+
+def generate_launch_description() -> LaunchDescription:
+    return LaunchDescription(
+        [
+            *declare('path', 'controller', 'at_robot', 'stamped', 'feedback', 'ground_truth'),
+            *declare(
+                params_file=Argument(
+                    'Parameter file of path_follower_node; it wins over the other arguments.'
+                )
+            ),
+            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file'),
+            *declare('sensor_transforms', 'static_transforms_file'),
+            *declare('profile', judge='judge_node', judge_params_file=profile_file()),
+            *declare(navsat_params_file=profile_file(NAVSAT)),
+            *declare('namespace', 'use_sim_time', 'log_level'),
+            check_packages(),
+            note_mounting(),
+            include(
+                'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
+            ),
+            include(
+                'judge.launch.py',
+                {
+                    'params_file': LaunchConfiguration('judge_params_file'),
+                    # The sensors publish theirs.
+                    'sensor_transforms': 'false',
+                },
+                condition=IfCondition(judged()),
+            ),
+            OpaqueFunction(function=follower),
+        ]
+    )
+
+
+def judged() -> EqualsSubstitution:
+    return EqualsSubstitution(LaunchConfiguration('feedback'), 'judge')
+
+
+def follower(context: LaunchContext) -> list[Node]:
+    heard = IfElseSubstitution(judged(), 'odometry/filtered', LaunchConfiguration('ground_truth'))
+    file = LaunchConfiguration('params_file').perform(context)
+    return [
+        node(
+            'path_follower_node',
+            parameters=[
+                {
+                    'path': typed('path', str),
+                    'controller': typed('controller', str),
+                    'at_robot': boolean('at_robot'),
+                    'stamped': boolean('stamped'),
+                },
+                *([file] if file else []),
+            ],
+            remappings=[('ground_truth/odometry', heard)],
+            on_exit=ended_badly,
+        )
+    ]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--origin`: simulated and driven recordings lie where they are said to, else where they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, check_refused
+
+from sim2real_eval.recording import Recording, read_recording
+from sim_sensors.environment import LocalFrame
+
+Capture = pytest.CaptureFixture[str]
+SYDNEY = LocalFrame(-33.8568, 151.2153, 24.0)
+TEXT = '--origin=-33.8568,151.2153,24'
+EXACT = ('--gps', 'baseline', '--imu', 'ideal')
+
+
+@pytest.fixture(scope='module')
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A drive in Sydney, with exact fixes; its map does not begin where the robot does."""
+    from sim2real_eval.cli.main import main
+
+    out = tmp_path_factory.mktemp('bags')
+    line = ['simulate', '--motion', 'circle', '--set', 'radius=40', '--set', 'speed=8']
+    assert main([*line, '--duration', '8', *EXACT, TEXT, '--out', str(out)]) == 0
+    return out / 'circle_1'
+
+
+def fixes_in(recording: Recording, frame: LocalFrame) -> np.ndarray:
+    gps = recording.require('gps')
+    return frame.to_enu(gps.latitude, gps.longitude, gps.altitude)
+
+
+def true_positions(recording: Recording) -> np.ndarray:
+    truth, gps = recording.require('truth'), recording.require('gps')
+    at = [np.interp(gps.stamp_ns, truth.stamp_ns, axis) for axis in truth.position.T]
+    return np.stack(at, axis=1)
+
+
+def test_exact_fixes_are_the_true_positions_about_the_origin(bag: Path) -> None:
+    run = read_recording(bag)
+    np.testing.assert_allclose(fixes_in(run, SYDNEY), true_positions(run), atol=2e-3)
+
+
+def test_the_truth_of_a_recording_is_measured_where_it_was_or_where_it_is_said_to_be(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    line = ['simulate', '--truth', bag, *EXACT]
+    assert call(capsys, *line, '--out', tmp_path / 'there').status == 0
+    assert call(capsys, *line, '--origin', '48.137,11.575', '--out', tmp_path / 'away').status == 0
+    there = read_recording(tmp_path / 'there' / 'circle_1')
+    away = read_recording(tmp_path / 'away' / 'circle_1')
+    np.testing.assert_allclose(fixes_in(there, SYDNEY), true_positions(there), atol=2e-3)
+    munich = LocalFrame(48.137, 11.575, 0.0)
+    np.testing.assert_allclose(fixes_in(away, munich), true_positions(away), atol=2e-3)
+
+
+@pytest.mark.parametrize('waypoints', ['truth', 'gps'])
+def test_a_driven_recording_lies_where_the_recorded_one_did(
+    bag: Path, tmp_path: Path, capsys: Capture, waypoints: str
+) -> None:
+    """Also a part of it. The tracker is within 0.3 m of the drive, whose fixes are exact."""
+    line = ['follow', bag, '--controllers', 'nonlinear', '--waypoints', waypoints, '--start', 3]
+    line += [*EXACT, '--set', 'robot.wheel_lag=0', '--out', tmp_path / 'o']
+    assert call(capsys, *line).status == 0
+    real = read_recording(bag)
+    driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
+    there, here = fixes_in(real, SYDNEY), fixes_in(driven, SYDNEY)
+    stamps = real.require('gps').stamp_ns
+    wanted = np.stack(
+        [np.interp(driven.require('gps').stamp_ns, stamps, axis) for axis in there.T], axis=1
+    )
+    assert np.ptp(here[:, 0]) > 10.0
+    assert np.linalg.norm(here - wanted, axis=1).max() < 0.3
+
+
+def test_a_driven_recording_is_moved_where_it_is_said_to_be(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    line = ['follow', bag, '--controllers', 'nonlinear', *EXACT, '--out', tmp_path / 'o']
+    assert call(capsys, *line, '--origin', '48.137,11.575,520').status == 0
+    driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
+    munich = LocalFrame(48.137, 11.575, 520.0)
+    np.testing.assert_allclose(fixes_in(driven, munich), true_positions(driven), atol=2e-3)
+    record = json.loads((tmp_path / 'o' / 'follow.json').read_text())
+    assert record['runs'][0]['origin'] == munich.to_mapping()
+
+
+WRONG = {
+    'simulate --motion line --out o --origin 48': "'48' is not allowed; must be latitude,",
+    'simulate --motion line --out o --origin a,b': "'a,b' is not allowed",
+    'simulate --motion line --out o --origin 1,2,3,4': "'1,2,3,4' is not allowed",
+    'simulate --motion line --out o --origin 91,0': '--origin: latitude_deg: 91.0 is not allowed',
+    'simulate --motion line --out o --origin nan,0': '--origin: latitude_deg: nan is not allowed',
+    'simulate --truth {bag} --gps real --out o --origin 1,2': 'not with --gps real',
+    'follow {bag} --origin 1,2': '--origin: goes with --gps and --out only',
+}
+
+
+@pytest.mark.parametrize('line', WRONG)
+def test_a_place_that_is_none_is_refused_in_one_line(
+    line: str, bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_refused(capsys, WRONG[line], *line.format(bag=bag).split())
