@@ -21,8 +21,8 @@ from sim2real_eval.twin import Twin
 from sim_sensors.catalogue import load_gps, load_imu
 
 VERBS = (
-    'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'report', 'compare', 'reference',
-    'allan', 'characterize', 'fit', 'models',
+    'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'gate', 'report', 'compare',
+    'reference', 'allan', 'characterize', 'fit', 'models',
 )  # fmt: skip
 
 DURATION = 6.0

@@ -101,7 +101,7 @@ def drawn_fit(
         budget=budget,
     )
     validation = validate(
-        evaluations, objective, held, options=UncertaintyOptions(resamples=resamples)
+        evaluations, 'vepd', held, options=UncertaintyOptions(resamples=resamples)
     )
     found = identify(
         surface,

@@ -25,6 +25,7 @@ from sim2real_eval.cli import (
     demo,
     fit,
     follow,
+    gate,
     judge,
     models,
     reference,
@@ -84,8 +85,8 @@ def build_parser() -> _Parser:
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
-        demo, simulate, follow, judge, vepd, study, report, compare, reference, allan,
-        characterize, fit, models,
+        demo, simulate, follow, judge, vepd, study, gate, report, compare, reference,
+        allan, characterize, fit, models,
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser

@@ -16,7 +16,8 @@ from sim2real_eval.fitting.identification import LEAST_RECORDINGS, Identified, i
 from sim2real_eval.fitting.objective import METRICS
 from sim2real_eval.fitting.search import default_budget, search
 from sim2real_eval.fitting.tuned import Tuned
-from sim2real_eval.fitting.validation import Validation, validate
+from sim2real_eval.fitting.validation import BEFORE, HELD_OUT, Validation, validate
+from sim2real_eval.run_notes import merge_notes
 from sim2real_eval.run_plan import ComparisonOptions
 from sim2real_eval.told import assumed, by_weight, decisive
 from sim2real_eval.twin import Twin
@@ -140,7 +141,7 @@ def fit(
         progress=told,
     )
     validation = validate(
-        evaluations, objective, folds, options=options.uncertainty, seed=comparison.seed
+        evaluations, options.metric, folds, options=options.uncertainty, seed=comparison.seed
     )
     parameters = identify(
         surface,
@@ -161,8 +162,19 @@ def fit(
         evaluations,
         tuple(folds),
         error,
-        tuple(by_weight(_notes(evaluations, parameters, validation))),
+        tuple(
+            by_weight(
+                [
+                    *_notes(evaluations, parameters, validation),
+                    *merge_notes(('real', notes) for _, notes in real.notes),
+                ]
+            )
+        ),
     )
+
+
+def _gain(validation: Validation) -> str:
+    return f'{validation.before:.4g} became {validation.after:.4g} on the recordings fitted to'
 
 
 def _notes(
@@ -171,24 +183,24 @@ def _notes(
     notes = []
     real = evaluations.real
     n = len(real.names)
-    before, after, held = validation.before, validation.after, validation.held_out
-    chance = validation.chance
+    scores, chance = validation.scores, validation.chance
     if validation.verdict == 'unchanged':
         notes.append(decisive('nothing within the bounds is better than the model given'))
-    if validation.verdict == 'over-fits' and held is not None:
+    if validation.verdict == 'over-fits':
         notes.append(
             decisive(
-                f'over-fits: {before:.4g} became {after:.4g} on the recordings it was fitted to, '
-                f'but {held:.4g} on those held out: keep the model given, or tune less'
+                f'over-fits: {_gain(validation)}, but recordings held out are foretold no better '
+                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out): keep the '
+                'model given, or tune less'
             )
         )
-    if validation.verdict == 'unproven' and held is not None:
-        said = 'cannot be told from so few recordings'
-        said = said if chance is None else f'has a chance of {chance:.2g} without any'
+    if validation.verdict == 'unproven' and chance is not None:
+        few = f'; fewer than {LEAST_RECORDINGS} recordings prove nothing' * (n < LEAST_RECORDINGS)
         notes.append(
             decisive(
-                f'not proven: {held:.4g} on recordings held out, {before:.4g} before, and such a '
-                f'difference {said}: more recordings would tell'
+                f'not proven: {_gain(validation)}, and recordings held out are foretold better '
+                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out), but so '
+                f'much has a chance of {chance:.2g} if neither model were better{few}'
             )
         )
     if validation.verdict == 'not validated':

@@ -67,6 +67,7 @@ def fit_record(
         'before': validation.before,
         'after': validation.after,
         'held_out': validation.held_out,
+        'scores': validation.scores,
         'chance': validation.chance,
         'vepd': validation.known.to_mapping(),
         'parameters': [

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim2real_eval.fitting.evaluations import Evaluations
-from sim2real_eval.fitting.objective import Objective
+from sim2real_eval.fitting.objective import METRICS
+from sim2real_eval.fitting.prediction import prediction_scores, sign_chance
 from sim2real_eval.fitting.search import chosen
 from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
 from sim_sensors.measurements import FloatArray, IntArray
@@ -33,11 +34,15 @@ class Validation:
         Objective of the start and of the fit, over all recordings.
     held_out : float or None
         Objective of the runs of every fold's candidate on the recordings it did not see, all folds
-        together; None without folds.
+        together, which flatters (see `prediction`); None without folds.
     points : dict
         RMSE and entropy difference `(n, r, 2)` of the runs before, after and held out.
+    scores : dict
+        Mean of `prediction_scores` of each.
+    chance : float or None
+        Of so much better scores held out than before if neither were better; None without folds.
     known : Uncertainty
-        Of the VEPD of these three, and of each pair.
+        Of the VEPD of the three, and of each pair.
     """
 
     fitted: int
@@ -46,35 +51,32 @@ class Validation:
     after: float
     held_out: float | None
     points: dict[str, FloatArray]
+    scores: dict[str, float]
+    chance: float | None
     known: Uncertainty
-
-    @property
-    def chance(self) -> float | None:
-        """Chance of so large a difference between before and held out if there were none."""
-        return None if self.held_out is None else self.known.pair(BEFORE, HELD_OUT).chance
 
     @property
     def verdict(self) -> str:
         """`better`, `unproven`, `over-fits`, `unchanged` or `not validated`.
 
-        `better`: held out, the fit is closer than the start, and so large a difference has at most
-        the chance of one minus the level if start and fit are equally close: that is the rate of
-        false alarms. `over-fits`: on the recordings that it was fitted to it is closer, held out
-        it is not. `unproven`: closer held out too, but no more than by chance.
+        `better`: on recordings held out, the fit foretells the real runs better than the start,
+        and so much better has at most the chance of one minus the level if neither were: that
+        bounds the rate of false alarms. `over-fits`: on the recordings that it was fitted to it is
+        closer, on those held out it is no better. `unproven`: better there too, but no more than
+        by chance.
         """
         if self.fitted == 0:
             return 'unchanged'
-        if self.held_out is None:
+        if self.chance is None:
             return 'not validated'
-        if self.held_out >= self.before:
+        if self.scores[HELD_OUT] >= self.scores[BEFORE]:
             return 'over-fits'
-        least = 1.0 - self.known.options.level
-        return 'better' if self.chance is not None and self.chance <= least else 'unproven'
+        return 'better' if self.chance <= 1.0 - self.known.options.level else 'unproven'
 
 
 def validate(
     evaluations: Evaluations,
-    objective: Objective,
+    metric: str,
     folds: Sequence[IntArray],
     *,
     options: UncertaintyOptions | None = None,
@@ -85,13 +87,15 @@ def validate(
     Parameters
     ----------
     evaluations : Evaluations
-    objective : Objective
+    metric : str
+        Name in `objective.METRICS`.
     folds : sequence of (m,) int
         Recordings that each fold holds out.
     options : UncertaintyOptions, optional
     seed : int
     """
     real = evaluations.real
+    objective = METRICS[metric]
     everything = np.arange(len(real.names))
     points = evaluations.points
     fitted = chosen(evaluations, objective, everything)
@@ -102,6 +106,10 @@ def validate(
         for held, candidate in zip(folds, of_fold, strict=True):
             runs[HELD_OUT][held] = points[candidate][held]
     distances = {name: float(objective(real.points, one[None])[0]) for name, one in runs.items()}
+    scores = {name: prediction_scores(real.points, one, metric) for name, one in runs.items()}
+    chance = None
+    if folds:
+        chance = sign_chance(scores[BEFORE] - scores[HELD_OUT], seed)
     repetitions = points.shape[2]
     known = uncertainty(
         ScoredRuns(real.points, real.names, real.scenarios),
@@ -123,5 +131,7 @@ def validate(
         distances[AFTER],
         distances.get(HELD_OUT),
         runs,
+        {name: float(one.mean()) for name, one in scores.items()},
+        chance,
         known,
     )

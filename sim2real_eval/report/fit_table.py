@@ -47,6 +47,7 @@ def fit_gain_table(fit: Fit) -> Table:
     own = fit.options.metric != 'vepd'
     if own:
         table.add_column(f'\n{fit.options.metric}', justify='right', style='bold', no_wrap=True)
+    table.add_column('\nscore', justify='right', no_wrap=True)
     for head in ('\nVEPD', f'{level}\nfrom', '\nto', 'floor', 'chance of\nso much'):
         table.add_column(head, justify='right', no_wrap=True)
     objectives = {
@@ -59,6 +60,7 @@ def fit_gain_table(fit: Fit) -> Table:
             one.model,
             f'{one.n_real}/{one.n_sim}',
             *([_number(objectives[one.model])] if own else []),
+            _number(validation.scores[one.model]),
             _number(one.distance),
             _number(one.low),
             _number(one.high),
