@@ -41,7 +41,7 @@ __all__ = ['build_parser', 'main']
 
 _EPILOG = """\
 exit status: 0 done; 1 done, but not for every recording, or an
-estimate is not a number; 2 bad input or options, nothing written
+estimate is not a number, or a limit of `gate` is broken; 2 bad input or options, nothing written
 
 examples:
   sim2real demo
