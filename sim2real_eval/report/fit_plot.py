@@ -21,6 +21,7 @@ _LINE = '#0072B2'
 _FITTED = '#D55E00'
 _GRID = '#e5e5e5'
 _COLUMNS = 2
+_STEEP = 20.0
 
 
 def profile_figure(fit: Fit) -> Figure:
@@ -59,7 +60,7 @@ def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
         one.low, one.high, color=_FITTED, alpha=0.10, linewidth=0.0, label=f'{level} interval'
     )
     panel.fill_between(
-        one.values, *np.maximum(one.band, 0.0), color=_LINE, alpha=0.20, linewidth=0.0,
+        one.values, *np.maximum(one.band, 1e-9), color=_LINE, alpha=0.20, linewidth=0.0,
         label='90 % of resamples',
     )  # fmt: skip
     panel.plot(one.values, one.profile, color=_LINE, linewidth=1.4, label='profile')
@@ -79,7 +80,13 @@ def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
     if one.tuned.log:
         panel.set_xscale('log')
     panel.set_xlim(one.tuned.low, one.tuned.high)
-    panel.set_ylim(0.0, 1.05 * float(max(one.profile.max(), one.band[1].max())))
+    top, bottom = float(max(one.profile.max(), one.band[1].max())), float(one.profile.min())
+    if bottom > 0.0 and top > _STEEP * bottom:
+        # Else the neighbourhood of the fit, which is what matters, lies on the axis.
+        panel.set_yscale('log')
+        panel.set_ylim(0.5 * bottom, 1.5 * top)
+    else:
+        panel.set_ylim(0.0, 1.05 * top)
     unit = f' [{one.tuned.unit}]' if one.tuned.unit else ''
     panel.set_xlabel(f'{one.tuned.name}{unit}', fontsize=9)
     panel.set_title(f'{one.value:.4g}: {_short(one)}', fontsize=9)
