@@ -20,6 +20,7 @@ from sim2real_eval.report.page.scale import Scale, decimal
 from sim2real_eval.report.page.standing import standings
 from sim2real_eval.report.page.summary import answer
 from sim2real_eval.study import StudyOutcome
+from sim2real_eval.study.side_results import side_results
 from sim_sensors.errors import Sim2RealError
 
 VOID = {'meta', 'link', 'img', 'br', 'hr', 'input'}
@@ -265,3 +266,16 @@ def test_a_study_of_the_papers_size_is_small_and_quick() -> None:
     page = study_page(study, standing=known)
     assert time.process_time() - start < 4.0
     assert len(page.encode()) < 3e6
+
+
+def test_a_study_of_one_scenario_is_set_beside_its_own_column_of_the_paper() -> None:
+    """As experiments A and D: Table II has the half-sine, Table I all three pooled."""
+    study = small_study(judges=('clean',), scenarios=('half_sine',), runs=3)
+    (standing,) = standings(study)
+    assert standing.published('ch_rw') == 0.0796
+    page = study_page(study, side=side_results(study))
+    assert 'VEPD in half_sine, judge clean' in page
+    cells = next(row for row in read(page).rows if row[1:2] == ['ch_rw'])
+    assert cells[-1] == '0.0796'
+    for title in ('Beside VEPD', 'Options'):
+        assert f'<h2>{title}</h2>' in page

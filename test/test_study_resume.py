@@ -165,12 +165,17 @@ def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
     assert 'another process is working on this study' in done.err
     theirs = tmp_path / 'theirs'
     theirs.mkdir()
-    (theirs / 'thesis.tex').write_text('years of work', encoding='utf-8')
+    # Also what has names like our own half-written files.
+    for name in ('thesis.tex', '.notes.tmp', 'series/.git/config', 'runs/a/.b.tmp'):
+        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs / name).write_text('years of work', encoding='utf-8')
+    before = contents(theirs)
+    assert len(before) == 4
     for option in ([], ['--overwrite']):
         done = call(capsys, 'study', file, '--out', theirs, *option)
         assert done.status == 2
         assert len(done.complaints) == 1
-    assert contents(theirs) == {'thesis.tex': b'years of work'}
+    assert contents(theirs) == before
 
 
 def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:

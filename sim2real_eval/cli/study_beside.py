@@ -28,8 +28,8 @@ def show_beside(outcome: StudyOutcome, folder: Path, *, quiet: bool) -> None:
     from sim2real_eval.study.side_results import side_results
 
     results = side_results(outcome)
-    last = {(table.judge, table.group): table for table in results.metrics}
-    shown = [metric_lines(table) for table in last.values()][:_MOST_TABLES]
+    found = results.overall_metrics
+    shown = [metric_lines(table) for table in found[:_MOST_TABLES]]
     if shown:
         save_ranks(folder / 'metrics.png', shown)
     if quiet:
@@ -40,9 +40,9 @@ def show_beside(outcome: StudyOutcome, folder: Path, *, quiet: bool) -> None:
         for note in lines.notes:
             print(f'  {note}')
         print()
-    if len(last) > _MOST_TABLES:
-        print(f'{len(last) - _MOST_TABLES} more such tables: {folder / "metrics.csv"}\n')
-    for table in {(table.judge, table.group): table for table in results.sensitivity}.values():
+    if len(found) > _MOST_TABLES:
+        print(f'{len(found) - _MOST_TABLES} more such tables: {folder / "metrics.csv"}\n')
+    for table in results.overall_sensitivity:
         print(_sensitivity(table))
     scenarios = list(dict.fromkeys(pair.scenario for pair in results.rankings))
     chosen = POOLED if POOLED in scenarios else ''.join(scenarios[:1])

@@ -63,7 +63,7 @@ def _ranking_table(standing: Standing) -> DataTable:
         cells += [place.w_rmse, place.w_entropy, place.runs]
         cells += [place.published or NONE] if found.published else []
         rows.append(cells)
-    title = f'VEPD of all scenarios pooled, judge {standing.label}'
+    title = f'VEPD {standing.where}, judge {standing.label}'
     return DataTable(title, columns, rows, headed=False)
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -100,7 +99,7 @@ def study_report(
     synthetic = bool(outcome.record.get('synthetic'))
     tables = paper_tables(standing)
     real = 'the stand-in' if synthetic else 'the real sensors'
-    said = tuple(html.unescape(line.striptags()) for line in answer(standing[0], real))
+    said = tuple(line.striptags() for line in answer(standing[0], real))
     label = 'SYNTHETIC stand-in for real sensors' if synthetic else ''
     return StudyReport(
         page,

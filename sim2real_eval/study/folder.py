@@ -8,7 +8,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from sim2real_eval.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.study.outcome import MARK, StudyOutcome
 from sim2real_eval.study.plan import StudyPlan, change
 from sim2real_eval.study.side_results import side_results
+from sim2real_eval.study.store import RUNS
 from sim2real_eval.tables import write_bytes, write_csv
 from sim_sensors.errors import Sim2RealError
 
@@ -51,15 +52,18 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
     Sim2RealError
         When another process holds it, it holds something else or another study.
     """
-    if not (folder / MARK).is_file():
-        _sweep(folder)
+    if not folder.is_dir():
         check_result_folder(folder, MARK, overwrite=overwrite)
-    folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else None
     try:
         if descriptor is not None:
             _lock(descriptor, folder)
-        if overwrite:
+        if not (folder / MARK).is_file():
+            # Killed before its first word: nobody else's file is called so.
+            _unlink(folder.glob(f'.{MARK}.*.tmp'))
+            check_result_folder(folder, MARK, overwrite=overwrite)
+        elif overwrite:
             _empty(folder)
         _sweep(folder)
         if (folder / MARK).is_file():
@@ -175,13 +179,16 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     """Remove what a killed process left half-written."""
-    for part in (folder, folder / 'runs'):
-        found = part.rglob('.*.tmp') if part.name == 'runs' else part.glob('.*.tmp')
-        for path in found:
-            path.unlink(missing_ok=True)
+    _unlink(folder.glob('.*.tmp'))
+    _unlink((folder / RUNS).rglob('.*.tmp'))
     if (folder / 'series').is_dir():
         for path in (folder / 'series').glob('.*'):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        path.unlink(missing_ok=True)
 
 
 def _empty(folder: Path) -> None:

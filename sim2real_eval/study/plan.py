@@ -61,7 +61,14 @@ class StudyPlan:
         """
         recordings = file.recordings
         if file.drive is not None:
-            recordings = (*recordings, *_drives(file, file.drive))
+            drives = _drives(file, file.drive)
+            taken = {one.name for one in recordings} & {one.name for one in drives}
+            if taken:
+                raise Sim2RealError(
+                    f'{min(taken)}: is the name of a simulated drive, so no recording may have '
+                    'it; rename it, or --simulate-on truth'
+                )
+            recordings = (*recordings, *drives)
         return cls(file, recordings, _record(file, recordings))
 
     def units(self, jobs: int) -> list[StudyUnit]:

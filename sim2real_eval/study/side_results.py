@@ -40,6 +40,17 @@ class SideResults:
     sensitivity: tuple[SensitivityTable, ...]
     rankings: tuple[RankingPair, ...]
 
+    @property
+    def overall_metrics(self) -> list[MetricTable]:
+        """Metrics of every judge and group over all scenarios, or the only one."""
+        # The widest comes last.
+        return list({(one.judge, one.group): one for one in self.metrics}.values())
+
+    @property
+    def overall_sensitivity(self) -> list[SensitivityTable]:
+        """The same of the sensitivity."""
+        return list({(one.judge, one.group): one for one in self.sensitivity}.values())
+
     def to_mapping(self) -> dict[str, Any]:
         """Return what the CSV files do not hold: rank correlations and what VEPD hides."""
         return {

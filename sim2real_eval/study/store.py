@@ -21,9 +21,11 @@ from sim2real_eval.tables import write_bytes
 from sim2real_eval.told import Told, Weight, weight_of
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['RunStore', 'encoded']
+__all__ = ['RUNS', 'RunStore', 'encoded']
 
 RUNS = 'runs'
+"""Folder of the runs in that of a study."""
+
 _TRUTH = 'truth.npz'
 _ABOUT = 'about'
 _KEPT = 500

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from sim2real_eval.metrics.published import published_vepd
 from sim2real_eval.report.page.markup import element, joined
 from sim2real_eval.report.page.scale import NONE, Scale, decimal
 from sim2real_eval.report.page.standing import Standing
@@ -95,7 +94,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
         one = known.get(row.model) or DistanceUncertainty(
             row.model, row.n_real, row.n_sim, row.vepd
         )
-        published = published_vepd(row.model, row.scenario)
+        published = standing.published(row.model)
         places.append(
             Place(
                 rank=f'{row.rank:g}',
@@ -128,7 +127,7 @@ def _scale(standing: Standing) -> Scale:
     distances = [one.distance for one in known if one.distance > 0.0]
     ends = [one.high for one in known if one.high is not None]
     ends += [one.floor_high for one in known if one.floor_high is not None]
-    ends += [published_vepd(one.model, 'all') or 0.0 for one in known]
+    ends += [standing.published(one.model) or 0.0 for one in known]
     most = max([*distances, *ends, 1e-9])
     if distances and max(distances) / min(distances) > _WIDE:
         floors = [one.floor for one in known if one.floor]

@@ -39,9 +39,12 @@ class SideSection:
 
 
 def side_sections(side: SideResults) -> list[SideSection]:
-    """Return a section per matter that there is something to say on; pooled scenarios only."""
-    metrics = [metric_lines(table) for table in side.metrics if table.scenario == POOLED]
-    options = [sensitivity_lines(table) for table in side.sensitivity if table.scenario == POOLED]
+    """Return a section per matter that there is something to say on.
+
+    Of every judge and group over all its scenarios, or over the only one that it has.
+    """
+    metrics = [metric_lines(table) for table in side.overall_metrics]
+    options = [sensitivity_lines(table) for table in side.overall_sensitivity]
     found = [
         SideSection(
             'metrics',

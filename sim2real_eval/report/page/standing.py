@@ -49,6 +49,20 @@ class Standing:
         found = list(dict.fromkeys(row.scenario for row in self.rows))
         return found if len(found) > 2 else [name for name in found if name != POOLED]
 
+    @property
+    def whole(self) -> str:
+        """What the ranking is over: all scenarios, or the only one."""
+        return self.scenarios[-1]
+
+    @property
+    def where(self) -> str:
+        """The same in words."""
+        return 'of all scenarios pooled' if self.whole == POOLED else f'in {self.whole}'
+
+    def published(self, model: str) -> float | None:
+        """Return what the paper prints for what the ranking is over; None if nothing."""
+        return published_vepd(model, self.whole)
+
     def row(self, model: str, scenario: str = POOLED) -> VepdRow | None:
         """Return a row; None where there is no run of both sides."""
         return next(
