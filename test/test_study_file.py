@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from study_file_examples import SMALL, write_study_file
 
+from sim2real_eval.comparison import Source
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
 from sim_sensors.catalogue import load_gps, load_imu
@@ -173,3 +174,25 @@ def test_drives_need_scenarios_that_can_be_driven_and_two_simulated_sensors(
     )
     with pytest.raises(Sim2RealError, match='keeps a real sensor'):
         StudyPlan.load(path)
+
+
+def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
+    """Parsed by the command's own parser: seed, runs, recordings and their topics count."""
+    from sim2real_eval.cli.main import build_parser
+    from sim2real_eval.cli.study import overrides
+
+    def again(plan: StudyPlan) -> StudyPlan:
+        program, *words = plan.record['command']
+        assert program == 'sim2real'
+        options = build_parser().parse_args(words)
+        name = options.study if plan.record['shipped'] else tmp_path / options.study
+        return StudyPlan.load(name, overrides(options))
+
+    first = StudyPlan.load('d_surfaces', Overrides(seed=4, runs=3, simulate_on='truth'))
+    assert first.record['shipped']
+    assert again(first).record == first.record
+    real = [Source(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab']
+    mine = StudyPlan.load(write_study_file(tmp_path), Overrides(real=real))
+    assert not mine.record['shipped']
+    assert again(mine).record == mine.record
+    assert again(mine).file.overrides == mine.file.overrides

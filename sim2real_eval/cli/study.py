@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sim2real_eval.study import StudyOutcome
     from sim2real_eval.study.study_file import Overrides
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_parser', 'overrides', 'run']
 
 _EPILOG = """\
 examples:
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.runner import run_study
 
-    plan = StudyPlan.load(options.study, _overrides(options))
+    plan = StudyPlan.load(options.study, overrides(options))
     with contextlib.ExitStack() as stack:
 
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
@@ -173,7 +173,8 @@ def _uncertainty(report: StudyReport) -> list[dict[str, Any]]:
     ]
 
 
-def _overrides(options: argparse.Namespace) -> Overrides:
+def overrides(options: argparse.Namespace) -> Overrides:
+    """Return what the options say in place of the study file."""
     from sim2real_eval.study.study_file import Overrides
 
     real = None

@@ -92,7 +92,7 @@ def study_report(
     page = study_page(
         outcome,
         study_file=text,
-        command=shlex.join(['sim2real', 'study', _STUDY_FILE, '--out', 'result']) if text else '',
+        command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side,
         standing=standing,
     )

@@ -34,7 +34,8 @@ class StudyOutcome:
         Everything needed to repeat and to read the study, as plain values: `title`, `about`,
         `seed`, `repetitions`, `component`, `metric`, `synthetic` (whether recordings are
         stand-ins), `versions`, `judges`, `models`, `recordings`, `failures`, `notes`; of a
-        study that was run also `format`, `state`, `simulate_on`, `conditions`, `uncertainty`,
+        study that was run also `command` (words that carry it out), `shipped` (whether its file is
+        had by name), `format`, `state`, `simulate_on`, `conditions`, `uncertainty`,
         `start_heading`, `match_rates`.
     runs : tuple of StudyRun
         Judge by judge, in each recording by recording: the real run, then variant by variant.

@@ -24,7 +24,7 @@ from sim_sensors.path_following import DRIVES
 __all__ = ['StudyPlan', 'change']
 
 _FORMAT = 1
-_WORDS = ('title', 'about', 'uncertainty')
+_WORDS = ('title', 'about', 'command', 'shipped', 'uncertainty')
 """What may change without changing a run."""
 
 
@@ -200,6 +200,8 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'format': _FORMAT,
         'title': file.title,
         'about': file.about,
+        'command': file.command(),
+        'shipped': file.is_shipped,
         'synthetic': any(one.synthetic for one in recordings if one.has_real_run),
         'versions': versions(),
         'seed': file.seed,

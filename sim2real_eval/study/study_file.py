@@ -66,6 +66,27 @@ class Overrides:
     runs: int | None = None
     simulate_on: str | None = None
 
+    def words(self) -> list[str]:
+        """Return the options of `sim2real study` that say so."""
+        words: list[str] = []
+        for option, value in (
+            ('--seed', self.seed),
+            ('--runs', self.runs),
+            ('--simulate-on', self.simulate_on),
+        ):
+            if value is not None:
+                words += [option, str(value)]
+        if self.real:
+            # The command line gives all of them the same topics and scenario.
+            first = self.real[0]
+            for role, topic in first.topics:
+                words += ['--topic', f'{role}={topic}']
+            if first.scenario is not None:
+                words += ['--scenario', first.scenario]
+            # Last, where the words that follow it cannot be taken for paths.
+            words += ['--real', *(source.path for source in self.real)]
+        return words
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyFile:
@@ -90,6 +111,7 @@ class StudyFile:
     conditions : tuple of Condition
         One without a label when the file has none.
     uncertainty : UncertaintyOptions
+    overrides : Overrides
     """
 
     path: Path
@@ -108,6 +130,7 @@ class StudyFile:
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
     uncertainty: UncertaintyOptions
+    overrides: Overrides
 
     @classmethod
     def read(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyFile:
@@ -155,7 +178,18 @@ class StudyFile:
             if 'conditions' in fields
             else (Condition(),),
             uncertainty=_uncertainty(fields),
+            overrides=over,
         )
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it is one of those that can be had by name."""
+        return self.path.resolve().parent == config_path('studies').resolve()
+
+    def command(self) -> list[str]:
+        """Return the words that carry it out; a file that is not shipped without its folder."""
+        name = self.path.stem if self.is_shipped else self.path.name
+        return ['sim2real', 'study', name, '--out', 'result', *self.overrides.words()]
 
 
 def study_path(name_or_path: str | Path) -> Path:

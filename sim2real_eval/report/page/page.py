@@ -100,6 +100,7 @@ def study_page(
                 (' · '.join(map(str, run.key)), run.notes) for run in outcome.runs if run.notes
             ],
             command=command,
+            shipped=bool(record.get('shipped')),
             provenance=record_tables(record),
             texts=record_texts(record, study_file),
         )
