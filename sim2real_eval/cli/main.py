@@ -35,6 +35,7 @@ from sim2real_eval.cli import (
     vepd,
 )
 from sim2real_eval.cli.output import complain
+from sim2real_eval.workers import single_threads
 from sim_sensors.errors import Sim2RealError
 
 __all__ = ['build_parser', 'main']
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, 'run'):
         parser.error('no verb given')
     try:
-        with _terminable():
+        with _terminable(), single_threads():
             return int(options.run(options))
     except Sim2RealError as error:
         complain(str(error))

@@ -13,6 +13,7 @@ filter are independent; its errors are not, and count as fewer samples
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -109,10 +110,17 @@ def inside_share(squares: Squares, probability: float) -> float:
     """Return which share of the samples is inside its own two-sided bounds; NaN without any."""
     if not len(squares):
         return np.nan
-    # Few degrees of freedom occur, and their bounds take longer than all the rest.
+    # Few degrees of freedom occur, in run after run, and their bounds take longer than the rest.
     kinds, which = np.unique(squares.freedom, return_inverse=True)
-    low, high = (ratio_bounds(kinds, probability) * kinds)[:, which]
+    low, high = np.array([_bounds(kind, probability) for kind in kinds.tolist()]).T[:, which]
     return float(np.mean((squares.squares >= low) & (squares.squares <= high)))
+
+
+@functools.lru_cache
+def _bounds(freedom: float, probability: float) -> tuple[float, float]:
+    """Return the two-sided bounds of chi-square."""
+    low, high = ratio_bounds(np.array([freedom]), probability)[:, 0] * freedom
+    return float(low), float(high)
 
 
 def ratio_bounds(freedom: FloatArray | IntArray, probability: float) -> FloatArray:
