@@ -28,7 +28,7 @@ def test_shipped_studies_load_and_say_what_they_are_about(name: str) -> None:
     study = StudyPlan.load(name, Overrides(runs=2))
     assert len(study.file.about) > 100
     assert study.record['synthetic']
-    per_judge = {len(unit.run_keys()) for unit in study.units(1) if unit.recording.has_real_run}
+    per_judge = {len(unit.run_groups()) for unit in study.units(1) if unit.recording.has_real_run}
     assert per_judge
 
 

@@ -16,6 +16,7 @@ from sim2real_eval.metrics import score_run
 from sim2real_eval.recording import write_recording
 from sim2real_eval.series_folder import REAL, read_series_folder
 from sim2real_eval.study import RunKey, StudyOutcome
+from sim2real_eval.study.failures import Losses, StudyFailure
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.runner import run_study
 from sim2real_eval.study.stand_in import StandIn
@@ -158,6 +159,61 @@ def test_what_fails_is_left_out_and_told(
     before = contents(tmp_path / 'out')
     assert call(capsys, *command).status == 1
     assert contents(tmp_path / 'out') == before
+
+
+def test_a_model_that_always_fails_takes_no_recording_from_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beyond = {'base': 'ch_gauss', 'noise': {'std': 1e300}}  # metres: not near the Earth
+    models = [
+        {'label': name, 'gps': gps, 'imu': 'chrono'}
+        for name, gps in (('beyond', beyond), ('ch_rw', 'ch_rw'))
+    ]
+    file = write_study_file(tmp_path, {'models': models})
+    command = ['study', file, '--out', tmp_path / 'out', '--jobs', 1]
+    done = call(capsys, *command)
+    assert done.status == 1
+    (line,) = done.complaints
+    assert 'left out: model beyond: fails on 2 recordings' in line
+    assert 'near the Earth' in line
+    outcome = StudyOutcome.read(tmp_path / 'out')
+    assert outcome.models == ['ch_rw']
+    assert len(outcome.runs) == 4
+    assert 'model beyond: fails on' in (tmp_path / 'out' / 'report.html').read_text('utf-8')
+    before = contents(tmp_path / 'out')
+    assert call(capsys, *command).status == 1
+    assert contents(tmp_path / 'out') == before
+
+
+def test_of_a_model_that_seldom_fails_the_recording_is_left_out_for_all() -> None:
+    keys = {
+        RunKey(judge, f'line_{number}', model, repetition): ''
+        for judge in ('one', 'two')
+        for number in (1, 2, 3, 4)
+        for model, repetitions in ((REAL, 1), ('good', 2), ('bad', 2))
+        for repetition in range(1, repetitions + 1)
+    }
+
+    def lost(*failures: tuple[str, str, str]) -> set[RunKey]:
+        losses = Losses([StudyFailure(*each, 'why') for each in failures], keys)
+        return {key for key in keys if key in losses}
+
+    def runs(recording: str = '', model: str = '') -> set[RunKey]:
+        return {
+            key
+            for key in keys
+            if key.judge == 'one' and recording in ('', key.recording) and model in ('', key.model)
+        }
+
+    often = [('one', f'line_{number}', 'bad') for number in (1, 2, 3)]
+    assert lost(*often[:2]) == runs('line_1') | runs('line_2')
+    assert lost(*often) == runs(model='bad')
+    # A recording that fails by itself says nothing about a model.
+    unread = [('one', f'line_{number}', '') for number in (1, 2)]
+    assert lost(('one', 'line_1', REAL)) == runs('line_1')
+    assert lost(*unread, ('one', 'line_3', 'bad')) == runs() - runs('line_4')
+    both = [('one', f'line_{number}', 'bad') for number in (3, 4)]
+    assert lost(*unread, *both) == runs('line_1') | runs('line_2') | runs(model='bad')
 
 
 def test_a_study_in_which_all_fails_has_no_result(

@@ -108,6 +108,7 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.study.failures import told_failures
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.runner import run_study
 
@@ -135,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
                 'continues'
             )
             return 130
-    failures = _told_failures(outcome)
+    failures = told_failures(outcome.record)
     report_failures(failures, of=len(failures) + 1)
     if options.json:
         print_json(
@@ -187,19 +188,6 @@ def overrides(options: argparse.Namespace) -> Overrides:
             raise ParameterError('--runs', '', 'goes with stand-ins only, not with --real')
         real = sources(options.real, options.topic, options.scenario)
     return Overrides(real, options.seed, options.runs, options.simulate_on)
-
-
-def _told_failures(outcome: StudyOutcome) -> list[str]:
-    """Name each recording and reason once, with the judges when these are not all."""
-    judges = [judge['label'] for judge in outcome.record['judges']]
-    found: dict[tuple[str, str], list[str]] = {}
-    for failure in outcome.record['failures']:
-        found.setdefault((failure['recording'], failure['reason']), []).append(failure['judge'])
-    told = []
-    for (recording, reason), concerned in found.items():
-        text = reason if reason.startswith(recording) else f'{recording}: {reason}'
-        told.append(text if concerned == judges else f'{text} (judge {", ".join(concerned)})')
-    return told
 
 
 def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:

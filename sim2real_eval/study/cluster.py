@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from sim2real_eval.comparison import Source
 from sim2real_eval.provenance import versions
+from sim2real_eval.study.failures import StudyFailure
 from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.store import RunStore, encoded
-from sim2real_eval.study.unit import StudyFailure, StudyUnit
+from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.errors import ParameterError, Sim2RealError
 
 __all__ = ['judge_on_cluster']

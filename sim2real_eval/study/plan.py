@@ -85,14 +85,14 @@ class StudyPlan:
         parts = [fast, *alone] if fast else alone
         return [self._unit(recording, part) for recording in self.recordings for part in parts]
 
-    def run_keys(self) -> list[RunKey]:
-        """Return the keys of all runs, judge by judge, in each recording by recording."""
-        return [
-            key
+    def run_groups(self) -> dict[RunKey, str]:
+        """Return the group of each run, judge by judge, in each recording by recording."""
+        return {
+            key: group
             for judge in self.file.judges
             for recording in self.recordings
-            for key in self._unit(recording, (judge,)).run_keys()
-        ]
+            for key, group in self._unit(recording, (judge,)).run_groups().items()
+        }
 
     def _unit(self, recording: StudyRecording, judges: tuple[StudyJudge, ...]) -> StudyUnit:
         file = self.file

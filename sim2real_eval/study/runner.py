@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.run_notes import notes_of_models
+from sim2real_eval.study.failures import Losses, StudyFailure
 from sim2real_eval.study.folder import held, write_study
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.run import RunKey, StudyRun
 from sim2real_eval.study.store import RunStore
-from sim2real_eval.study.unit import StudyFailure, StudyUnit
+from sim2real_eval.study.unit import StudyUnit
 from sim2real_eval.told import Told, by_weight, weight_of
 from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
@@ -62,12 +63,10 @@ def run_study(
     target = Path(folder)
     with held(target, plan, overwrite=overwrite):
         store = RunStore(target)
-        keys = plan.run_keys()
-        known = {key: run for key in keys if (run := store.run(key)) is not None}
-        units = [
-            unit for unit in plan.units(jobs) if not all(key in known for key in unit.run_keys())
-        ]
-        progress = None if begin is None else begin(len(keys), len(known), len(units))
+        groups = plan.run_groups()
+        known = {key: run for key in groups if (run := store.run(key)) is not None}
+        units = [unit for unit in plan.units(jobs) if not unit.run_groups().keys() <= known.keys()]
+        progress = None if begin is None else begin(len(groups), len(known), len(units))
         if cluster is None:
             work = functools.partial(_judge, folder=target, stored=frozenset(known))
             found = map_in_processes(work, units, jobs=jobs, progress=progress)
@@ -77,10 +76,15 @@ def run_study(
             found = judge_on_cluster(
                 units, cluster, stored=frozenset(known), store=store, progress=progress
             )
-        failures = _ordered(plan, (failure for one in found for failure in one))
-        for failure in failures:
-            store.discard(failure.judge, failure.recording)
-        outcome = _collected(plan, store, known, failures)
+        failures = _ordered(list(groups), (failure for one in found for failure in one))
+        losses = Losses(failures, groups)
+        for key in groups:
+            if key in losses:
+                store.discard(key)
+        runs = _collected(store, known, [key for key in groups if key not in losses])
+        outcome = _outcome(plan, store, runs, losses)
+        if not outcome.compared:
+            raise Sim2RealError(_reasons(failures))
         write_study(target, outcome)
         return outcome
 
@@ -89,39 +93,41 @@ def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[
     return unit.judge(stored, RunStore(folder).save)
 
 
-def _ordered(plan: StudyPlan, failures: Iterable[StudyFailure]) -> list[StudyFailure]:
+def _ordered(keys: Sequence[RunKey], failures: Iterable[StudyFailure]) -> list[StudyFailure]:
     """Return failures in the order of the runs, however the work was cut up."""
-    order = {(key.judge, key.recording): number for number, key in enumerate(plan.run_keys())}
-    return sorted(failures, key=lambda one: order[one.judge, one.recording])
+    order = {key[:3]: number for number, key in enumerate(keys)}
+    first = {key[:2]: number for number, key in reversed(list(enumerate(keys)))}
+    return sorted(failures, key=lambda one: order.get(one[:3], first[one.judge, one.recording]))
 
 
 def _collected(
-    plan: StudyPlan,
-    store: RunStore,
-    known: dict[RunKey, StudyRun],
-    failures: Sequence[StudyFailure],
-) -> StudyOutcome:
-    failed = {(one.judge, one.recording) for one in failures}
+    store: RunStore, known: dict[RunKey, StudyRun], keys: Iterable[RunKey]
+) -> list[StudyRun]:
     runs = []
-    for key in plan.run_keys():
-        if (key.judge, key.recording) in failed:
-            continue
+    for key in keys:
         run = known.get(key) or store.run(key)
         if run is None:
             raise Sim2RealError(f'{key}: was judged but is not there; run the study again')
         runs.append(run)
+    return runs
+
+
+def _outcome(
+    plan: StudyPlan, store: RunStore, runs: Sequence[StudyRun], losses: Losses
+) -> StudyOutcome:
     record: dict[str, Any] = {
         **plan.record,
         'state': 'finished',
-        'failures': [one._asdict() for one in failures],
+        'failures': losses.records(),
         'notes': _notes(plan, runs),
     }
-    outcome = StudyOutcome(record, tuple(runs), store.signals)
-    if not outcome.compared:
-        reasons = list(dict.fromkeys(str(one) for one in failures))
-        more = f'; and {len(reasons) - _MOST_REASONS} more' if len(reasons) > _MOST_REASONS else ''
-        raise Sim2RealError('; '.join(reasons[:_MOST_REASONS]) + more)
-    return outcome
+    return StudyOutcome(record, tuple(runs), store.signals)
+
+
+def _reasons(failures: Iterable[StudyFailure]) -> str:
+    reasons = list(dict.fromkeys(str(one) for one in failures))
+    more = f'; and {len(reasons) - _MOST_REASONS} more' if len(reasons) > _MOST_REASONS else ''
+    return '; '.join(reasons[:_MOST_REASONS]) + more
 
 
 def _notes(plan: StudyPlan, runs: Sequence[StudyRun]) -> list[str]:

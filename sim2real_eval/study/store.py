@@ -88,9 +88,12 @@ class RunStore:
     def _truth_of(self, place: str) -> dict[str, Any]:
         return self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)
 
-    def discard(self, judge: str, recording: str) -> None:
-        """Remove the runs of a recording under a judge."""
-        shutil.rmtree(self._folder / RUNS / judge / recording, ignore_errors=True)
+    def discard(self, key: RunKey) -> None:
+        """Remove a run; with the last one of a recording also the truth that they shared."""
+        path = self._folder / _name(key)
+        path.unlink(missing_ok=True)
+        if path.parent.is_dir() and {one.name for one in path.parent.iterdir()} <= {_TRUTH}:
+            shutil.rmtree(path.parent)
 
     def _arrays(self, name: str, *wanted: str) -> dict[str, Any]:
         path = self._folder / name

@@ -14,6 +14,7 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.run_plan import ComparisonOptions, JudgedScore, PlannedRun, RunPlan
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.study.condition import Condition
+from sim2real_eval.study.failures import StudyFailure
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.recordings import StudyRecording
@@ -21,26 +22,13 @@ from sim2real_eval.study.run import RunKey, StudyRun
 from sim2real_eval.study.signals import RunSignals
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['Save', 'StudyFailure', 'StudyUnit']
+__all__ = ['Save', 'StudyUnit']
 
 Save = Callable[[StudyRun, RunSignals], None]
 
 
-class StudyFailure(NamedTuple):
-    """A recording that a judge could not be compared on, and why."""
-
-    judge: str
-    recording: str
-    reason: str
-
-    def __str__(self) -> str:
-        known = self.reason.startswith(self.recording)
-        what = self.reason if known else f'{self.recording}: {self.reason}'
-        return f'{what} (judge {self.judge})'
-
-
 class _Case(NamedTuple):
-    """Runs that fail or stand together: those of a judge under a condition."""
+    """Runs of a judge under a condition."""
 
     judge: StudyJudge
     condition: Condition
@@ -66,9 +54,9 @@ class StudyUnit:
     conditions: tuple[Condition, ...]
     options: ComparisonOptions
 
-    def run_keys(self) -> list[RunKey]:
-        """Return the keys of all its runs."""
-        return [key for case in self._cases() for key in self._keys(case)]
+    def run_groups(self) -> dict[RunKey, str]:
+        """Return the group of each of its runs."""
+        return {key: case.group for case in self._cases() for key in self._keys(case)}
 
     def judge(self, stored: Collection[RunKey], save: Save) -> list[StudyFailure]:
         """Judge what is not stored yet.
@@ -83,7 +71,8 @@ class StudyUnit:
         Returns
         -------
         list of StudyFailure
-            Of the judges and conditions that failed; of what fails in one run, no run counts.
+            Of a recording that cannot be read or judged one; after a run of a variant failed, its
+            repetitions are not tried.
         """
         failures = []
         made: dict[tuple[str, TransformFile | None], _Made] = {}
@@ -95,10 +84,10 @@ class StudyUnit:
             try:
                 if placed not in made:
                     made[placed] = self._made(case.judge)
-                for run, signals in self._runs(case, made[placed], stored):
-                    save(run, signals)
             except Sim2RealError as error:
-                failures.append(StudyFailure(case.judge.label, case.name, str(error)))
+                failures.append(StudyFailure(case.judge.label, case.name, '', str(error)))
+                continue
+            failures += self._judge(case, made[placed], stored, save)
         return failures
 
     def _cases(self) -> Iterator[_Case]:
@@ -130,29 +119,41 @@ class StudyUnit:
         options = dataclasses.replace(self.options, setup=judge.setup)
         return _Made(RunPlan(recording.read(), options))
 
-    def _runs(
-        self, case: _Case, made: _Made, stored: Collection[RunKey]
-    ) -> Iterator[tuple[StudyRun, RunSignals]]:
-        plan, setup = made.plan, case.judge.setup
-        for planned in plan if self.recording.has_real_run else plan.twins:
+    def _judge(
+        self, case: _Case, made: _Made, stored: Collection[RunKey], save: Save
+    ) -> list[StudyFailure]:
+        failures: dict[str, StudyFailure] = {}
+        for planned in made.plan if self.recording.has_real_run else made.plan.twins:
             key = RunKey(case.judge.label, case.name, planned.model, planned.repetition)
-            if key in stored:
+            if key in stored or key.model in failures:
                 continue
-            recording = case.condition.apply(made.recording(planned), plan.maker.start_ns)
-            judged = setup.judge(
-                recording, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
-            )
-            scored = plan.score(planned, judged)
-            seen = observe(setup, recording, judged, scored, self.options.metric)
-            values = {**_values(scored), **seen.values}
-            run = StudyRun(
-                key,
-                scored.scenario,
-                case.group,
-                {name: value for name, value in values.items() if math.isfinite(value)},
-                scored.notes,
-            )
-            yield run, seen.signals
+            try:
+                save(*self._run(case, made, planned, key))
+            except Sim2RealError as error:
+                failures[key.model] = StudyFailure(key.judge, key.recording, key.model, str(error))
+                if key.model == REAL:
+                    break
+        return list(failures.values())
+
+    def _run(
+        self, case: _Case, made: _Made, planned: PlannedRun, key: RunKey
+    ) -> tuple[StudyRun, RunSignals]:
+        plan, setup = made.plan, case.judge.setup
+        recording = case.condition.apply(made.recording(planned), plan.maker.start_ns)
+        judged = setup.judge(
+            recording, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
+        )
+        scored = plan.score(planned, judged)
+        seen = observe(setup, recording, judged, scored, self.options.metric)
+        values = {**_values(scored), **seen.values}
+        run = StudyRun(
+            key,
+            scored.scenario,
+            case.group,
+            {name: value for name, value in values.items() if math.isfinite(value)},
+            scored.notes,
+        )
+        return run, seen.signals
 
 
 class _Made:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,6 +22,7 @@ from sim2real_eval.report.page.standing import Standing, standings
 from sim2real_eval.report.page.summary import answer, concord
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.study import StudyOutcome
+from sim2real_eval.study.failures import told_failures
 from sim2real_eval.study.side_results import SideResults
 from sim_sensors.errors import Sim2RealError
 
@@ -83,7 +84,7 @@ def study_page(
             concord=concord(standing),
             facts=_facts(outcome),
             rankings=views,
-            failures=[_failure(one) for one in record.get('failures') or []],
+            failures=told_failures(record),
             notes=notes,
             overview=overview(standing, colours),
             judges=[
@@ -159,9 +160,3 @@ def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     if int(record.get('repetitions') or 1) > 1:
         facts.append(('repetitions', str(record['repetitions'])))
     return facts
-
-
-def _failure(failure: object) -> str:
-    if isinstance(failure, Mapping):
-        return ': '.join(str(value) for value in failure.values())
-    return str(failure)
