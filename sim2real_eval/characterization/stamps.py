@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.characterization.signals import SignalError, Signals
 from sim_sensors.measurements import IntArray
+from sim_sensors.stamp_order import ahead_of_time
 
 __all__ = ['LONGEST_FILLED', 'evenly_spaced']
 
@@ -22,7 +23,7 @@ _FEWEST = 8
 def evenly_spaced(signals: Signals) -> Signals:
     """Return signals without stamps, at a known rate, as an Allan analysis needs them.
 
-    Repeated and backward stamps are dropped. Where up to `LONGEST_FILLED` samples are missing,
+    A single stamp ahead of its time, and repeated and backward stamps are dropped. Where up to `LONGEST_FILLED` samples are missing,
     straight lines go in; a longer gap cuts the record, and the longest piece is kept. What is left
     is taken as evenly spaced at its mean rate, whatever the jitter of the stamps: that of a
     driver's clock is not that of the sensor. All of it is told in notes.
@@ -40,6 +41,10 @@ def evenly_spaced(signals: Signals) -> Signals:
     if signals.motion is not None:
         # What happens to the samples happens to their motion.
         values = np.concatenate([values, signals.motion], axis=1)
+    ahead = ahead_of_time(stamps)
+    if ahead.any():
+        notes.append(f'{int(ahead.sum())} samples with a stamp ahead of the next samples dropped')
+        stamps, values = stamps[~ahead], values[~ahead]
     newest = np.maximum.accumulate(stamps)
     fresh = np.concatenate([[True], stamps[1:] > newest[:-1]])
     if not fresh.all():
