@@ -23,10 +23,11 @@ _FEWEST = 8
 def evenly_spaced(signals: Signals) -> Signals:
     """Return signals without stamps, at a known rate, as an Allan analysis needs them.
 
-    A single stamp ahead of its time, and repeated and backward stamps are dropped. Where up to `LONGEST_FILLED` samples are missing,
-    straight lines go in; a longer gap cuts the record, and the longest piece is kept. What is left
-    is taken as evenly spaced at its mean rate, whatever the jitter of the stamps: that of a
-    driver's clock is not that of the sensor. All of it is told in notes.
+    A single stamp ahead of its time is dropped, and repeated and backward ones are. Where up to
+    `LONGEST_FILLED` samples are missing, straight lines go in; a longer gap cuts the record, and
+    the longest piece is kept. What is left is taken as evenly spaced at its mean rate, whatever
+    the jitter of the stamps: that of a driver's clock is not that of the sensor. All of it is told
+    in notes.
 
     Raises
     ------
