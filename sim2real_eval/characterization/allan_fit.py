@@ -43,9 +43,9 @@ __all__ = ['FEWEST_FITTED', 'AllanFit', 'fit_terms', 'fitted_factors', 'model_va
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0
 # A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
-# normally and a walk can look like one: at 12 it is seen in 1 to 2 % of walks, as other terms are
-# at 9 in records without them. Where either would do, walk it is.
-_SIGNIFICANT_RAMP = 12.0
+# normally and a walk can look like one: it needs 4 sigma, at which 1 % of walks show one, as other
+# terms do at 3 in records without them. Where either would do, walk it is.
+_SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3

@@ -53,7 +53,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         notes.append(f'{count} samples with a repeated or backward stamp dropped')
         stamps, values = stamps[fresh], values[fresh]
     if len(stamps) < _FEWEST:
-        raise _too_few(signals, len(stamps))
+        raise _too_few(signals.with_notes(*notes), len(stamps))
     steps = np.diff(stamps)
     period = float(np.median(steps))
     missing = _missing(steps, period)
@@ -81,7 +81,7 @@ def evenly_spaced(signals: Signals) -> Signals:
     else:
         place = np.arange(len(stamps))
     if len(values) < _FEWEST:
-        raise _too_few(signals, len(values))
+        raise _too_few(signals.with_notes(*notes), len(values))
     rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
     jitter = _jitter(stamps, place, rate)
     if jitter.std() > 0.01e9 / rate:
@@ -102,7 +102,10 @@ def evenly_spaced(signals: Signals) -> Signals:
 
 
 def _too_few(signals: Signals, count: int) -> SignalError:
-    return SignalError(f'{signals.name}: {count} samples are too few; must be {_FEWEST} or more')
+    left = f' ({"; ".join(signals.notes)})' if signals.notes else ''
+    return SignalError(
+        f'{signals.name}: {count} samples are too few{left}; must be {_FEWEST} or more'
+    )
 
 
 def _missing(steps: IntArray, period: float) -> IntArray:
