@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import os
 import subprocess
 import sys
@@ -50,6 +51,13 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
         status = int(stop.code or 0)
     captured = capsys.readouterr()
     return Outcome(status, captured.out, captured.err)
+
+
+class Screen(io.StringIO):
+    """A stream that is a terminal, and keeps what was shown on it."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: object) -> None:

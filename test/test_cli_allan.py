@@ -82,7 +82,12 @@ WRONG = {
     'allan nan_time.csv': 'time of sample 1 is nan; must be a time',
     'allan nan.csv --rate 10': 'nan: gyroscope_x: sample 1 is nan; must be a number',
     'allan nan.csv ./nan.csv --rate 10': 'recordings: nan.csv: is given twice; must be given once',
-    'allan slow.csv': 'time steps by 1e+07 s; must be 2 s or less in s; name it stamp_ns,',
+    'allan huge.csv --rate 10': 'huge: gyroscope_x: sample 1 is 1e+300; must be a number below',
+    'allan back.csv': '1 samples are too few (2 samples with a repeated or backward stamp',
+    'allan slow.csv': 'time steps by 1e+07 s; must be 2e-05 to 2 s in s; name it stamp_ns,',
+    'allan fast.csv': 'time_ms steps by 1e-05 s; must be 2e-05 to 2 s in ms; name it stamp_ns,',
+    'allan seconds.csv': 'stamp_ns steps by 1e-09 s; must be 2e-05 to 2 s in ns; name it',
+    'allan uneven.npz': '2 times for 9 samples; must be one for each',
     'allan epoch.csv': 'time of sample 0 is 1.7e+18; must be a time in s; name it stamp_ns,',
     'allan tables': 'is tables/log.csv a table? then name that file',
     'allan picture.png': 'picture.png: neither a recording nor a table; must be a folder, .mcap,',
@@ -111,6 +116,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'nan_time.csv': 'gyroscope_x,time\n1,2\n3,nan\n',
         'nan.csv': 'gyroscope_x\n1\nnan\n3\n',
         'slow.csv': 'gx,time\n1,0\n2,1e7\n3,2e7\n',
+        'huge.csv': 'gyroscope_x\n1\n1e300\n3\n',
+        'back.csv': 'gx,time\n1,3\n2,2\n3,1\n',
+        'fast.csv': 'gx,time_ms\n1,0\n2,0.01\n3,0.02\n',
+        'seconds.csv': 'gx,stamp_ns\n1,1\n2,2\n3,3\n',
         'epoch.csv': 'gx,time\n1,17e17\n2,17e17\n3,17e17\n',
         'tables/log.csv': 'gx,time\n1,0\n',
         'picture.png': 'text',
@@ -124,6 +133,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.save(folder / f'{name}.npy', array)
     for name, rate in {'nan': np.nan, 'less': -5.0}.items():
         np.savez(folder / f'{name}_rate.npz', gyro=np.zeros((9, 3)), fs=rate)
+    np.savez(folder / 'uneven.npz', gyro=np.zeros((9, 3)), time=np.arange(2.0))
     return folder
 
 
@@ -256,6 +266,25 @@ def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:
     skipped = ('-', *AXES)
     taken = read_signals(table, TableOptions(rate=2 * RATE, columns=skipped))
     assert (taken.rate, taken.stamp_ns, taken.notes) == (2 * RATE, None, ())
+
+
+def test_numbers_of_samples_taken_for_seconds_are_told(tmp_path: Path) -> None:
+    rows = np.column_stack([np.arange(100.0), np.zeros(100)])
+    found = read_signals(write_csv(tmp_path / 'numbered.csv', 'time,gx', rows))
+    assert found.notes == (
+        'all samples are 1 s apart: if their time is a number of samples, name that column - in '
+        '--columns and give the --rate',
+    )
+
+
+def test_nanoseconds_may_be_written_with_an_exponent(tmp_path: Path) -> None:
+    """As numpy writes them by itself, to the resolution of a double: 256 ns at that time."""
+    stamps = 1_700_000_000_000_000_000 + 10_000_000 * np.arange(100)
+    np.savetxt(tmp_path / 'a.csv', np.column_stack([stamps, np.zeros(100)]), delimiter=',',
+               header='stamp_ns,gx', comments='')  # fmt: skip
+    found = read_signals(tmp_path / 'a.csv').stamp_ns
+    assert found is not None
+    assert np.abs(found - stamps).max() <= 128
 
 
 @pytest.mark.parametrize(('name', 'size'), [('time_ms', 1e3), ('time_us', 1e6), ('stamp_ns', 1e9)])

@@ -125,6 +125,17 @@ def test_repeats_are_dropped_and_short_holes_filled() -> None:
     assert '3 missing samples' in found.notes[1]
 
 
+def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
+    """An hour ahead at sample 300 of a ramp; the straight line puts it back."""
+    values = np.arange(1000.0)[:, None] * np.ones(3)
+    stamps = even_stamps(1000)
+    stamps[300] += 3_600_000_000_000
+    found = evenly_spaced(signals(values, rate=None, stamps=stamps))
+    np.testing.assert_allclose(found.values, values)
+    assert found.rate == pytest.approx(100.0, rel=1e-9)
+    assert found.notes[0] == '1 samples with a stamp ahead of the next samples dropped'
+
+
 def test_a_long_gap_leaves_the_longer_piece() -> None:
     values = noise('gap', 1000, 3)
     keep = np.r_[0:300, 320:1000]

@@ -43,7 +43,8 @@ __all__ = ['FEWEST_FITTED', 'AllanFit', 'fit_terms', 'fitted_factors', 'model_va
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0
 # A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
-# normally and a walk can look like one: it needs 4 sigma, and where either would do, walk it is.
+# normally and a walk can look like one: it needs 4 sigma, at which 1 % of walks show one, as other
+# terms do at 3 in records without them. Where either would do, walk it is.
 _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
 _CONVERGED = 1e-3
@@ -219,10 +220,12 @@ def _significant(problem: _Problem, theta: FloatArray) -> Flags:
     left are missed.
     """
     kept = np.asarray(theta > 0.0)
-    if kept[RANDOM_TERMS] and _missed(problem, kept, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
+    # A walk that was at zero beside the ramp may be all that the ramp stands for.
+    everything = np.ones(len(TERMS), dtype=np.bool_)
+    if kept[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
         kept[RANDOM_TERMS] = False
-        # What the ramp stood for may be a walk, which was at zero beside it.
-        kept[:RANDOM_TERMS] |= problem.fit(_all_but_ramp())[:RANDOM_TERMS] > 0.0
+        everything[RANDOM_TERMS] = False
+        kept[:RANDOM_TERMS] |= problem.fit(everything)[:RANDOM_TERMS] > 0.0
     while kept.sum() > 1:
         missed = {
             term: _missed(problem, kept, term)
@@ -232,12 +235,6 @@ def _significant(problem: _Problem, theta: FloatArray) -> Flags:
         if missed[weakest] >= _SIGNIFICANT:
             break
         kept[weakest] = False
-    return kept
-
-
-def _all_but_ramp() -> Flags:
-    kept = np.ones(len(TERMS), dtype=np.bool_)
-    kept[RANDOM_TERMS] = False
     return kept
 
 

@@ -42,6 +42,10 @@ __all__ = [
 ]
 
 
+# What is larger is no measurement; single precision holds it, and double its square.
+_LARGEST = 1e30
+
+
 @dataclasses.dataclass(frozen=True)
 class AllanOptions:
     """How recordings are analysed.
@@ -151,16 +155,17 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
     Raises
     ------
     SignalError
-        When a value is not finite, too little is left, or nothing is at rest.
+        When a value is no finite number, too little is left, or nothing is at rest.
     """
-    if not np.isfinite(signals.values).all():
-        bad = np.argwhere(~np.isfinite(signals.values))
+    good = (signals.values < _LARGEST) & (signals.values > -_LARGEST)
+    if not good.all():
+        bad = np.argwhere(~good)
         row, column = bad[0]
         value = signals.values[row, column]
         more = f' (and {len(bad) - 1} more values)' if len(bad) > 1 else ''
         raise SignalError(
             f'{signals.name}: {signals.axes[column]}: sample {row} is {value}; must be a '
-            f'number{more}'
+            f'number below {_LARGEST:g}{more}'
         )
     even = evenly_spaced(signals)
     if not options.reject_motion:
@@ -230,8 +235,8 @@ def _axis(
         notes.append(
             f'{axis}: {screened.replaced} of {len(values)} samples are outliers, up to '
             f'{screened.largest:.3g} {unit_of(axis)} off, and replaced ({options.outliers}); '
-            f'white noise changes by {screened.noise_ratio - 1:+.2%}, of which '
-            f'{screened.gaussian_ratio - 1:+.2%} would be so of clean Gaussian noise'
+            f'white noise changes by {_change(screened.noise_ratio)}, of which '
+            f'{_change(screened.gaussian_ratio)} would be so of clean Gaussian noise'
         )
     n = len(values)
     octaves = fitted_factors(n)
@@ -269,6 +274,11 @@ def _axis(
         resolution=step,
         replaced=screened.replaced,
     )
+
+
+def _change(ratio: float) -> str:
+    # A rounded negative zero plus zero has no sign of its own.
+    return f'{round(ratio - 1.0, 4) + 0.0:+.2%}'
 
 
 def combined_terms(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.characterization.signals import AXES, SignalError, Signals
 from sim2real_eval.characterization.signals import signals_of as signals_of_recording
+from sim2real_eval.characterization.time_columns import TIME_COLUMNS, nanoseconds, rate_doubts
 from sim2real_eval.recording import Recording, RecordingError, read_recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.environment import STANDARD_GRAVITY
@@ -41,12 +42,6 @@ _ALIASES = {
         for axis in 'xyz'
     },
 }
-_TIMES = {
-    'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,
-    'time': 1e9, 't': 1e9, 'timestamp': 1e9, 'time_s': 1e9,
-}  # fmt: skip
-# s between samples; no inertial sensor is slower, but milliseconds read as seconds are.
-_LONGEST_STEP = 2.0
 _TABLES = ('.csv', '.txt', '.dat', '.npy', '.npz')
 
 
@@ -163,19 +158,24 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         table = _Table(names, np.loadtxt(path, ndmin=2, **given))
     if not table.values.size:
         raise ValueError('no numbers in it')
-    stamps = next((k for k, name in enumerate(names) if _TIMES.get(name.lower()) == 1.0), None)
+    sizes = [TIME_COLUMNS.get(name.lower()) for name in names]
+    stamps = sizes.index(1.0) if 1.0 in sizes else None
     if stamps is None:
         return _split(table)
-    # Nanoseconds of the present epoch have more digits than a float.
-    table.stamp_ns = np.loadtxt(path, usecols=stamps, dtype=np.int64, ndmin=1, **given)
+    try:
+        # Nanoseconds of the present epoch have more digits than a float.
+        column = np.loadtxt(path, usecols=stamps, dtype=np.int64, ndmin=1, **given)
+    except ValueError:
+        column = table.values[:, stamps]  # written as 1.7e18, as numpy does
+    table.stamp_ns = nanoseconds(column, names[stamps])
     return table
 
 
 def _split(table: _Table) -> _Table:
     """Take the stamps out of a table whose columns have one type."""
     for index, name in enumerate(table.names):
-        if name.lower() in _TIMES and index < table.values.shape[1]:
-            table.stamp_ns = _nanoseconds(table.values[:, index], name)
+        if name.lower() in TIME_COLUMNS and index < table.values.shape[1]:
+            table.stamp_ns = nanoseconds(table.values[:, index], name)
     return table
 
 
@@ -188,25 +188,6 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
-def _nanoseconds(column: NDArray[Any], name: str) -> IntArray:
-    if np.issubdtype(column.dtype, np.integer) and _TIMES[name.lower()] == 1.0:
-        return np.asarray(column, dtype=np.int64)
-    size = _TIMES[name.lower()]
-    stamps = np.rint(np.asarray(column, np.float64) * size)
-    unit = {1.0: 'ns', 1e3: 'us', 1e6: 'ms'}.get(size, 's')
-    other = f'in {unit}; name it stamp_ns, time_us, time_ms or time (s) in --columns'
-    good = np.abs(stamps) < 2.0**63
-    if not good.all():
-        bad = int(np.argmin(good))
-        raise ValueError(f'{name} of sample {bad} is {column[bad]}; must be a time {other}')
-    step = float(np.median(np.diff(stamps))) * 1e-9 if len(stamps) > 2 else 0.0
-    if step > _LONGEST_STEP:
-        raise ValueError(
-            f'{name} steps by {step:.3g} s; must be {_LONGEST_STEP:g} s or less {other}'
-        )
-    return np.asarray(stamps, np.int64)
-
-
 def _from_npz(content: Any) -> _Table:
     table = _Table([], np.empty((0, 0)))
     names: list[str] = []
@@ -217,8 +198,8 @@ def _from_npz(content: Any) -> _Table:
             table.rate = float(_real(array.reshape(1), key)[0])
             if not 0.0 < table.rate < math.inf:
                 raise ValueError(f'{key} is {table.rate}; must be a number > 0')
-        elif key.lower() in _TIMES and array.ndim == 1:
-            table.stamp_ns = _nanoseconds(_real(array, key), key)
+        elif key.lower() in TIME_COLUMNS and array.ndim == 1:
+            table.stamp_ns = nanoseconds(_real(array, key), key)
         elif array.ndim == 2 and array.shape[1] == 3:
             names += [f'{key}_{axis}' for axis in 'xyz']
             columns += list(_real(array, key).T)
@@ -228,6 +209,9 @@ def _from_npz(content: Any) -> _Table:
     if not columns:
         raise ValueError('no array of one column, or of three')
     table.names, table.values = names, np.stack(columns, axis=1)
+    count = len(table.values) if table.stamp_ns is None else len(table.stamp_ns)
+    if count != len(table.values):
+        raise ValueError(f'{count} times for {len(table.values)} samples; must be one for each')
     return table
 
 
@@ -262,7 +246,7 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     if chosen != list(range(width)):
         values = values[:, chosen]
     if table.stamp_ns is not None:
-        notes = _unused_rate(options.rate or table.rate, table.stamp_ns)
+        notes = rate_doubts(options.rate or table.rate, table.stamp_ns)
         return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
     if rate is None:
@@ -271,17 +255,3 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     if table.rate is not None and rate != table.rate:
         notes = (f'the file says {table.rate:g} Hz; the given {rate:g} Hz are taken',)
     return Signals(path.stem, axes, values, None, rate, notes)
-
-
-def _unused_rate(rate: float | None, stamp_ns: IntArray) -> tuple[str, ...]:
-    """Say that a rate is not taken where there are stamps that tell another."""
-    if rate is None or len(stamp_ns) < 2:
-        return ()
-    step = float(np.median(np.diff(stamp_ns))) * 1e-9
-    if abs(rate * step - 1.0) < 0.01:
-        return ()
-    told = f'{1.0 / step:.6g} Hz' if step > 0.0 else 'no rate'
-    return (
-        f'its stamps tell {told}, so the given {rate:g} Hz are not taken; name that column - in '
-        '--columns to leave the stamps out',
-    )
