@@ -8,6 +8,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 NAME = 'sim2real_sensors'
+CLUSTER = 'distributed>=2024.1'
 GTSAM = "gtsam>=4.3; python_version >= '3.11'"
 # Resolved: colcon --symlink-install runs a link to this file in its build space.
 HERE = Path(__file__).resolve().parent
@@ -36,7 +37,10 @@ setup(
     license='Apache-2.0',
     keywords=['ROS', 'robotics', 'simulation', 'IMU', 'GPS', 'sim2real'],
     packages=find_packages(include=['sim_sensors*', 'sim2real_eval*']),
-    package_data={'sim_sensors': ['py.typed'], 'sim2real_eval': ['py.typed']},
+    package_data={
+        'sim_sensors': ['py.typed'],
+        'sim2real_eval': ['py.typed', 'report/page/templates/*'],
+    },
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (f'share/{NAME}', ['package.xml']),
@@ -47,6 +51,7 @@ setup(
     # Lower bounds: Ubuntu 24.04 (ROS 2 Jazzy) where its versions suffice; `make oldest` tests
     # them. matplotlib: legends outside the axes came with 3.7, Figure.get_supxlabel with 3.8.
     install_requires=[
+        'Jinja2>=3.1.2',
         'PyYAML>=6.0.1',
         'matplotlib>=3.8.0',
         'numba>=0.58.1',
@@ -73,6 +78,8 @@ setup(
             'ros-jazzy-std-msgs',
             'ros-jazzy-std-srvs',
         ],
+        # `sim2real study --cluster`: the runs of a study on several machines.
+        'cluster': [CLUSTER],
         # The smoother (`--judge gtsam`, `sim2real reference`): 4.3 has lever arms of antennas, and
         # wheels from Python 3.11 on.
         'gtsam': [GTSAM],
@@ -82,6 +89,7 @@ setup(
             'allantools>=2024.6',
             'catkin-pkg>=1.0',
             'colcon-common-extensions>=0.3',
+            CLUSTER,
             'filterpy>=1.4.5',
             GTSAM,
             'hypothesis>=6.100',

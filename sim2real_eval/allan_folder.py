@@ -64,6 +64,7 @@ def allan_record(
                 'name': result.name,
                 'rate_hz': result.rate,
                 'samples': result.samples,
+                'seconds': result.seconds,
                 'notes': list(result.notes),
                 'axes': {one.axis: _axis_record(one, result.rate) for one in result.axes},
             }

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.allan_folder import allan_record
-from sim2real_eval.characterization.analysis import AllanOptions
 from sim2real_eval.characterization.calibration import Calibration
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.gps_file import gps_yaml
@@ -59,6 +58,7 @@ def calibration_record(found: Calibration) -> dict[str, Any]:
         'versions': versions(),
         'seed': found.seed,
         'recordings': list(found.names),
+        'not_characterised': list(found.problems),
         'notes': list(found.notes),
         'gps': None,
         'imu': None,
@@ -73,7 +73,7 @@ def calibration_record(found: Calibration) -> dict[str, Any]:
     if found.imu is not None:
         imu = found.imu
         record['imu'] = allan_record(
-            imu.results, imu.terms, imu.model.rate, AllanOptions(), imu.again, found.seed
+            imu.results, imu.terms, imu.model.rate, imu.options, imu.again, found.seed
         )
     finite: dict[str, Any] = _finite(record)
     return finite

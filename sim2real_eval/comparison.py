@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from sim2real_eval.judge.plausibility import RUNS_AWAY
 from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.metrics import RunScore, VepdRow, vepd_table
+from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.recording import Note, Recording, read_recording
-from sim2real_eval.run_notes import merge_notes
+from sim2real_eval.run_notes import notes_of_models
 from sim2real_eval.run_plan import ComparisonOptions, JudgedScore, RunPlan
 from sim2real_eval.series_folder import REAL, SeriesKey
-from sim2real_eval.told import by_weight
+from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions
+from sim2real_eval.uncertainty.by_scenario import uncertainty_by_scenario, uncertainty_notes
 from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
 
@@ -94,11 +95,36 @@ class Comparison:
         Real and simulated runs, in the order of the recordings.
     rows : tuple of VepdRow
     failures : tuple of Failure
+    resampling : UncertaintyOptions
+    seed : int
+        Of the resamples.
     """
 
     runs: tuple[JudgedScore, ...]
     rows: tuple[VepdRow, ...]
     failures: tuple[Failure, ...]
+    resampling: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
+    seed: int = 0
+
+    @functools.cached_property
+    def uncertainty(self) -> dict[str, Uncertainty]:
+        """How sure the rows are, by scenario; found when first asked for."""
+
+        def scored(model: str) -> ScoredRuns:
+            runs = [run for run in self.runs if run.model == model]
+            return ScoredRuns.of_scores(
+                [run.score for run in runs],
+                [run.recording for run in runs],
+                [run.scenario for run in runs],
+            )
+
+        models = dict.fromkeys(row.model for row in self.rows)
+        return uncertainty_by_scenario(
+            scored(REAL),
+            {model: scored(model) for model in models},
+            self.resampling,
+            seed=self.seed,
+        )
 
     def scores(self, model: str, scenario: str | None = None) -> list[RunScore]:
         """Return the scores of a model (or `real`), of one scenario or of all."""
@@ -128,22 +154,11 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Return what the user should know, alike notes of many runs merged into one line."""
-        merged = merge_notes(
-            (
-                'real' if run.model == REAL else 'simulated',
-                [note for note in run.notes if not note.startswith(RUNS_AWAY)],
-            )
-            for run in self.runs
-        )
-        # Which estimates run away is a matter of the model.
-        away = merge_notes(
-            (
-                'real' if run.model == REAL else f'simulated {run.model}',
-                [note for note in run.notes if note.startswith(RUNS_AWAY)],
-            )
-            for run in self.runs
-        )
-        return by_weight([*merged, *away])
+        scenarios = list(dict.fromkeys(row.scenario for row in self.rows))
+        return [
+            *notes_of_models((run.model, run.notes) for run in self.runs),
+            *uncertainty_notes(self.uncertainty, [name for name in scenarios if name != POOLED]),
+        ]
 
 
 def compare(
@@ -179,11 +194,17 @@ def compare(
             for source, outcome in zip(sources, outcomes, strict=True)
         ),
         [twin.label for twin in options.twins],
+        options.resampling,
+        seed=options.seed,
     )
 
 
 def assemble(
-    outcomes: Iterable[Sequence[JudgedScore] | Failure], models: Sequence[str]
+    outcomes: Iterable[Sequence[JudgedScore] | Failure],
+    models: Sequence[str],
+    resampling: UncertaintyOptions | None = None,
+    *,
+    seed: int = 0,
 ) -> Comparison:
     """Compare the sets of scores.
 
@@ -193,6 +214,9 @@ def assemble(
         What became of each recording, in the order of the recordings.
     models : sequence of str
         Labels of the twins, in the order of the table.
+    resampling : UncertaintyOptions, optional
+    seed : int
+        Of the resamples.
 
     Raises
     ------
@@ -218,7 +242,13 @@ def assemble(
             raise Sim2RealError(f'{name}: is the name of several recordings; must be of one')
     real = _by_scenario(run for run in runs if run.model == REAL)
     sim = {model: _by_scenario(run for run in runs if run.model == model) for model in models}
-    return Comparison(tuple(runs), tuple(vepd_table(real, sim)), tuple(failures))
+    return Comparison(
+        tuple(runs),
+        tuple(vepd_table(real, sim)),
+        tuple(failures),
+        resampling or UncertaintyOptions(),
+        seed,
+    )
 
 
 def _by_scenario(runs: Iterable[JudgedScore]) -> dict[str, list[RunScore]]:

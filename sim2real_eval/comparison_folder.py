@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.comparison import Comparison, ComparisonOptions, JudgedScore, Source
-from sim2real_eval.metrics.distances import write_vepd
 from sim2real_eval.provenance import file_digest, versions
 from sim2real_eval.recording import recording_digest
 from sim2real_eval.report.histograms import save_histograms
 from sim2real_eval.report.overlays import Overlay, save_overlays
+from sim2real_eval.report.ranking_plot import save_ranking
 from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.series_folder import REAL, write_series_folder
 from sim2real_eval.tables import write_csv, write_json
+from sim2real_eval.uncertainty.by_scenario import SURE_COLUMNS, sure_fields
 
 __all__ = ['RUN_COLUMNS', 'check_target', 'comparison_record', 'write_comparison']
 
@@ -104,6 +105,9 @@ def comparison_record(
         ],
         'failures': [dataclasses.asdict(failure) for failure in comparison.failures],
         'vepd': [dataclasses.asdict(row) for row in comparison.rows],
+        'uncertainty': {
+            scenario: one.to_mapping() for scenario, one in comparison.uncertainty.items()
+        },
         'forward_rmse': [
             {'model': model, 'scenario': scenario, 'mean': value}
             for (model, scenario), value in comparison.forward_rmse().items()
@@ -164,7 +168,10 @@ def _fill(
     real_label: str,
 ) -> None:
     keys = comparison.keys()
-    write_vepd(fresh / 'vepd.csv', comparison.rows)
+    known = comparison.uncertainty
+    write_csv(
+        fresh / 'vepd.csv', SURE_COLUMNS, [sure_fields(row, known) for row in comparison.rows]
+    )
     write_csv(
         fresh / 'runs.csv',
         RUN_COLUMNS,
@@ -178,6 +185,12 @@ def _fill(
     models = list(dict.fromkeys(row.model for row in comparison.rows))
     scores = {model: comparison.scores(model) for model in models}
     save_histograms(fresh, comparison.scores(REAL), scores, real_label=real_label)
+    save_ranking(
+        fresh / 'ranking.png',
+        known,
+        real_label=real_label,
+        about=_about(record),
+    )
     save_overlays(
         fresh / 'velocity.png',
         _overlays(comparison, models),

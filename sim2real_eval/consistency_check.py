@@ -14,8 +14,9 @@ from sim2real_eval.judged_world import truth_in_world
 from sim2real_eval.metrics.normalised_squares import Squares, nees, nis
 from sim2real_eval.recording import Recording
 from sim2real_eval.truth_frame import truth_of_base
+from sim_sensors.measurements import OdometryArray
 
-__all__ = ['Checked', 'check_consistency']
+__all__ = ['Checked', 'World', 'check_consistency', 'judged_world', 'known_axes', 'planar']
 
 
 class Checked(NamedTuple):
@@ -30,6 +31,21 @@ class Checked(NamedTuple):
     """
 
     squares: list[Squares]
+    notes: tuple[str, ...]
+
+
+class World(NamedTuple):
+    """Truth as a judge's estimates can be held against it.
+
+    Attributes
+    ----------
+    truth : OdometryArray
+        Of the base frame, in the judge's world frame.
+    notes : tuple of str
+        How it came there, a line each.
+    """
+
+    truth: OdometryArray
     notes: tuple[str, ...]
 
 
@@ -49,10 +65,9 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     Sim2RealError
         When the truth is of a frame that nothing connects to the base, or not of the same time.
     """
-    two_d = isinstance(judge, JudgeSetup) and judge.filter.two_d_mode
-    squares = nis(judged, two_d=two_d)
+    squares = nis(judged, two_d=planar(judge))
     notes = []
-    if two_d:
+    if planar(judge):
         notes.append(
             'consistency: two_d_mode measures z, roll, pitch and their rates as 0 with every '
             'part; these add nothing to a NIS and do not count as its degrees of freedom; errors '
@@ -70,6 +85,42 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     if not judged.finite.any():
         notes.append('consistency: no estimate is a number, so there is no NEES')
         return Checked(squares, tuple(notes))
+    world, said = judged_world(judge, recording, truth, judged)
+    notes += [f'consistency: {line}' for line in said]
+    squares += nees(judged, world, *known_axes(judge))
+    return Checked(squares, tuple(notes))
+
+
+def planar(judge: Judge) -> bool:
+    """Whether only x, y and yaw of the estimates mean something: a filter in two_d_mode."""
+    return isinstance(judge, JudgeSetup) and judge.filter.two_d_mode
+
+
+def known_axes(judge: Judge) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return which of x, y, z and which of roll, pitch, yaw mean something."""
+    return ((0, 1), (2,)) if planar(judge) else ((0, 1, 2), (0, 1, 2))
+
+
+def judged_world(
+    judge: Judge, recording: Recording, truth: OdometryArray, judged: JudgedRun
+) -> World:
+    """Lay the truth of a recording into the world of its judge; see `truth_in_world`.
+
+    Parameters
+    ----------
+    judge : Judge
+    recording : Recording
+        What was judged.
+    truth : OdometryArray
+        Its truth, of whatever frame.
+    judged : JudgedRun
+        With an estimate that is a number.
+
+    Raises
+    ------
+    Sim2RealError
+        When the truth is of a frame that nothing connects to the base, or not of the same time.
+    """
     base = judge.base_link_frame
     transforms = recording.transforms
     if judge.transforms is not None:
@@ -79,7 +130,4 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     fixes, antenna = recording.gps, np.zeros(3)
     if fixes is not None and len(judged.gps_stamp_ns):
         antenna = frames.lookup(base, fixes.frame, 'gps')[1]
-    world, said = truth_in_world(judged, truth, fixes, antenna)
-    axes, turns = ((0, 1), (2,)) if two_d else ((0, 1, 2), (0, 1, 2))
-    notes += [f'consistency: {line}' for line in said]
-    return Checked([*squares, *nees(judged, world, axes, turns)], tuple(notes))
+    return World(*truth_in_world(judged, truth, fixes, antenna))

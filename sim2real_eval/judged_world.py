@@ -22,7 +22,9 @@ from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.metrics import MetricError
 from sim2real_eval.metrics.normalised_squares import truth_at
 from sim2real_eval.truth_frame import frame_remarks, truth_origin
+from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray, OdometryArray
+from sim_sensors.rotations import from_heading, multiply, rotate
 
 __all__ = ['truth_in_world']
 
@@ -65,24 +67,24 @@ def truth_in_world(
         fixes = valid_fixes(fixes)
         known = _of_fixes(judged, truth, fixes, antenna)
     if known is not None:
-        turn, shift, count = known
+        turn, shift, count, frame = known
         said = (
             f'position: the truth was turned by {round(math.degrees(turn), 1) + 0.0:.1f} degrees, '
             f'as the judge turned the fixes, and laid through {count} of them: their constant '
             'error is not seen'
         )
-        remarks = (said, *frame_remarks(truth, fixes, truth_origin(truth, fixes)))
+        remarks = (said, *frame_remarks(truth, fixes, frame))
     else:
         turn, shift = _of_first_estimate(judged, truth)
         remarks = (
             'position, orientation: the judge passed on no fixes to tell its world by, so the '
             'truth was laid through the first estimate: errors begin at zero in x, y, z and yaw',
         )
-    rotation = Rotation.from_euler('z', turn)
+    about = from_heading(np.array([turn]))
     moved = dataclasses.replace(
         truth,
-        position=rotation.apply(truth.position) + shift,
-        orientation=(rotation * Rotation.from_quat(truth.orientation)).as_quat(),
+        position=rotate(about, truth.position) + shift,
+        orientation=multiply(about, truth.orientation),
     )
     return moved, remarks
 
@@ -92,8 +94,8 @@ def _of_fixes(
     truth: OdometryArray,
     fixes: FixArray,
     antenna: FloatArray,
-) -> tuple[float, FloatArray, int] | None:
-    """Return turn, shift and how many fixes told; None when they do not tell."""
+) -> tuple[float, FloatArray, int, LocalFrame] | None:
+    """Return turn, shift, how many fixes told, and the truth's frame; None if they do not tell."""
     stamps = judged.gps_stamp_ns
     inside = (stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1])
     # A position needs the filter's attitude, which may be no number.
@@ -108,7 +110,7 @@ def _of_fixes(
     true = truth_at(truth, stamps)
     frame = truth_origin(truth, fixes)
     given = fixes.take(number)
-    arms = Rotation.from_quat(true.orientation).apply(antenna)
+    arms = rotate(true.orientation, antenna[None])
     east = frame.to_enu(given.latitude, given.longitude, given.altitude)
     east -= arms
     before = (east - east.mean(axis=0))[:, :2]
@@ -120,8 +122,8 @@ def _of_fixes(
         float(np.sum(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])),
         float(np.sum(before * after)),
     )
-    shift = np.mean(world - Rotation.from_euler('z', turn).apply(true.position), axis=0)
-    return turn, shift, len(stamps)
+    turned = rotate(from_heading(np.array([turn])), true.position)
+    return turn, np.mean(world - turned, axis=0), len(stamps), frame
 
 
 def _of_first_estimate(judged: JudgedRun, truth: OdometryArray) -> tuple[float, FloatArray]:

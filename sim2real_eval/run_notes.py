@@ -7,9 +7,11 @@ import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 
+from sim2real_eval.judge.plausibility import RUNS_AWAY
+from sim2real_eval.series_folder import REAL
 from sim2real_eval.told import Told, Weight, by_weight, weight_of
 
-__all__ = ['merge_notes']
+__all__ = ['merge_notes', 'notes_of_models']
 
 # Numbers that stand alone, or before an x (3x): not the 0 of imu0, nor parts of names.
 _NUMBER = re.compile(r'(?<![\w.-])-?\d+(?:\.\d+)?(?:e[+-]\d+)?(?=x?(?![\w.]*\w))')
@@ -65,6 +67,37 @@ def merge_notes(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
         )
         lines.append(Told(f'{who}: {text}', group.weight))
     return by_weight(lines)
+
+
+def notes_of_models(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Merge the notes of runs of several models, real ones apart.
+
+    Parameters
+    ----------
+    runs : iterable of (model, notes)
+        Model of each run, or `real`, and its notes.
+
+    Returns
+    -------
+    list of str
+        As from `merge_notes`. Which estimates run away is a matter of the model, which is named.
+    """
+    runs = list(runs)
+    merged = merge_notes(
+        (
+            'real' if model == REAL else 'simulated',
+            [note for note in notes if not note.startswith(RUNS_AWAY)],
+        )
+        for model, notes in runs
+    )
+    away = merge_notes(
+        (
+            'real' if model == REAL else f'simulated {model}',
+            [note for note in notes if note.startswith(RUNS_AWAY)],
+        )
+        for model, notes in runs
+    )
+    return by_weight([*merged, *away])
 
 
 def _range(numbers: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.series import VelocitySeries
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.uncertainty.options import UncertaintyOptions
 
 __all__ = ['ComparisonOptions', 'JudgedScore', 'PlannedRun', 'RunPlan']
 
@@ -42,6 +43,8 @@ class ComparisonOptions:
         Give simulated sensors the rates of the real ones instead of their models' own.
     start_heading : bool
         Start the judge with the true heading, in real and simulated runs alike.
+    resampling : UncertaintyOptions
+        How sure the distances are is told from so many resamples.
     """
 
     twins: tuple[Twin, ...]
@@ -52,6 +55,7 @@ class ComparisonOptions:
     repetitions: int = 1
     match_rates: bool = False
     start_heading: bool = False
+    resampling: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

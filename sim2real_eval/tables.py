@@ -25,6 +25,9 @@ def format_field(value: Field) -> str:
     recomputation from the file loses nothing. None (absent) is an empty field; a NaN is written as
     `nan`, because a number that could not be computed is not the same as none.
     """
+    if type(value) is float:
+        # First, as nearly all fields of series are.
+        return repr(value)
     if value is None:
         return ''
     if isinstance(value, (bool, np.bool_)):

@@ -18,10 +18,12 @@ from typing import TypeVar
 
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['map_in_processes']
+__all__ = ['map_in_processes', 'single_threads']
 
 # A judge node may need 8 s to end, see ros/lockstep/process.py.
 _FAREWELL_S = 12.0
+
+_THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -65,7 +67,7 @@ def map_in_processes(
         min(jobs, len(items)), mp_context=context, initializer=_begin
     )
     try:
-        with _interrupts_held():
+        with _interrupts_held(), single_threads():
             futures = [pool.submit(_until_terminated, function, item) for item in items]
         for done in concurrent.futures.as_completed(futures):
             done.result()
@@ -81,6 +83,23 @@ def map_in_processes(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def single_threads() -> Iterator[None]:
+    """Let the linear algebra of processes that are started meanwhile use one thread each.
+
+    So also that of this process, if numpy is not imported yet. Our matrices are small: threads
+    make each of them slower, many times so where processes share the cores, and how a product is
+    cut up may show in its last digit. What the user has set stays.
+    """
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, '1'))
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 @contextlib.contextmanager

@@ -173,15 +173,21 @@ class AckermannVehicle(Parameters):
         return self._trajectory(np.arange(count + 1, dtype=np.float64) * step, states)
 
     def _advance(self, state: State, throttle: float, wanted: float, step: float) -> State:
-        k1 = self._rates(state, throttle, wanted)
-        k2 = self._rates(_moved(state, k1, 0.5 * step), throttle, wanted)
-        k3 = self._rates(_moved(state, k2, 0.5 * step), throttle, wanted)
-        k4 = self._rates(_moved(state, k3, step), throttle, wanted)
-        x, y, heading, speed, steer, steer_rate, drive = (
-            value + step / 6.0 * (a + 2.0 * b + 2.0 * c + d)
-            for value, a, b, c, d in zip(state, k1, k2, k3, k4, strict=True)
+        sixth = step / 6.0
+        a = self._rates(state, throttle, wanted)
+        b = self._rates(_moved(state, a, 0.5 * step), throttle, wanted)
+        c = self._rates(_moved(state, b, 0.5 * step), throttle, wanted)
+        d = self._rates(_moved(state, c, step), throttle, wanted)
+        # Written out, as in _moved: a drive takes longer than what is judged on it.
+        return (
+            state[0] + sixth * (a[0] + 2.0 * b[0] + 2.0 * c[0] + d[0]),
+            state[1] + sixth * (a[1] + 2.0 * b[1] + 2.0 * c[1] + d[1]),
+            state[2] + sixth * (a[2] + 2.0 * b[2] + 2.0 * c[2] + d[2]),
+            max(state[3] + sixth * (a[3] + 2.0 * b[3] + 2.0 * c[3] + d[3]), 0.0),
+            state[4] + sixth * (a[4] + 2.0 * b[4] + 2.0 * c[4] + d[4]),
+            state[5] + sixth * (a[5] + 2.0 * b[5] + 2.0 * c[5] + d[5]),
+            state[6] + sixth * (a[6] + 2.0 * b[6] + 2.0 * c[6] + d[6]),
         )
-        return x, y, heading, max(speed, 0.0), steer, steer_rate, drive
 
     def _rates(self, state: State, throttle: float, wanted: float) -> State:
         _, _, heading, speed, steer, steer_rate, drive = state
@@ -234,7 +240,13 @@ ART = AckermannVehicle()
 
 
 def _moved(state: State, rates: State, step: float) -> State:
-    x, y, heading, speed, steer, steer_rate, drive = (
-        value + step * rate for value, rate in zip(state, rates, strict=True)
+    x, y, heading, speed, steer, steer_rate, drive = state
+    return (
+        x + step * rates[0],
+        y + step * rates[1],
+        heading + step * rates[2],
+        speed + step * rates[3],
+        steer + step * rates[4],
+        steer_rate + step * rates[5],
+        drive + step * rates[6],
     )
-    return x, y, heading, speed, steer, steer_rate, drive

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import os
 import subprocess
 import sys
@@ -21,8 +22,8 @@ from sim2real_eval.twin import Twin
 from sim_sensors.catalogue import load_gps, load_imu
 
 VERBS = (
-    'demo', 'simulate', 'follow', 'judge', 'vepd', 'compare', 'reference', 'allan', 'characterize',
-    'scenario', 'models',
+    'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'gate', 'report', 'compare',
+    'reference', 'allan', 'characterize', 'fit', 'scenario', 'models',
 )  # fmt: skip
 
 DURATION = 6.0
@@ -50,6 +51,13 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
         status = int(stop.code or 0)
     captured = capsys.readouterr()
     return Outcome(status, captured.out, captured.err)
+
+
+class Screen(io.StringIO):
+    """A stream that is a terminal, and keeps what was shown on it."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: object) -> None:

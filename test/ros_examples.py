@@ -35,7 +35,7 @@ from sim_sensors.measurements import OdometryArray
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.ros.messages import imu_messages, odometry_messages, stamp_ns, time_message
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 # Long enough for a busy machine to answer the first time.
 _AGAIN_S = 3.0
 # Of the latest graphs. They stay held for a while, as DDS takes what was killed for alive so long.

@@ -97,6 +97,30 @@ def test_a_ramp_alone_is_a_ramp() -> None:
     assert not terms.random_walk.observable
 
 
+@pytest.mark.parametrize(('white', 'most'), [(136.0, 2), (0.0, 7)])
+def test_a_walk_is_no_ramp(white: float, most: int) -> None:
+    """A ramp that is not there shows in 0.1 % of records of a walk that rises out of white noise,
+    and in 1 % of a walk alone; more than so many of 150 in 0.05 % and 0.02 %.
+    """
+    n, false = 4096, 0
+    for seed in range(150):
+        rng = stream(seed, f'{white:g}', 'test', 'no ramp')
+        values = np.cumsum(rng.standard_normal(n)) + white * rng.standard_normal(n)
+        false += fitted(values, 1.0).terms.rate_ramp.observable
+    assert false <= most
+
+
+def test_a_ramp_that_outgrows_the_noise_is_found() -> None:
+    """Over half the record it rises by 200 deviations of the mean of that half's white noise."""
+    n = 4096
+    slope = 200.0 * np.sqrt(2.0 / n) / (n / 2)
+    for seed in range(10):
+        values = slope * np.arange(n) + stream(seed, 'rise', 'test', 'ramp').standard_normal(n)
+        ramp = fitted(values, 1.0).terms.rate_ramp
+        assert ramp.observable
+        assert ramp.agrees_with(slope)
+
+
 def test_units_scale_as_they_must() -> None:
     """The same samples at another rate: Qz as dt, N as sqrt(dt), B as 1, K and R inversely."""
     n = 1 << 16

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import shlex
 from pathlib import Path
@@ -11,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_examples import call, check_refused, contents, write_runs
+from gps_standstill_examples import standing
 
 from sim2real_eval.allan_folder import FILES
 from sim2real_eval.characterization.analysis import AllanOptions, analyse
 from sim2real_eval.characterization.signal_files import TableOptions, read_signals
 from sim2real_eval.characterization.signals import AXES, SignalError
+from sim2real_eval.recording import write_recording
 from sim_sensors.catalogue import load_imu
 from sim_sensors.measurements import FloatArray
 from sim_sensors.seeding import stream
@@ -71,13 +74,23 @@ WRONG = {
     'allan line_1 --axis pitch': 'no axis pitch; there are gyroscope_x',
     'allan line_1 --outliers none --outlier-factor 2': '--outlier-factor: goes with',
     'allan line_1 --gyro-unit rpm': 'invalid choice',
-    'allan line_1 --motion keep --fit-from 9': 'averaging times of',
+    'allan line_1 --motion keep --fit-from 1e6': '--fit-from: 1e+06 s leaves 0 averaging times of',
     'allan line_1 --out file.txt': 'file.txt: exists and is no folder',
     'allan line_1 --out file.txt/sub': 'cannot be made; ',
     'allan void.csv': 'void.csv: cannot be read as a table of numbers: no numbers in it',
     'allan head.csv': 'no numbers in it',
     'allan nan_time.csv': 'time of sample 1 is nan; must be a time',
-    'allan nan.csv --rate 10': 'nan: gyroscope_x: sample 1 is nan',
+    'allan nan.csv --rate 10': 'nan: gyroscope_x: sample 1 is nan; must be a number',
+    'allan nan.csv ./nan.csv --rate 10': 'recordings: nan.csv: is given twice; must be given once',
+    'allan huge.csv --rate 10': 'huge: gyroscope_x: sample 1 is 1e+300; must be a number below',
+    'allan back.csv': '1 samples are too few (2 samples with a repeated or backward stamp',
+    'allan slow.csv': 'time steps by 1e+07 s; must be 2e-05 to 2 s in s; name it stamp_ns,',
+    'allan fast.csv': 'time_ms steps by 1e-05 s; must be 2e-05 to 2 s in ms; name it stamp_ns,',
+    'allan seconds.csv': 'stamp_ns steps by 1e-09 s; must be 2e-05 to 2 s in ns; name it',
+    'allan uneven.npz': '2 times for 9 samples; must be one for each',
+    'allan epoch.csv': 'time of sample 0 is 1.7e+18; must be a time in s; name it stamp_ns,',
+    'allan tables': 'is tables/log.csv a table? then name that file',
+    'allan picture.png': 'picture.png: neither a recording nor a table; must be a folder, .mcap,',
     'allan point.npy --rate 10 --columns gx': 'the array has 0 dimensions of type float64',
     'allan cube.npy --rate 10 --columns gx': 'the array has 3 dimensions of type float64',
     'allan complex.npy --rate 10 --columns gx': 'of type complex128; must be one or two of real',
@@ -92,6 +105,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp('place')
     write_runs(folder, ('drive_line', 1), ('drive_circle', 1))
     (folder / 'empty').mkdir()
+    (folder / 'tables').mkdir()
     for name, text in {
         'file.txt': 'text',
         'bare.csv': '1,2,3\n4,5,6\n',
@@ -101,6 +115,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'head.csv': 'gyroscope_x,time\n',
         'nan_time.csv': 'gyroscope_x,time\n1,2\n3,nan\n',
         'nan.csv': 'gyroscope_x\n1\nnan\n3\n',
+        'slow.csv': 'gx,time\n1,0\n2,1e7\n3,2e7\n',
+        'huge.csv': 'gyroscope_x\n1\n1e300\n3\n',
+        'back.csv': 'gx,time\n1,3\n2,2\n3,1\n',
+        'fast.csv': 'gx,time_ms\n1,0\n2,0.01\n3,0.02\n',
+        'seconds.csv': 'gx,stamp_ns\n1,1\n2,2\n3,3\n',
+        'epoch.csv': 'gx,time\n1,17e17\n2,17e17\n3,17e17\n',
+        'tables/log.csv': 'gx,time\n1,0\n',
+        'picture.png': 'text',
     }.items():
         (folder / name).write_text(text, encoding='utf-8')
     for name, array in {
@@ -111,6 +133,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.save(folder / f'{name}.npy', array)
     for name, rate in {'nan': np.nan, 'less': -5.0}.items():
         np.savez(folder / f'{name}_rate.npz', gyro=np.zeros((9, 3)), fs=rate)
+    np.savez(folder / 'uneven.npz', gyro=np.zeros((9, 3)), time=np.arange(2.0))
     return folder
 
 
@@ -206,6 +229,72 @@ def test_rule_of_the_thesis_is_told_with_its_bias(table: Path, capsys: Capture) 
     assert done.status == 0
     assert '-13.48% would be so of clean Gaussian noise' in done.err
     assert 'gyroscope_y: ' in done.err
+
+
+def test_units_that_are_wrong_are_told_with_what_mends_them(
+    table: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """Of tables and recordings; and nothing is told where the unit is right."""
+    right = call(capsys, 'allan', table, *UNITS, '--no-check')
+    assert 'unless' not in right.err
+    assert '10000 samples, 200 s at 50 Hz' in right.out
+    refused = call(capsys, 'allan', table, '--no-check')
+    assert refused.status == 2
+    assert 'gyroscope noise (is the unit right? --gyro-unit) is 1.1' in refused.err
+    wrong = call(capsys, 'allan', table, '--no-check', '--motion', 'keep')
+    assert wrong.status == 0
+    assert 'all accelerometer values are wrong unless --accel-unit g is given' in wrong.err
+    assert '57 times too large unless --gyro-unit deg/s is given' in wrong.err
+    in_g = standing(30.0, imu_model=dataclasses.replace(load_imu('bno055'), rate=50.0))
+    assert in_g.imu is not None
+    scaled = dataclasses.replace(in_g.imu, linear_acceleration=in_g.imu.linear_acceleration / 9.8)
+    write_recording(in_g.with_messages('imu', scaled), tmp_path / 'bag')
+    bag = call(capsys, 'allan', tmp_path / 'bag', '--no-check')
+    assert 'unless --accel-unit g is given' in bag.err
+    mended = call(capsys, 'allan', tmp_path / 'bag', '--no-check', '--accel-unit', 'g')
+    assert mended.status == 0
+    assert 'unless' not in mended.err
+
+
+def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:
+    alike = read_signals(table, TableOptions(rate=RATE))
+    assert alike.notes == ()
+    other = read_signals(table, TableOptions(rate=2 * RATE))
+    assert other.rate is None
+    assert other.stamp_ns is not None
+    assert 'its stamps tell 50 Hz, so the given 100 Hz are not taken' in other.notes[0]
+    skipped = ('-', *AXES)
+    taken = read_signals(table, TableOptions(rate=2 * RATE, columns=skipped))
+    assert (taken.rate, taken.stamp_ns, taken.notes) == (2 * RATE, None, ())
+
+
+def test_numbers_of_samples_taken_for_seconds_are_told(tmp_path: Path) -> None:
+    rows = np.column_stack([np.arange(100.0), np.zeros(100)])
+    found = read_signals(write_csv(tmp_path / 'numbered.csv', 'time,gx', rows))
+    assert found.notes == (
+        'all samples are 1 s apart: if their time is a number of samples, name that column - in '
+        '--columns and give the --rate',
+    )
+
+
+def test_nanoseconds_may_be_written_with_an_exponent(tmp_path: Path) -> None:
+    """As numpy writes them by itself, to the resolution of a double: 256 ns at that time."""
+    stamps = 1_700_000_000_000_000_000 + 10_000_000 * np.arange(100)
+    np.savetxt(tmp_path / 'a.csv', np.column_stack([stamps, np.zeros(100)]), delimiter=',',
+               header='stamp_ns,gx', comments='')  # fmt: skip
+    found = read_signals(tmp_path / 'a.csv').stamp_ns
+    assert found is not None
+    assert np.abs(found - stamps).max() <= 128
+
+
+@pytest.mark.parametrize(('name', 'size'), [('time_ms', 1e3), ('time_us', 1e6), ('stamp_ns', 1e9)])
+def test_times_in_other_units(name: str, size: float, tmp_path: Path) -> None:
+    path = tmp_path / 'log.csv'
+    rows = (f'{round(k * 0.02 * size)},{k % 3}' for k in range(9))
+    path.write_text('\n'.join([f'{name},gx', *rows]) + '\n', encoding='utf-8')
+    found = read_signals(path)
+    assert found.stamp_ns is not None
+    assert np.diff(found.stamp_ns).tolist() == [20_000_000] * 8
 
 
 def test_arrays_of_numpy_are_read(tmp_path: Path) -> None:

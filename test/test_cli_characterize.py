@@ -13,12 +13,16 @@ import pytest
 from cli_examples import call, check_refused, contents, run_of, write_runs
 from gps_standstill_examples import standing
 
+from sim2real_eval.characterization.calibration import calibrate
 from sim2real_eval.characterize_folder import FILES
-from sim2real_eval.recording import StaticTransform, write_recording
+from sim2real_eval.recording import StaticTransform, read_recording, write_recording
+from sim2real_eval.synthetic import synthetic_recording
+from sim2real_eval.twin import Twin
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.gnss_noise import GnssNoise
 from sim_sensors.gps_covariance import HdopCovariance
-from sim_sensors.scenarios import Circle
+from sim_sensors.imu_chain import ImuChain
+from sim_sensors.scenarios import Circle, Standstill
 
 Capture = pytest.CaptureFixture[str]
 WHITE, WANDER, TIME = 0.01, 0.05, 4.0
@@ -49,6 +53,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'gps_only': dataclasses.replace(both.with_messages('imu', None), transforms=()),
         'imu_only': dataclasses.replace(both.with_messages('gps', None), transforms=()),
         'short': standing(5.0, gps_model=receiver),
+        'imu_moving': synthetic_recording(
+            Circle(duration=30.0),
+            Twin('moving', None, dataclasses.replace(unit, rate=50.0)),
+            seed=1,
+            run='moving',
+            scenario='circle',
+        ),
         'moving': standing(30.0, gps_model=receiver, motion=Circle(duration=30.0)),
         'bare': run_of('drive_line', 1).with_messages('gps', None).with_messages('imu', None),
     }.items():
@@ -140,6 +151,77 @@ def test_one_sensor_alone_will_do(
     assert 'exists; choose another --out or give --overwrite' in again.err
 
 
+def test_a_sensor_that_cannot_be_characterised_ends_with_status_1(
+    place: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """An IMU without noise is told on standard error; the GPS is written all the same."""
+    both = read_recording(place / 'both')
+    dead = both.with_messages('imu', standing(150.0, imu_model=load_imu('ideal')).imu)
+    write_recording(dataclasses.replace(dead, name='dead'), tmp_path / 'dead')
+    out = tmp_path / 'sensors'
+    done = call(capsys, 'characterize', tmp_path / 'dead', '--out', out, '--json')
+    assert done.status == 1
+    (complaint,) = done.complaints
+    assert 'not characterised: dead: all axes are constant; there is no noise' in complaint
+    record = json.loads(done.out)
+    assert record['imu'] is None
+    assert complaint.endswith(record['not_characterised'][0])
+    assert (out / 'gps.yaml').exists()
+    assert not (out / 'imu.yaml').exists()
+
+
+def test_one_sample_that_is_no_number_is_told_as_that(
+    place: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """A message with NaN is dropped, and counted in a note; the rest is analysed."""
+    alone = read_recording(place / 'imu_only')
+    assert alone.imu is not None
+    rate = alone.imu.angular_velocity.copy()
+    rate[1700, 1] = np.nan
+    torn = alone.with_messages('imu', dataclasses.replace(alone.imu, angular_velocity=rate))
+    write_recording(torn, tmp_path / 'torn')
+    done = call(capsys, 'characterize', tmp_path / 'torn')
+    assert done.status == 0
+    assert 'IMU: 1 missing samples' in done.err
+    assert 'finite' in done.err
+
+
+@pytest.mark.parametrize('name', ['mpu6000', 'chrono'])
+def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
+    """A bias of more than 0.1 rad/s is rest without a truth, too; Chrono's accelerometer walks by
+    more than 0.3 m/s^2, which the truth tells from motion.
+    """
+    unit = load_imu(name)
+    recording = standing(40.0, imu_model=unit, seed=3)
+    if name == 'chrono':
+        rest, twin = Standstill(duration=40.0), Twin('rest', None, unit)
+        recording = synthetic_recording(rest, twin, seed=3, run='rest', scenario='standstill')
+    found = calibrate([recording])
+    assert found.imu is not None
+    assert found.problems == ()
+    (result,) = found.imu.results
+    assert result.seconds == pytest.approx(40.0, abs=0.1)
+    bias = np.array([one.mean for one in result.axes[:3]])
+    if name == 'mpu6000':
+        assert np.linalg.norm(bias) > 0.1
+    written = ImuChain.from_mapping(found.imu.model.to_mapping(), 'characterised')
+    assert written.gyroscope.constant_bias == pytest.approx(bias)
+
+
+def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Capture) -> None:
+    kept = call(capsys, 'characterize', place / 'imu_moving', '--motion', 'keep', '--json')
+    assert kept.status == 0
+    record = json.loads(kept.out)['imu']
+    assert record['options']['reject_motion'] is False
+    assert record['recordings'][0]['samples'] >= 1500
+    refused = call(capsys, 'characterize', place / 'imu_moving')
+    assert refused.status == 2
+    assert 'm/s at least; must be 0.2 or less; --motion keep' in refused.err
+    twice = call(capsys, 'characterize', place / 'both', place / 'gps_only' / '..' / 'both')
+    assert twice.status == 2
+    assert 'is given twice' in twice.err
+
+
 def test_several_recordings_are_pooled_and_same_bytes_come_out(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -169,7 +251,7 @@ def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     assert spans == pytest.approx([35.25, 16.5], abs=0.3)
     assert any('steps of 0.011 m' in note for note in record['gps']['notes'])
     assert record['gps']['axes']['north']['white']['value'] == pytest.approx(0.0035, abs=1e-3)
-    assert record['gps']['honesty'][0]['verdict'] == 'not sure enough'
+    assert record['gps']['honesty'][0]['verdict'] == 'perhaps not sure enough'
     cruise = call(capsys, 'characterize', real_dir / 'comma2k19' / 'comma2k19_seg40_mcap')
     assert cruise.status == 2
     assert 'never stands still: the true speed is 7.94 m/s at least' in cruise.err

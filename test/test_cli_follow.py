@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, check_refused, contents, run_of, segments
+from cli_examples import Screen, call, check_refused, contents, run_of, segments
 
 from sim2real_eval.following import waypoints_of
 from sim2real_eval.recording import read_recording, write_recording
@@ -112,19 +111,12 @@ def test_one_broken_recording_spoils_no_other(bag: Path, tmp_path: Path, capsys:
     assert (tmp_path / 'o' / 'circle_1_open_loop').is_dir()
 
 
-class _Screen(io.StringIO):
-    """A stream that is a terminal, and keeps what was shown on it."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 def test_the_progress_bars_reach_their_ends_past_a_broken_recording(
     bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two to read, of which one is left to write."""
     monkeypatch.setenv('TERM', 'xterm')
-    monkeypatch.setattr(sys, 'stderr', screen := _Screen())
+    monkeypatch.setattr(sys, 'stderr', screen := Screen())
     line = ['follow', bag, 'gone', '--controllers', 'yaw_pid', '--out', tmp_path / 'o']
     assert call(capsys, *line).status == 1
     counts = re.findall(r'(runs|writing)[^\r\n]*?(\d/\d)', screen.getvalue())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -133,3 +134,29 @@ def test_main_puts_the_signal_handler_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert main(['models']) == 0
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.skipif(not Path('/proc/self/task').is_dir(), reason='counts threads by /proc')
+@pytest.mark.parametrize(('set_by_user', 'threads'), [({}, 1), ({'OPENBLAS_NUM_THREADS': '2'}, 2)])
+def test_linear_algebra_has_one_thread_unless_the_user_wants_more(
+    set_by_user: dict[str, str], threads: int
+) -> None:
+    code = (
+        'import os\n'
+        'from sim2real_eval.workers import single_threads\n'
+        'before = dict(os.environ)\n'
+        'with single_threads():\n'
+        '    import numpy\n'
+        'assert dict(os.environ) == before\n'
+        'print(len(os.listdir("/proc/self/task")))\n'
+    )
+    known = {name: value for name, value in environment().items() if 'THREADS' not in name}
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**known, **set_by_user},
+    )
+    # A machine of one processor has one in any case.
+    assert int(done.stdout) == min(threads, os.cpu_count() or 1)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, contents, write_runs
+from cli_examples import Screen, call, contents, write_runs
 from recording_examples import arrays_equal
 
 from sim2real_eval.recording import read_recording
@@ -118,6 +120,17 @@ def test_a_broken_truth_is_named_and_the_rest_is_written(tmp_path: Path, capsys:
     ]
     assert outcome.out.splitlines() == [str(out / 'circle_1')]
     assert [one.name for one in out.iterdir()] == ['circle_1']
+
+
+def test_the_progress_bar_counts_the_runs_of_a_broken_truth(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
+    monkeypatch.setenv('TERM', 'xterm')
+    monkeypatch.setattr(sys, 'stderr', screen := Screen())
+    line = ['simulate', '--truth', path, tmp_path / 'gone', '--runs', 2, '--out', tmp_path / 'o']
+    assert call(capsys, *line).status == 1
+    assert re.findall(r'recordings[^\r\n]*?(\d/\d)', screen.getvalue())[-1] == '4/4'
 
 
 def test_nothing_is_overwritten_and_nothing_is_begun(tmp_path: Path, capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -144,9 +145,17 @@ def test_kalibr_gets_one_number_for_three_axes() -> None:
     assert float(content['accelerometer_noise_density']) == pytest.approx(
         math.sqrt(sum(value**2 for value in values) / 3), rel=1e-5
     )
-    none = {axis: some_terms(1e-3, random_walk=0.0) for axis in AXES}
+    # The smallest bound is none of the other axes.
+    none = {
+        axis: dataclasses.replace(
+            some_terms(1e-3), random_walk=Coefficient(0.0, size, 0.0, size, observable=False)
+        )
+        for axis, size in zip(AXES, (1.0, 2.0, 2.0) * 2, strict=True)
+    }
     text = kalibr_yaml(none, rate=200.0, topic='/imu')
-    assert text.count('not observable: upper bound') == 2
+    assert text.count('not observable: root mean square of the upper bounds') == 2
+    walk = float(yaml.safe_load(text)['gyroscope_random_walk'])
+    assert walk == pytest.approx(math.sqrt(3.0), rel=1e-5)
 
 
 def test_sdf_noise_is_per_sample_and_well_formed() -> None:

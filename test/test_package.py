@@ -21,6 +21,9 @@ import sim_sensors
 
 # What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
 LIBRARIES: dict[str, tuple[str, str | None]] = {
+    'jinja2': ('Jinja2', 'python3-jinja2'),
+    # The escaped text that Jinja2 is made of.
+    'markupsafe': ('Jinja2', 'python3-jinja2'),
     'matplotlib': ('matplotlib', 'python3-matplotlib'),
     # The builder of numba's machine code, which numba brings along.
     'llvmlite': ('numba', 'python3-numba'),
@@ -35,7 +38,7 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'yaml': ('PyYAML', 'python3-yaml'),
 }
 # Tried only where a user asks for what they do; each is in an extra, and none has a rosdep key.
-OPTIONAL = {'imufusion'}
+OPTIONAL = {'distributed', 'imufusion'}
 # Only with ROS; pip cannot give them, so core code may at most try them inside a function.
 ROS_ONLY = {
     'ament_index_python',

@@ -125,6 +125,17 @@ def test_repeats_are_dropped_and_short_holes_filled() -> None:
     assert '3 missing samples' in found.notes[1]
 
 
+def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
+    """An hour ahead at sample 300 of a ramp; the straight line puts it back."""
+    values = np.arange(1000.0)[:, None] * np.ones(3)
+    stamps = even_stamps(1000)
+    stamps[300] += 3_600_000_000_000
+    found = evenly_spaced(signals(values, rate=None, stamps=stamps))
+    np.testing.assert_allclose(found.values, values)
+    assert found.rate == pytest.approx(100.0, rel=1e-9)
+    assert found.notes[0] == '1 samples with a stamp ahead of the next samples dropped'
+
+
 def test_a_long_gap_leaves_the_longer_piece() -> None:
     values = noise('gap', 1000, 3)
     keep = np.r_[0:300, 320:1000]
@@ -180,15 +191,15 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
 
 def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:
     """Nothing in rates and accelerations differs; speeds go where their samples go."""
-    speed = np.where(np.arange(9000) < 5000, 8.0, 0.05)
+    motion = np.where(np.arange(9000) < 5000, 8.0, 0.05)[:, None] * np.array([1.0, 0.0])
     given = dataclasses.replace(
-        signals(at_rest(90), rate=None, stamps=even_stamps(9000)), speed=speed
+        signals(at_rest(90), rate=None, stamps=even_stamps(9000)), motion=motion
     )
     kept = prepared(given, AllanOptions())
     assert len(kept) == 4000
-    assert kept.speed is not None
-    assert (kept.speed == 0.05).all()
-    blind = dataclasses.replace(given, speed=None)
+    assert kept.motion is not None
+    assert (kept.motion[:, 0] == 0.05).all()
+    blind = dataclasses.replace(given, motion=None)
     assert len(prepared(blind, AllanOptions())) == 9000
 
 

@@ -21,10 +21,10 @@ from sim2real_eval.signals.distances import (
     wasserstein,
 )
 from sim2real_eval.signals.options import SignalError, SignalOptions
-from sim2real_eval.signals.permutation import chances, floor, relabel
 from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
 from sim2real_eval.signals.spectrum import default_segment, spectrum
 from sim2real_eval.signals.trend import median_trend
+from sim2real_eval.uncertainty.relabelling import chances, floor, relabel
 from sim_sensors.seeding import stream
 
 

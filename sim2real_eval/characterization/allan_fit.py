@@ -38,18 +38,20 @@ from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['AllanFit', 'fit_terms', 'fitted_factors', 'model_variance']
+__all__ = ['FEWEST_FITTED', 'AllanFit', 'fit_terms', 'fitted_factors', 'model_variance']
 
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0
 # A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
-# normally and a walk can look like one: it needs 4 sigma, and where either would do, walk it is.
+# normally and a walk can look like one: it needs 4 sigma, at which 1 % of walks show one, as other
+# terms do at 3 in records without them. Where either would do, walk it is.
 _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
-_FEWEST_POINTS = 6
+FEWEST_FITTED = 6
+"""Averaging times that a fit of five terms takes at least."""
 
 Flags = NDArray[np.bool_]
 
@@ -103,12 +105,12 @@ def fit_terms(curve: AllanCurve) -> AllanFit:
     >>> found.white.observable, round(found.white.value, 2), found.random_walk.observable
     (True, 0.1, False)
     """
-    if len(curve.factors) < _FEWEST_POINTS:
+    if len(curve.factors) < FEWEST_FITTED:
         raise ParameterError(
             'Allan fit',
             '',
             f'{len(curve.factors)} averaging times of {curve.n} samples are too few; must be '
-            f'{_FEWEST_POINTS} or more',
+            f'{FEWEST_FITTED} or more',
         )
     if not curve.variance[0] > 0.0:
         raise ParameterError('Allan fit', '', 'the signal is constant; there is no noise to fit')
@@ -218,10 +220,12 @@ def _significant(problem: _Problem, theta: FloatArray) -> Flags:
     left are missed.
     """
     kept = np.asarray(theta > 0.0)
-    if kept[RANDOM_TERMS] and _missed(problem, kept, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
+    # A walk that was at zero beside the ramp may be all that the ramp stands for.
+    everything = np.ones(len(TERMS), dtype=np.bool_)
+    if kept[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
         kept[RANDOM_TERMS] = False
-        # What the ramp stood for may be a walk, which was at zero beside it.
-        kept[:RANDOM_TERMS] |= problem.fit(_all_but_ramp())[:RANDOM_TERMS] > 0.0
+        everything[RANDOM_TERMS] = False
+        kept[:RANDOM_TERMS] |= problem.fit(everything)[:RANDOM_TERMS] > 0.0
     while kept.sum() > 1:
         missed = {
             term: _missed(problem, kept, term)
@@ -231,12 +235,6 @@ def _significant(problem: _Problem, theta: FloatArray) -> Flags:
         if missed[weakest] >= _SIGNIFICANT:
             break
         kept[weakest] = False
-    return kept
-
-
-def _all_but_ramp() -> Flags:
-    kept = np.ones(len(TERMS), dtype=np.bool_)
-    kept[RANDOM_TERMS] = False
     return kept
 
 

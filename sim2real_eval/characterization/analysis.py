@@ -16,6 +16,7 @@ from sim2real_eval.characterization.allan import (
 )
 from sim2real_eval.characterization.allan_covariance import degrees_of_freedom
 from sim2real_eval.characterization.allan_fit import (
+    FEWEST_FITTED,
     AllanFit,
     fit_terms,
     fitted_factors,
@@ -23,6 +24,7 @@ from sim2real_eval.characterization.allan_fit import (
 )
 from sim2real_eval.characterization.confidence import confidence_band
 from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
+from sim2real_eval.characterization.plausibility import unit_doubts
 from sim2real_eval.characterization.read_off import read_off
 from sim2real_eval.characterization.screening import resolution, screen
 from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of, unit_of
@@ -38,6 +40,10 @@ __all__ = [
     'combined_terms',
     'prepared',
 ]
+
+
+# What is larger is no measurement; single precision holds it, and double its square.
+_LARGEST = 1e30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,12 +155,18 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
     Raises
     ------
     SignalError
-        When a value is not finite, too little is left, or nothing is at rest.
+        When a value is no finite number, too little is left, or nothing is at rest.
     """
-    if not np.isfinite(signals.values).all():
-        row, column = np.argwhere(~np.isfinite(signals.values))[0]
+    good = (signals.values < _LARGEST) & (signals.values > -_LARGEST)
+    if not good.all():
+        bad = np.argwhere(~good)
+        row, column = bad[0]
         value = signals.values[row, column]
-        raise SignalError(f'{signals.name}: {signals.axes[column]}: sample {row} is {value}')
+        more = f' (and {len(bad) - 1} more values)' if len(bad) > 1 else ''
+        raise SignalError(
+            f'{signals.name}: {signals.axes[column]}: sample {row} is {value}; must be a '
+            f'number below {_LARGEST:g}{more}'
+        )
     even = evenly_spaced(signals)
     if not options.reject_motion:
         return even
@@ -204,6 +216,10 @@ def analyse(
             progress()
     if not results:
         raise SignalError(f'{still.name}: all axes are constant; there is no noise to analyse')
+    notes += unit_doubts(
+        {one.axis: one.mean for one in results},
+        {one.axis: one.terms.white.value for one in results},
+    )
     return RecordingResult(
         still.name, still.rate, len(still), tuple(results), (*still.notes, *notes)
     )
@@ -219,12 +235,18 @@ def _axis(
         notes.append(
             f'{axis}: {screened.replaced} of {len(values)} samples are outliers, up to '
             f'{screened.largest:.3g} {unit_of(axis)} off, and replaced ({options.outliers}); '
-            f'white noise changes by {screened.noise_ratio - 1:+.2%}, of which '
-            f'{screened.gaussian_ratio - 1:+.2%} would be so of clean Gaussian noise'
+            f'white noise changes by {_change(screened.noise_ratio)}, of which '
+            f'{_change(screened.gaussian_ratio)} would be so of clean Gaussian noise'
         )
     n = len(values)
     octaves = fitted_factors(n)
     fitted = octaves[octaves >= options.fit_from * rate * (1.0 - 1e-9)]
+    if len(fitted) < FEWEST_FITTED <= len(octaves):
+        raise SignalError(
+            f'--fit-from: {options.fit_from:g} s leaves {len(fitted)} averaging times of the '
+            f'{n / rate:.4g} s of {signals.name}; must be '
+            f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
+        )
     grid = np.union1d(octaves, averaging_factors(n, 'log', count=options.points))
     curve = allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
@@ -252,6 +274,11 @@ def _axis(
         resolution=step,
         replaced=screened.replaced,
     )
+
+
+def _change(ratio: float) -> str:
+    # A rounded negative zero plus zero has no sign of its own.
+    return f'{round(ratio - 1.0, 4) + 0.0:+.2%}'
 
 
 def combined_terms(

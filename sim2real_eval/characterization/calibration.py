@@ -4,29 +4,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.characterization.analysis import (
-    AllanOptions,
-    RecordingResult,
-    analyse,
-    combined_terms,
-)
+from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult, analyse
+from sim2real_eval.characterization.fitted_imu import fit_imu
 from sim2real_eval.characterization.gps_characterization import (
     GpsResult,
     characterize_gps,
     mounting,
 )
 from sim2real_eval.characterization.gps_likeness import Likeness, gps_comebacks, likenesses
-from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.reidentification import Reidentified, reidentify
 from sim2real_eval.characterization.signals import SignalError, signals_of
 from sim2real_eval.recording import Recording
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim_sensors.errors import Sim2RealError
 from sim_sensors.imu_chain import ImuChain
 
 __all__ = ['Calibration', 'ImuResult', 'calibrate']
@@ -41,6 +36,8 @@ class ImuResult:
 
     Attributes
     ----------
+    options : AllanOptions
+        How the recordings were analysed.
     results : tuple of RecordingResult
         Allan analysis of each standstill.
     terms : dict of str to NoiseTerms
@@ -51,6 +48,7 @@ class ImuResult:
     notes : tuple of str
     """
 
+    options: AllanOptions
     results: tuple[RecordingResult, ...]
     terms: dict[str, NoiseTerms]
     model: ImuChain
@@ -72,6 +70,8 @@ class Calibration:
     comebacks : tuple
         Of the GPS models; see `gps_comebacks`.
     imu : ImuResult or None
+    problems : tuple of str
+        Why a sensor that is there could not be characterised.
     notes : tuple of str
     seed : int
     """
@@ -81,6 +81,7 @@ class Calibration:
     likenesses: tuple[Likeness, ...]
     comebacks: tuple[Any, ...]
     imu: ImuResult | None
+    problems: tuple[str, ...]
     notes: tuple[str, ...]
     seed: int
 
@@ -90,7 +91,8 @@ def calibrate(
     *,
     k: float = 0.02,
     base: str = 'base_link',
-    fit_from: float = 0.0,
+    options: AllanOptions | None = None,
+    units: Mapping[str, float] | None = None,
     seed: int = 0,
     progress: Callable[[], None] = lambda: None,
 ) -> Calibration:
@@ -104,8 +106,10 @@ def calibrate(
         Deviation that HDOP 1 stands for, m.
     base : str
         Frame of the body, to which lever arms lead.
-    fit_from : float
-        Shortest averaging time of the IMU's fit, s.
+    options : AllanOptions, optional
+        How the IMU is analysed.
+    units : mapping, optional
+        What 1 of the recordings' gyroscope and accelerometer is in SI (default 1).
     seed : int
         Of the simulations that check the models.
     progress : callable
@@ -137,29 +141,35 @@ def calibrate(
     imu = None
     if with_imu:
         try:
-            imu = _imu(with_imu, base, fit_from, seed)
+            imu = _imu(with_imu, base, options or AllanOptions(), units or {}, seed)
         except Sim2RealError as error:
             problems.append(error)
     progress()
     if gps is None and imu is None:
         raise SignalError(f'{problems[0]}; a calibration needs a standstill, best of many minutes')
-    notes = [f'not characterised: {problem}' for problem in problems]
+    notes = []
     if not with_gps:
         notes.append('no GPS in the recordings: no gps.yaml')
     if not with_imu:
         notes.append('no IMU in the recordings: no imu.yaml')
     names = tuple(one.name for one in recordings)
-    return Calibration(names, gps, alike, back, imu, tuple(notes), seed)
+    return Calibration(names, gps, alike, back, imu, tuple(map(str, problems)), tuple(notes), seed)
 
 
-def _imu(recordings: Sequence[Recording], base: str, fit_from: float, seed: int) -> ImuResult:
+def _imu(
+    recordings: Sequence[Recording],
+    base: str,
+    options: AllanOptions,
+    units: Mapping[str, float],
+    seed: int,
+) -> ImuResult:
     results: list[RecordingResult] = []
     used: list[Recording] = []
     notes: list[str] = []
     problems: list[Sim2RealError] = []
     for recording in recordings:
         try:
-            results.append(analyse(signals_of(recording), AllanOptions(fit_from=fit_from)))
+            results.append(analyse(signals_of(recording).converted(units), options))
             used.append(recording)
         except Sim2RealError as error:
             problems.append(error)
@@ -167,36 +177,21 @@ def _imu(recordings: Sequence[Recording], base: str, fit_from: float, seed: int)
         said = results[-1].notes
         notes += [f'{recording.name}: {n}' if len(recordings) > 1 else n for n in said]
     if not results:
-        text = str(problems[0]).replace('; --motion keep analyses it all the same', '')
-        raise SignalError(text)
+        raise problems[0]
     notes += [f'left out for the IMU: {problem}' for problem in problems]
-    rates = [one.rate for one in results]
-    if max(rates) > 1.05 * min(rates):
-        raise ParameterError(
-            'recordings',
-            '',
-            f'have IMU rates of {min(rates):g} to {max(rates):g} Hz; must be alike',
-        )
-    terms = combined_terms(results)
-    longest = max(results, key=lambda one: one.samples)
-    model = chain_model(
-        terms,
-        rate=longest.rate,
-        steps={one.axis: one.resolution for one in longest.axes},
-        biases={one.axis: one.mean for one in longest.axes if one.axis.startswith('gyroscope')},
-    )
+    fitted = fit_imu(results, options.weights)
     array = used[0].imu
     assert array is not None
-    model = dataclasses.replace(model, frame_id=array.frame or model.frame_id)
+    model = dataclasses.replace(fitted.model, frame_id=array.frame or fitted.model.frame_id)
     place, problem = mounting(used[0], array.frame, base)
     if problem:
         notes.append(problem)
-    if longest.seconds < _SHORT:
+    if fitted.seconds < _SHORT:
         notes.append(
-            f'{longest.seconds:.3g} s at standstill show white noise and bias; bias instability '
+            f'{fitted.seconds:.3g} s at standstill show white noise and bias; bias instability '
             'takes tens of minutes, a walk hours'
         )
     if place is not None:
         model = model.mounted(place[1], Rotation.from_matrix(place[0]).as_quat())  # type: ignore[assignment]
-    again = reidentify(model, terms, longest.samples, seed=seed)
-    return ImuResult(tuple(results), terms, model, again, tuple(notes))
+    again = reidentify(model, fitted.terms, fitted.samples, seed=seed)
+    return ImuResult(options, tuple(results), fitted.terms, model, again, tuple(notes))

@@ -6,7 +6,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
-__all__ = ['Estimate', 'read_off_value', 'unseen']
+__all__ = ['Estimate', 'read_off_value', 'unseen', 'with_error']
+
+# Below it an uncertainty is that of double precision.
+_ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +49,34 @@ class Estimate:
     def shown(self) -> str:
         """Return it for a table."""
         if self.observable:
-            error = '' if math.isnan(self.std) else f' ± {self.std:.2g}'
-            return f'{self.value:.4g}{error}'
+            return with_error(self.value, self.std)
         if self.lower > 0.0 and math.isinf(self.upper):
             return f'> {self.lower:.2g}'
         return 'not observable' if math.isinf(self.upper) else f'< {self.upper:.2g}'
+
+
+def with_error(value: float, std: float) -> str:
+    """Return a value with its uncertainty, both to two digits of the uncertainty; the value alone,
+    to four of its own, where it has none: NaN, or rounding errors.
+
+    Examples
+    --------
+    >>> with_error(33.3416, 3.27), with_error(0.0021293, 0.00022), with_error(2.5e-7, 9.1e-17)
+    ('33.3 ± 3.3', '0.00213 ± 0.00022', '2.5e-07')
+    >>> with_error(6.1234e-7, 1.2e-8), with_error(-1e-4, 0.02), with_error(12345.6, 700.0)
+    ('(6.12 ± 0.12)e-07', '0.000 ± 0.020', '12350 ± 700')
+    """
+    if not math.isfinite(std) or std <= _ROUNDING * abs(value):
+        return f'{value + 0.0:.4g}'
+    exponent = math.floor(math.log10(max(abs(value), std)))
+    shift = exponent if exponent < -4 or exponent > 5 else 0
+    value, std = value / 10.0**shift, std / 10.0**shift
+    # Of .2g, since 0.0996 has its first digit before the point that its logarithm says.
+    digits = 1 - math.floor(math.log10(float(f'{std:.1e}')))
+    places = max(digits, 0)
+    # A rounded negative zero plus zero has no sign.
+    shown = f'{round(value, digits) + 0.0:.{places}f} ± {round(std, digits):.{places}f}'
+    return f'({shown})e{shift:+03d}' if shift else shown
 
 
 def unseen(

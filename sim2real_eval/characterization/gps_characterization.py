@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from sim2real_eval.characterization.honesty import Honesty, honesty
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
 from sim2real_eval.characterization.screening import resolution
 from sim2real_eval.characterization.signals import SignalError
@@ -17,12 +18,7 @@ from sim2real_eval.characterization.standing_fixes import (
     StandingRun,
     standing_runs,
 )
-from sim2real_eval.characterization.stated_covariance import (
-    Honesty,
-    StatedFit,
-    fit_stated,
-    honesty,
-)
+from sim2real_eval.characterization.stated_covariance import StatedFit, fit_stated
 from sim2real_eval.characterization.walk_fit import WalkFit, even_errors, fit_walk
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.frames import FrameTree
@@ -228,8 +224,8 @@ def characterize_gps(
         walk=fit_walk(runs),
         stated=fit_stated(valid, k),
         honest=(
-            honesty(runs, 'horizontal, about the mean', (0, 1)),
-            honesty(runs, 'vertical, about the mean', (2,)),
+            honesty(runs, axes, 'horizontal, about the mean', (0, 1)),
+            honesty(runs, axes, 'vertical, about the mean', (2,)),
         ),
         notes=tuple(notes),
     )

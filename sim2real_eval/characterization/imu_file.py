@@ -120,9 +120,11 @@ def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
 def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> str:
     """Return Kalibr's imu.yaml: white noise and random walk, one number for the three axes.
 
-    It is the root mean square over the axes. Kalibr needs a walk above 0: where none is
-    observable, the smallest upper bound stands in, and a comment says so. Convention: models.md
-    section 14; Kalibr wiki, IMU Noise Model.
+    It is the root mean square over the axes that show it. Kalibr needs a walk above 0: where no
+    axis shows one, that of the upper bounds (95 %) stands in, which is one for the three together,
+    and a comment says so. A walk that is too large costs Kalibr some precision, one too small
+    makes it trust a bias that moves. Convention: models.md section 14; Kalibr wiki, IMU Noise
+    Model.
     """
     lines = ['# Written by sim2real allan. Kalibr advises to inflate these for cheap sensors.']
     for quantity in ('accelerometer', 'gyroscope'):
@@ -136,7 +138,7 @@ def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> 
             ('random_walk', 'random_walk', '/s/sqrt(Hz)'),
         ):
             value, bound = _one_number([getattr(row, name) for row in rows])
-            remark = '; not observable: upper bound' if bound else ''
+            remark = '; not observable: root mean square of the upper bounds' if bound else ''
             lines.append(f'{quantity}_{key}: {value:.6e}  # {unit}{per}{remark}')
     lines += [f'rostopic: {topic}', f'update_rate: {rate:.6g}  # Hz']
     return '\n'.join(lines) + '\n'
@@ -144,9 +146,8 @@ def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> 
 
 def _one_number(found: Sequence[Coefficient]) -> tuple[float, bool]:
     seen = [one.value for one in found if one.observable]
-    if not seen:
-        return min(one.upper for one in found), True
-    return math.sqrt(sum(value**2 for value in seen) / len(seen)), False
+    taken = seen or [one.upper for one in found]
+    return math.sqrt(sum(value**2 for value in taken) / len(taken)), not seen
 
 
 def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:

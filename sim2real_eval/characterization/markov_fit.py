@@ -27,6 +27,11 @@ __all__ = ['MarkovFit', 'fit_markov']
 _WANDER_GAIN = 12.0
 _WHITE_GAIN = 9.0
 _INTERVAL_GAIN = 3.84
+_THREE_SIGMA_GAIN = 9.0
+# A wander that comes back within the record is told only where the record holds this many of its
+# longest likely time. In shorter ones some look as if they held many of a shorter one, and to take
+# those alone made what was found 3 to 5 sigma too small.
+_TIMES_HELD = 5.0
 # A random walk about an unknown mean looks as if it came back: the square of Dickey and Fuller's
 # critical value for 1 %, 3.43 (JASA 74, 1979).
 _ROOT_GAIN = 11.8
@@ -75,11 +80,11 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     -----
     Wander is observable where the likelihood rises by more than 12 (in -2 log L) over white noise
     alone, white noise beside it by 9. Uncertainties are those of the curvature in the logarithms,
-    at least what the profile likelihood of the time says upwards, and include what leaving out
-    the white noise changes. Where the 95 % interval of the time reaches beyond the longest
-    record, or a random walk does nearly as well (gain below 11.8), time and deviation of the
-    wander are not observable, and the density of the walk is all that is known. Of values that
-    deviate by less than a micrometre nothing is.
+    at least what the profile likelihood of the time says upwards at two and at three sigma, and
+    include what leaving out the white noise changes. Where the time may be longer than a fifth of
+    the longest record (at three sigma of the profile likelihood), or a random walk does nearly as
+    well (gain below 11.8), time and deviation of the wander are not observable, and the density
+    of the walk is all that is known. Of values that deviate by less than a micrometre nothing is.
     """
     data = MarkovRecords(records)
     if data.scale(1.0, 1.0) < _CONSTANT**2:
@@ -106,14 +111,16 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
         after = math.sqrt(scale * (1.0 - share))
         change = np.array([0.0, math.log(before / after), math.log(with_white[1] / time)])
         covariance += np.outer(change, change)
-    low, high = _time_interval(data, times, profile, deviance)
-    if high > data.longest or profile[-1] - deviance < _ROOT_GAIN:
+    low, high = _time_interval(data, times, profile, deviance, _INTERVAL_GAIN)
+    _, longest = _time_interval(data, times, profile, deviance, _THREE_SIGMA_GAIN)
+    if longest > data.longest / _TIMES_HELD or profile[-1] - deviance < _ROOT_GAIN:
         high = math.inf
     else:
         # The curvature at the best time knows little of much longer ones; the density of the
         # walk, w = g sqrt(2 / T), stays as sure as it is.
         along = np.array([0.0, 0.5, 1.0])
-        missing = (math.log(high / time) / 1.96) ** 2 - covariance[2, 2]
+        upwards = max(math.log(high / time) / 1.96, math.log(longest / time) / 3.0)
+        missing = upwards**2 - covariance[2, 2]
         covariance += max(missing, 0.0) * np.outer(along, along)
     return _with_wander(
         scale, share, time, covariance, (low, high), plain - deviance, has_white, bound
@@ -191,7 +198,10 @@ def _with_wander(
         one = estimate(time, [0.0, 0.0, 1.0], 's')
         times = dataclasses.replace(one, lower=low, upper=high)
         wanders = estimate(wander, [0.0, 1.0, 0.0], 'm')
-        total = estimate(math.sqrt(scale), [share, 1.0 - share, 0.0], 'm')
+        # White noise hides in the sum what three sigma more of the wander would add to it.
+        most = 3.0 * wanders.std / wander
+        reach = 0.5 * math.log(share + (1.0 - share) * math.exp(2.0 * most)) / most
+        total = estimate(math.sqrt(scale), [share, reach, 0.0], 'm')
     if has_white:
         whites = estimate(white, [1.0, 0.0, 0.0], 'm')
     else:
@@ -242,10 +252,12 @@ def _log_covariance(
 
 
 def _time_interval(
-    data: MarkovRecords, times: FloatArray, profile: list[float], deviance: float
+    data: MarkovRecords, times: FloatArray, profile: list[float], deviance: float, gain: float
 ) -> tuple[float, float]:
-    """95 % interval of the time by profile likelihood; 0 and infinity where a side is open."""
-    inside = np.flatnonzero(np.array(profile) - deviance <= _INTERVAL_GAIN)
+    """Times between which the likelihood is lower by no more than a gain; 0 and infinity where a
+    side is open.
+    """
+    inside = np.flatnonzero(np.array(profile) - deviance <= gain)
     if not len(inside):
         inside = np.array([int(np.argmin(profile))])
     low = 0.0 if inside[0] == 0 else float(times[inside[0] - 1])
@@ -254,7 +266,7 @@ def _time_interval(
     def crossing(outer: float, inner: float) -> float:
         for _ in range(8):
             middle = math.sqrt(outer * inner)
-            if data.best_share(middle)[0] - deviance <= _INTERVAL_GAIN:
+            if data.best_share(middle)[0] - deviance <= gain:
                 inner = middle
             else:
                 outer = middle

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization.signals import AXES, SignalError, Signals, quantity_of
+from sim2real_eval.characterization.signals import AXES, SignalError, Signals
 from sim2real_eval.characterization.signals import signals_of as signals_of_recording
-from sim2real_eval.recording import read_recording
+from sim2real_eval.characterization.time_columns import TIME_COLUMNS, nanoseconds, rate_doubts
+from sim2real_eval.recording import Recording, RecordingError, read_recording
+from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.measurements import IntArray
 
@@ -40,7 +42,6 @@ _ALIASES = {
         for axis in 'xyz'
     },
 }
-_TIMES = {'stamp_ns': 1.0, 'time_ns': 1.0, 'time': 1e9, 't': 1e9, 'timestamp': 1e9, 'time_s': 1e9}
 _TABLES = ('.csv', '.txt', '.dat', '.npy', '.npz')
 
 
@@ -53,16 +54,25 @@ class TableOptions:
     rate : float or None
         Hz, of a table without stamps.
     columns : tuple of str
-        Names in the order of the columns, as in `AXES`, `time` (s), `stamp_ns`, or `-` for one to
-        skip; empty: take them from the first line.
+        Names in the order of the columns, as in `AXES`, `time` (s), `time_ms`, `time_us`,
+        `stamp_ns`, or `-` for one to skip; empty: take them from the first line.
     gyroscope_unit, accelerometer_unit : str
-        `rad/s` or `deg/s`; `m/s^2`, `g` or `mg`.
+        `rad/s` or `deg/s`; `m/s^2`, `g` or `mg`; of recordings too, where a driver does not
+        keep to the units of its message.
     """
 
     rate: float | None = None
     columns: tuple[str, ...] = ()
     gyroscope_unit: str = 'rad/s'
     accelerometer_unit: str = 'm/s^2'
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """What 1 of each quantity is in SI."""
+        return {
+            'gyroscope': GYROSCOPE_UNITS[self.gyroscope_unit],
+            'accelerometer': ACCELEROMETER_UNITS[self.accelerometer_unit],
+        }
 
 
 def read_signals(
@@ -78,7 +88,7 @@ def read_signals(
         A .npy array has the columns `columns`; the arrays of a .npz are taken by name, `gyro` and
         `acc` being (n, 3), and its `rate` or `fs` is the rate.
     options : TableOptions, optional
-        For tables only.
+        Rate and columns are for tables only.
     topics : mapping, optional
         For recordings only; see `sim2real_eval.recording.read_recording`.
 
@@ -92,7 +102,7 @@ def read_signals(
         for name, given in (('rate', options.rate), ('columns', options.columns)):
             if given:
                 raise SignalError(f'--{name}: goes with tables only; {path} is a recording')
-        return signals_of_recording(read_recording(path, topics=topics))
+        return signals_of_recording(_recording(path, topics)).converted(options.sizes)
     if not path.is_file():
         raise SignalError(f'{path}: no such file or folder')
     try:
@@ -100,7 +110,23 @@ def read_signals(
     except (ValueError, OSError, EOFError, KeyError) as error:
         reason = ' '.join(str(error).split())
         raise SignalError(f'{path}: cannot be read as a table of numbers: {reason}') from None
-    return _signals(path, table, options)
+    return _signals(path, table, options).converted(options.sizes)
+
+
+def _recording(path: Path, topics: Mapping[str, str | None] | None) -> Recording:
+    if path.is_file() and path.suffix not in STORAGE_SUFFIXES:
+        raise SignalError(
+            f'{path}: neither a recording nor a table; must be a folder, '
+            f'{", ".join(STORAGE_SUFFIXES)}, or a table: {", ".join(_TABLES)}'
+        )
+    try:
+        return read_recording(path, topics=topics)
+    except RecordingError as error:
+        inside = sorted(path.iterdir()) if path.is_dir() else []
+        tables = [one for one in inside if one.suffix in _TABLES]
+        if not tables or any(one.suffix in STORAGE_SUFFIXES for one in inside):
+            raise
+        raise SignalError(f'{error}; is {tables[0]} a table? then name that file') from None
 
 
 @dataclasses.dataclass
@@ -132,19 +158,24 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         table = _Table(names, np.loadtxt(path, ndmin=2, **given))
     if not table.values.size:
         raise ValueError('no numbers in it')
-    stamps = next((k for k, name in enumerate(names) if _TIMES.get(name.lower()) == 1.0), None)
+    sizes = [TIME_COLUMNS.get(name.lower()) for name in names]
+    stamps = sizes.index(1.0) if 1.0 in sizes else None
     if stamps is None:
         return _split(table)
-    # Nanoseconds of the present epoch have more digits than a float.
-    table.stamp_ns = np.loadtxt(path, usecols=stamps, dtype=np.int64, ndmin=1, **given)
+    try:
+        # Nanoseconds of the present epoch have more digits than a float.
+        column = np.loadtxt(path, usecols=stamps, dtype=np.int64, ndmin=1, **given)
+    except ValueError:
+        column = table.values[:, stamps]  # written as 1.7e18, as numpy does
+    table.stamp_ns = nanoseconds(column, names[stamps])
     return table
 
 
 def _split(table: _Table) -> _Table:
     """Take the stamps out of a table whose columns have one type."""
     for index, name in enumerate(table.names):
-        if name.lower() in _TIMES and index < table.values.shape[1]:
-            table.stamp_ns = _nanoseconds(table.values[:, index], name)
+        if name.lower() in TIME_COLUMNS and index < table.values.shape[1]:
+            table.stamp_ns = nanoseconds(table.values[:, index], name)
     return table
 
 
@@ -157,17 +188,6 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
-def _nanoseconds(column: NDArray[Any], name: str) -> IntArray:
-    if np.issubdtype(column.dtype, np.integer) and _TIMES[name.lower()] == 1.0:
-        return np.asarray(column, dtype=np.int64)
-    stamps = np.rint(np.asarray(column, np.float64) * _TIMES[name.lower()])
-    good = np.abs(stamps) < 2.0**63
-    if not good.all():
-        bad = int(np.argmin(good))
-        raise ValueError(f'{name} of sample {bad} is {column[bad]}; must be a time')
-    return np.asarray(stamps, np.int64)
-
-
 def _from_npz(content: Any) -> _Table:
     table = _Table([], np.empty((0, 0)))
     names: list[str] = []
@@ -178,8 +198,8 @@ def _from_npz(content: Any) -> _Table:
             table.rate = float(_real(array.reshape(1), key)[0])
             if not 0.0 < table.rate < math.inf:
                 raise ValueError(f'{key} is {table.rate}; must be a number > 0')
-        elif key.lower() in _TIMES and array.ndim == 1:
-            table.stamp_ns = _nanoseconds(_real(array, key), key)
+        elif key.lower() in TIME_COLUMNS and array.ndim == 1:
+            table.stamp_ns = nanoseconds(_real(array, key), key)
         elif array.ndim == 2 and array.shape[1] == 3:
             names += [f'{key}_{axis}' for axis in 'xyz']
             columns += list(_real(array, key).T)
@@ -189,6 +209,9 @@ def _from_npz(content: Any) -> _Table:
     if not columns:
         raise ValueError('no array of one column, or of three')
     table.names, table.values = names, np.stack(columns, axis=1)
+    count = len(table.values) if table.stamp_ns is None else len(table.stamp_ns)
+    if count != len(table.values):
+        raise ValueError(f'{count} times for {len(table.values)} samples; must be one for each')
     return table
 
 
@@ -222,14 +245,13 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     chosen = [known.index(axis) for axis in axes]
     if chosen != list(range(width)):
         values = values[:, chosen]
-    sizes = {
-        'gyroscope': GYROSCOPE_UNITS[options.gyroscope_unit],
-        'accelerometer': ACCELEROMETER_UNITS[options.accelerometer_unit],
-    }
-    factors = np.array([sizes[quantity_of(axis)] for axis in axes])
-    if not (factors == 1.0).all():
-        values = values * factors
+    if table.stamp_ns is not None:
+        notes = rate_doubts(options.rate or table.rate, table.stamp_ns)
+        return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
-    if rate is None and table.stamp_ns is None:
+    if rate is None:
         raise SignalError(f'{path}: no column time or stamp_ns; give the --rate')
-    return Signals(path.stem, axes, values, None if rate else table.stamp_ns, rate)
+    notes = ()
+    if table.rate is not None and rate != table.rate:
+        notes = (f'the file says {table.rate:g} Hz; the given {rate:g} Hz are taken',)
+    return Signals(path.stem, axes, values, None, rate, notes)

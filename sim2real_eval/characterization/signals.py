@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,9 @@ class Signals:
         Hz; None where there are stamps and no rate has been found yet.
     notes : tuple of str
         What was done to them.
-    speed : (n,) float or None
-        True speed, m/s, where the recording tells it: rates and accelerations alone do not tell a
-        smooth steady drive from rest.
+    motion : (n, 2) float or None
+        True speed, m/s, and true rate of turn, rad/s, where the recording tells them: rates and
+        accelerations alone do not tell a smooth steady drive or turn from rest with a bias.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Signals:
     stamp_ns: IntArray | None
     rate: float | None
     notes: tuple[str, ...] = ()
-    speed: FloatArray | None = None
+    motion: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,14 +68,21 @@ class Signals:
     def take(self, start: int, stop: int) -> Signals:
         """Return the samples from `start` to before `stop`."""
         stamps = None if self.stamp_ns is None else self.stamp_ns[start:stop]
-        speed = None if self.speed is None else self.speed[start:stop]
+        motion = None if self.motion is None else self.motion[start:stop]
         return dataclasses.replace(
-            self, values=self.values[start:stop], stamp_ns=stamps, speed=speed
+            self, values=self.values[start:stop], stamp_ns=stamps, motion=motion
         )
 
     def with_notes(self, *notes: str) -> Signals:
         """Return the same with further notes."""
         return dataclasses.replace(self, notes=(*self.notes, *notes))
+
+    def converted(self, sizes: Mapping[str, float]) -> Signals:
+        """Return the same in SI, where 1 of the gyroscope or accelerometer is so much in SI."""
+        factors = np.array([sizes.get(quantity_of(axis), 1.0) for axis in self.axes])
+        if (factors == 1.0).all():
+            return self
+        return dataclasses.replace(self, values=self.values * factors)
 
     def only(self, axes: tuple[str, ...]) -> Signals:
         """Return some of the columns.
@@ -133,16 +141,22 @@ def signals_of(recording: Recording) -> Signals:
         stamp_ns=imu.stamp_ns,
         rate=None,
         notes=tuple(str(note) for note in recording.notes if note.topic == recording.roles['imu']),
-        speed=_speed(recording, imu.stamp_ns),
+        motion=_motion(recording, imu.stamp_ns),
     )
 
 
-def _speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
-    """Return the true speed at stamps, m/s, (n,); None where the recording has no truth."""
+def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
+    """Return true speed and rate of turn at stamps, m/s and rad/s, (n, 2); None where the
+    recording has no truth.
+    """
     if 'truth' not in recording.roles:
         return None
     truth = recording.messages[recording.roles['truth']]
     assert isinstance(truth, OdometryArray)
+    norms = [np.linalg.norm(v, axis=1) for v in (truth.linear_velocity, truth.angular_velocity)]
+    known = np.isfinite(norms).all(axis=0)
+    if not known.any():
+        return None
     origin = truth.stamp_ns[0]
-    speed = np.linalg.norm(truth.linear_velocity, axis=1)
-    return np.asarray(np.interp(stamp_ns - origin, truth.stamp_ns - origin, speed), np.float64)
+    at, there = stamp_ns - origin, truth.stamp_ns[known] - origin
+    return np.stack([np.interp(at, there, norm[known]) for norm in norms], axis=1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.characterization.signals import SignalError, Signals
 from sim_sensors.measurements import IntArray
+from sim_sensors.stamp_order import ahead_of_time
 
 __all__ = ['LONGEST_FILLED', 'evenly_spaced']
 
@@ -22,10 +23,11 @@ _FEWEST = 8
 def evenly_spaced(signals: Signals) -> Signals:
     """Return signals without stamps, at a known rate, as an Allan analysis needs them.
 
-    Repeated and backward stamps are dropped. Where up to `LONGEST_FILLED` samples are missing,
-    straight lines go in; a longer gap cuts the record, and the longest piece is kept. What is left
-    is taken as evenly spaced at its mean rate, whatever the jitter of the stamps: that of a
-    driver's clock is not that of the sensor. All of it is told in notes.
+    A single stamp ahead of its time is dropped, and repeated and backward ones are. Where up to
+    `LONGEST_FILLED` samples are missing, straight lines go in; a longer gap cuts the record, and
+    the longest piece is kept. What is left is taken as evenly spaced at its mean rate, whatever
+    the jitter of the stamps: that of a driver's clock is not that of the sensor. All of it is told
+    in notes.
 
     Raises
     ------
@@ -37,9 +39,13 @@ def evenly_spaced(signals: Signals) -> Signals:
             raise _too_few(signals, len(signals))
         return signals
     stamps, values, notes = signals.stamp_ns, signals.values, []
-    if signals.speed is not None:
-        # What happens to the samples happens to their speeds.
-        values = np.concatenate([values, signals.speed[:, None]], axis=1)
+    if signals.motion is not None:
+        # What happens to the samples happens to their motion.
+        values = np.concatenate([values, signals.motion], axis=1)
+    ahead = ahead_of_time(stamps)
+    if ahead.any():
+        notes.append(f'{int(ahead.sum())} samples with a stamp ahead of the next samples dropped')
+        stamps, values = stamps[~ahead], values[~ahead]
     newest = np.maximum.accumulate(stamps)
     fresh = np.concatenate([[True], stamps[1:] > newest[:-1]])
     if not fresh.all():
@@ -47,7 +53,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         notes.append(f'{count} samples with a repeated or backward stamp dropped')
         stamps, values = stamps[fresh], values[fresh]
     if len(stamps) < _FEWEST:
-        raise _too_few(signals, len(stamps))
+        raise _too_few(signals.with_notes(*notes), len(stamps))
     steps = np.diff(stamps)
     period = float(np.median(steps))
     missing = _missing(steps, period)
@@ -75,7 +81,7 @@ def evenly_spaced(signals: Signals) -> Signals:
     else:
         place = np.arange(len(stamps))
     if len(values) < _FEWEST:
-        raise _too_few(signals, len(values))
+        raise _too_few(signals.with_notes(*notes), len(values))
     rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
     jitter = _jitter(stamps, place, rate)
     if jitter.std() > 0.01e9 / rate:
@@ -91,12 +97,15 @@ def evenly_spaced(signals: Signals) -> Signals:
         stamp_ns=None,
         rate=rate,
         notes=(*signals.notes, *notes),
-        speed=None if signals.speed is None else np.asarray(values[:, width], np.float64),
+        motion=None if signals.motion is None else np.asarray(values[:, width:], np.float64),
     )
 
 
 def _too_few(signals: Signals, count: int) -> SignalError:
-    return SignalError(f'{signals.name}: {count} samples are too few; must be {_FEWEST} or more')
+    left = f' ({"; ".join(signals.notes)})' if signals.notes else ''
+    return SignalError(
+        f'{signals.name}: {count} samples are too few{left}; must be {_FEWEST} or more'
+    )
 
 
 def _missing(steps: IntArray, period: float) -> IntArray:

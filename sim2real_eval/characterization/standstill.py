@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.characterization.screening import resolution
-from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of
+from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of, unit_of
 from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters, parameter
 
@@ -17,6 +17,7 @@ __all__ = ['Standstill', 'StandstillOptions', 'longest_standstill']
 
 # Fewer scatter so much that still windows look like others.
 _FEWEST_IN_WINDOW = 50
+_UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +43,11 @@ class StandstillOptions(Parameters):
     speed_limit: float = parameter(
         0.2, 'm/s', 'Largest true speed in a window, where the recording tells it.', minimum=0.0
     )
-    rate_bias: float = parameter(
-        0.1, 'rad/s', 'Largest mean rate of a window: no bias, but a turn, is larger.'
+    turn_limit: float = parameter(
+        0.02,
+        'rad/s',
+        'Largest median of the true rate of turn in a window, where the recording tells it.',
+        minimum=0.0,
     )
     rate_noise: float = parameter(
         0.2, 'rad/s', 'Noise of the rate in a window above which nothing stands still.'
@@ -78,8 +82,9 @@ def longest_standstill(
 
     A window is still when the noise in it is not much above that of the quietest windows, and its
     mean is near the median of such windows; a steady turn or a slope is quiet too, but not there.
-    A slow drift of the bias is no motion, and a steady drive straight ahead looks like none
-    unless the recording tells the speed.
+    A bias is no motion, however large, nor is its slow drift. So a steady drive looks like rest,
+    and a turn that never changes like a bias, unless the recording tells the true motion, which
+    then counts in place of the means.
 
     Parameters
     ----------
@@ -92,7 +97,7 @@ def longest_standstill(
     Raises
     ------
     SignalError
-        When no window is still, or there are fewer than 3.
+        When no window is still: by how much the best fails; or there are fewer than 3.
     """
     options = options or StandstillOptions()
     size = max(round(options.window * rate), _FEWEST_IN_WINDOW)
@@ -103,28 +108,43 @@ def longest_standstill(
             f'must be {3 * size} or more'
         )
     still = np.ones(count, dtype=np.bool_)
-    noises, means, steps = _windows(signals, size, count)
+
+    def keep(values: FloatArray, limit: float, what: str, unit: str) -> None:
+        nonlocal still
+        passed = still & (values <= limit)
+        if not passed.any():
+            raise SignalError(
+                f'{signals.name}: the sensor never stands still: {what} is '
+                f'{values[still].min():.3g} {unit} at least; must be {limit:.3g} or less; '
+                '--motion keep analyses it all the same'
+            )
+        still = passed
+
+    if signals.motion is not None:
+        speed, turn = signals.motion[: size * count].reshape(count, size, 2).transpose(2, 0, 1)
+        keep(speed.max(axis=1), options.speed_limit, 'the true speed', 'm/s')
+        # One that is measured, too, is noisy: not the largest.
+        keep(np.median(turn, axis=1), options.turn_limit, 'the true rate of turn', 'rad/s')
     limits = {
         'gyroscope': (options.rate_noise, options.rate_limit),
         'accelerometer': (options.acceleration_noise, options.acceleration_limit),
     }
-    if signals.speed is not None:
-        fastest = signals.speed[: size * count].reshape(count, size).max(axis=1)
-        still &= fastest <= options.speed_limit
+    noises, means, steps = _windows(signals, size, count)
     for quantity, noise in noises.items():
+        unit = unit_of(f'{quantity}_x')
+        doubt = f'{quantity} noise (is the unit right? {_UNIT_OPTIONS[quantity]})'
+        keep(noise, limits[quantity][0], doubt, unit)
         # Values that go up and down by one step now and then have windows without any noise.
         floor = float(np.hypot(np.quantile(noise, 0.05), 0.5 * steps[quantity]))
-        still &= noise <= min(options.noise_ratio * floor, limits[quantity][0])
-    if 'gyroscope' in means:
-        still &= np.sqrt((means['gyroscope'] ** 2).sum(axis=1)) <= options.rate_bias
-    for quantity, mean in means.items():
-        if still.any():
-            usual = np.median(mean[still], axis=0)
-            still &= np.sqrt(((mean - usual) ** 2).sum(axis=1)) <= limits[quantity][1]
-    if not still.any():
-        raise SignalError(
-            f'{signals.name}: the sensor never stands still (are the units right?); --motion keep '
-            'analyses it all the same'
+        keep(noise, options.noise_ratio * floor, f'{quantity} noise', unit)
+    # The truth, where there is one, tells a motion from a bias that wanders far.
+    for quantity, mean in means.items() if signals.motion is None else ():
+        away = np.sqrt(((mean - np.median(mean[still], axis=0)) ** 2).sum(axis=1))
+        keep(
+            away,
+            limits[quantity][1],
+            f'the {quantity} beside its median',
+            unit_of(f'{quantity}_x'),
         )
     first, last = _longest_run(still)
     # What is left over at the end belongs to the last window.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What covariance a receiver states, and whether its fixes keep it.
+"""What covariance a receiver states.
 
 AirSim's HDOP with eq. 5 of the paper states the deviation
 
@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import chi2
 
 from sim2real_eval.characterization.estimate import Estimate, unseen
-from sim2real_eval.characterization.standing_fixes import StandingRun
 from sim_sensors.gps_covariance import (
     ConstantCovariance,
     HdopCovariance,
@@ -29,7 +26,7 @@ from sim_sensors.gps_covariance import (
 )
 from sim_sensors.measurements import FixArray, FloatArray
 
-__all__ = ['Honesty', 'StatedFit', 'fit_stated', 'honesty']
+__all__ = ['StatedFit', 'fit_stated']
 
 _GAIN = 12.0
 _EXACT = 1e-9
@@ -203,86 +200,3 @@ def _converging(time: FloatArray, deviation: FloatArray) -> tuple[list[float], l
     roots = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     errors = [value * float(root) for value, root in zip(values, roots, strict=True)]
     return values, errors
-
-
-@dataclasses.dataclass(frozen=True)
-class Honesty:
-    """Errors of the fixes against their stated covariances.
-
-    Attributes
-    ----------
-    name : str
-        Which errors.
-    samples : int
-    independent : float
-        How many independent samples tell as much.
-    ratio : float
-        Mean normalised square over its expectation; 1 is honest.
-    lower, upper : float
-        Bounds of the ratio that an honest receiver keeps in 95 %.
-    """
-
-    name: str
-    samples: int
-    independent: float
-    ratio: float
-    lower: float
-    upper: float
-
-    @property
-    def verdict(self) -> str:
-        """`honest`, `too sure` (errors are larger than stated) or `not sure enough`."""
-        if math.isnan(self.ratio):
-            return 'nothing stated'
-        if self.ratio > self.upper:
-            return 'too sure'
-        return 'not sure enough' if self.ratio < self.lower else 'honest'
-
-
-def honesty(
-    runs: Sequence[StandingRun], name: str = 'about the mean', axes: tuple[int, ...] = (0, 1, 2)
-) -> Honesty:
-    """Test fixes at standstill: e' P^-1 e about the mean of each standstill (NEES).
-
-    What is constant over a standstill cannot be seen, so too sure is a finding, and not sure
-    enough may be an error that did not move. The bounds count samples by the correlation of the
-    errors (Bartlett), and the expectation is lowered by what the mean takes away from them.
-    """
-    squares, independent, expected = [], 0.0, 0.0
-    rows, columns = np.ix_(axes, axes)
-    for run in runs:
-        block = run.covariance[:, rows, columns]
-        good = np.asarray(np.isfinite(block).all(axis=(1, 2)))
-        good[good] = np.linalg.eigvalsh(block[good])[:, 0] > 0.0
-        if good.sum() < 8:
-            continue
-        error = run.error[good][:, axes]
-        solved = np.linalg.solve(block[good], error[..., None])[..., 0]
-        squares.append(np.sum(error * solved, axis=1) / len(axes))
-        counts = [_effective(column) for column in error.T]
-        independent += sum(one[1] for one in counts) / len(counts)
-        means = sum(one[0] for one in counts) / len(counts)
-        expected += len(error) * max(1.0 - 1.0 / max(means, 1.0), 0.05)
-    if not squares:
-        return Honesty(name, 0, 0.0, math.nan, math.nan, math.nan)
-    total = sum(len(one) for one in squares)
-    ratio = float(np.concatenate(squares).sum() / expected)
-    freedom = max(independent * len(axes) - len(runs) * len(axes), 1.0)
-    low, high = (float(chi2.ppf(p, freedom) / freedom) for p in (0.025, 0.975))
-    return Honesty(name, total, independent, ratio, low, high)
-
-
-def _effective(values: FloatArray) -> tuple[float, float]:
-    """Return how many independent samples tell as much of the mean, and of the variance."""
-    n = len(values)
-    power = float(values @ values)
-    if power <= 0.0:
-        return float(n), float(n)
-    first = second = 1.0
-    for lag in range(1, n // 2):
-        r = float(values[: n - lag] @ values[lag:]) / power
-        if r <= 2.0 / math.sqrt(n):
-            break
-        first += 2.0 * r * (1.0 - lag / n)
-        second += 2.0 * r * r * (1.0 - lag / n)
-    return n / first, n / second

@@ -7,6 +7,12 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, topic_roles
+from sim2real_eval.cli.imu_arguments import (
+    add_fit_from,
+    add_motion,
+    add_units,
+    given_once,
+)
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -64,27 +70,17 @@ def add_parser(verbs: Any) -> None:
         '--rate',
         type=at_least(0, float, above=True),
         metavar='HZ',
-        help='of a table without a column time (s) or stamp_ns',
+        help='of a table without a column time (s), time_ms, time_us or stamp_ns',
     )
     inputs.add_argument(
         '--columns',
         metavar='LIST',
         help='names of the columns of a table, by comma: gyroscope_x ..., accelerometer_x ..., '
-        'time, stamp_ns, - (default: its first line)',
+        'time (s), time_ms, time_us, stamp_ns, - (default: its first line)',
     )
-    inputs.add_argument(
-        '--gyro-unit', choices=('rad/s', 'deg/s'), default='rad/s', help='of a table'
-    )
-    inputs.add_argument(
-        '--accel-unit', choices=('m/s^2', 'g', 'mg'), default='m/s^2', help='of a table'
-    )
+    add_units(inputs)
     screening = parser.add_argument_group('screening')
-    screening.add_argument(
-        '--motion',
-        choices=('reject', 'keep'),
-        default='reject',
-        help='reject: analyse the longest standstill only (default)',
-    )
+    add_motion(screening)
     screening.add_argument(
         '--outliers',
         choices=('robust', 'iqr', 'none'),
@@ -106,13 +102,7 @@ def add_parser(verbs: Any) -> None:
         metavar='N',
         help='averaging times of the curve (default 50); octaves are always there',
     )
-    estimate.add_argument(
-        '--fit-from',
-        type=at_least(0, float),
-        default=0.0,
-        metavar='S',
-        help='shortest averaging time that is fitted, for a sensor with a low pass (default 0)',
-    )
+    add_fit_from(estimate)
     estimate.add_argument(
         '--weights',
         choices=('uncertainty', 'length'),
@@ -139,36 +129,25 @@ def run(options: argparse.Namespace) -> int:
         allan_record,
         write_allan_folder,
     )
-    from sim2real_eval.characterization.analysis import combined_terms
-    from sim2real_eval.characterization.imu_file import chain_model
+    from sim2real_eval.characterization.fitted_imu import fit_imu
     from sim2real_eval.recording import DEFAULT_TOPICS
     from sim2real_eval.result_folder import check_result_files
 
+    given_once(options.recordings)
     if options.out:
         check_result_files(options.out, FILES, overwrite=options.overwrite)
     settings = _settings(options)
     results, failures = _analysed(options, settings)
     report_failures(failures, of=len(options.recordings))
-    rates = [result.rate for result in results]
-    if max(rates) > 1.05 * min(rates):
-        raise ParameterError(
-            'recordings', '', f'have rates of {min(rates):g} to {max(rates):g} Hz; must be alike'
-        )
-    terms = combined_terms(results, settings.weights)
-    longest = max(results, key=lambda result: result.samples)
-    model = chain_model(
-        terms,
-        rate=longest.rate,
-        steps={one.axis: one.resolution for one in longest.axes},
-        biases={one.axis: one.mean for one in longest.axes if one.axis.startswith('gyroscope')},
-    )
+    fitted = fit_imu(results, settings.weights)
+    terms, model = fitted.terms, fitted.model
     again = None
     if not options.no_check:
         from sim2real_eval.characterization.reidentification import blocks, reidentify
 
-        with progress_bar(blocks(longest.samples), 'simulating the model') as advance:
-            again = reidentify(model, terms, longest.samples, seed=options.seed, progress=advance)
-    record = allan_record(results, terms, longest.rate, settings, again, options.seed)
+        with progress_bar(blocks(fitted.samples), 'simulating the model') as advance:
+            again = reidentify(model, terms, fitted.samples, seed=options.seed, progress=advance)
+    record = allan_record(results, terms, model.rate, settings, again, options.seed)
     topic = dict(topic_roles(options.topic)).get('imu', DEFAULT_TOPICS['imu'])
     if options.out:
         write_allan_folder(options.out, results, terms, model, record, again, topic)
@@ -177,11 +156,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         from sim2real_eval.report.allan_table import allan_console_table, units_legend
 
-        ruler = {one.axis: one.ruler for one in results[0].axes} if len(results) == 1 else None
         print_table(
-            allan_console_table(
-                terms, longest.rate, ruler, again.comebacks if again is not None else ()
-            )
+            allan_console_table(terms, results, again.comebacks if again is not None else ())
         )
         print(units_legend(terms))
         print_notes(_notes(results, record))

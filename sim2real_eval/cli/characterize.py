@@ -7,7 +7,14 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, topic_roles
+from sim2real_eval.cli.imu_arguments import (
+    add_fit_from,
+    add_motion,
+    add_units,
+    given_once,
+)
 from sim2real_eval.cli.output import (
+    complain,
     print_json,
     print_notes,
     print_table,
@@ -58,13 +65,10 @@ def add_parser(verbs: Any) -> None:
         '(default 0.02, RTK in nmea_navsat_driver)',
     )
     add_base_frame(parser)
-    parser.add_argument(
-        '--fit-from',
-        type=at_least(0, float),
-        default=0.0,
-        metavar='S',
-        help='shortest averaging time fitted of the IMU, as of `sim2real allan` (default 0)',
-    )
+    inertial = parser.add_argument_group('IMU, as of `sim2real allan`')
+    add_units(inertial)
+    add_motion(inertial)
+    add_fit_from(inertial)
     parser.add_argument(
         '--out', metavar='DIR', help='folder for models, plots and characterization.json'
     )
@@ -76,7 +80,9 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.characterization.analysis import AllanOptions
     from sim2real_eval.characterization.calibration import calibrate
+    from sim2real_eval.characterization.signal_files import TableOptions
     from sim2real_eval.characterize_folder import (
         FILES,
         calibration_record,
@@ -85,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
     )
     from sim2real_eval.result_folder import check_result_files
 
+    given_once(options.recordings)
     if options.out:
         check_result_files(options.out, FILES, overwrite=options.overwrite)
     recordings, failures = _read(options)
@@ -94,10 +101,17 @@ def run(options: argparse.Namespace) -> int:
             recordings,
             k=options.k,
             base=options.base_frame,
-            fit_from=options.fit_from,
+            options=AllanOptions(
+                reject_motion=options.motion == 'reject', fit_from=options.fit_from
+            ),
+            units=TableOptions(
+                gyroscope_unit=options.gyro_unit, accelerometer_unit=options.accel_unit
+            ).sizes,
             seed=options.seed,
             progress=advance,
         )
+    for problem in found.problems:
+        complain(f'not characterised: {problem}')
     record = calibration_record(found)
     if options.out:
         write_calibration(options.out, found, record, overwrite=options.overwrite)
@@ -108,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
         if options.out:
             print(f'Models, plots and report: {options.out}')
             print('Next:', next_command(found, options.out, _drive(recordings)))
-    return 1 if failures else 0
+    return 1 if failures or found.problems else 0
 
 
 def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
@@ -143,7 +157,7 @@ def _print(found: Calibration) -> None:
         from sim2real_eval.report.allan_table import allan_console_table, units_legend
 
         imu = found.imu
-        print_table(allan_console_table(imu.terms, imu.model.rate, comebacks=imu.again.comebacks))
+        print_table(allan_console_table(imu.terms, imu.results, imu.again.comebacks))
         print(units_legend(imu.terms))
         notes += [f'IMU: {note}' for note in imu.notes]
         notes += [

@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from pathlib import Path
 
+    from sim2real_eval.cli.result import print_uncertainty
     from sim2real_eval.demo import Demo
     from sim2real_eval.report.console import vepd_console_table
 
@@ -57,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print('Real recordings are replaced by SYNTHETIC stand-ins: the numbers show how the tool')
     print('works, not how good a sensor model is.\n')
+    unsure: dict[str, list[str]] = {}
     for result in results:
         print_table(
             vepd_console_table(
@@ -67,7 +69,13 @@ def run(options: argparse.Namespace) -> int:
             )
         )
         print()
-    found = {result.judge: result.comparison.notes() for result in results}
+        unsure[result.judge] = print_uncertainty(
+            result.comparison.uncertainty, result.comparison.rows
+        )
+        print()
+    found = {
+        result.judge: [*result.comparison.notes(), *unsure[result.judge]] for result in results
+    }
     shared = set.intersection(*(set(notes) for notes in found.values()))
     print_notes(
         note if note in shared else f'judge {judge}: {note}'

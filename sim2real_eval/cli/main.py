@@ -23,22 +23,27 @@ from sim2real_eval.cli import (
     characterize,
     compare,
     demo,
+    fit,
     follow,
+    gate,
     judge,
     models,
     reference,
+    report,
     scenario,
     simulate,
+    study,
     vepd,
 )
 from sim2real_eval.cli.output import complain
+from sim2real_eval.workers import single_threads
 from sim_sensors.errors import Sim2RealError
 
 __all__ = ['build_parser', 'main']
 
 _EPILOG = """\
 exit status: 0 done; 1 done, but not for every recording, or an
-estimate is not a number; 2 bad input or options, nothing written
+estimate is not a number, or a limit of `gate` is broken; 2 bad input or options, nothing written
 
 examples:
   sim2real demo
@@ -82,8 +87,8 @@ def build_parser() -> _Parser:
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
-        demo, simulate, follow, judge, vepd, compare, reference, allan, characterize, scenario,
-        models
+        demo, simulate, follow, judge, vepd, study, gate, report, compare, reference,
+        allan, characterize, fit, scenario, models,
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser
@@ -109,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, 'run'):
         parser.error('no verb given')
     try:
-        with _terminable():
+        with _terminable(), single_threads():
             return int(options.run(options))
     except Sim2RealError as error:
         complain(str(error))

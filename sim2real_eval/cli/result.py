@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from sim2real_eval.comparison import Comparison, ComparisonOptions, Source
 from sim2real_eval.comparison_folder import comparison_record, write_comparison
 from sim2real_eval.metrics import VepdRow
 from sim2real_eval.report.console import vepd_console_table
+from sim2real_eval.report.uncertainty_table import pair_lines, uncertainty_table
+from sim2real_eval.uncertainty import Uncertainty
 
-__all__ = ['print_comparison', 'shown', 'write_result']
+__all__ = ['print_comparison', 'print_uncertainty', 'shown', 'write_result']
 
 
 def write_result(
@@ -65,8 +67,17 @@ def print_comparison(
         published=published,
     )
     print_table(table)
-    print_notes(comparison.notes())
+    print()
+    unsure = print_uncertainty(comparison.uncertainty, shown(comparison.rows))
+    print_notes([*comparison.notes(), *unsure])
     print(f'Tables, series and plots: {folder}')
+
+
+def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[str]:
+    """Print how sure the distances of the rows are; return what would make them surer."""
+    scenarios = list(dict.fromkeys(row.scenario for row in rows))
+    print_table(uncertainty_table({name: known[name] for name in scenarios}))
+    return pair_lines(known[scenarios[-1]], scenarios[-1])
 
 
 def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:

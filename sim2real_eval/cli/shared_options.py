@@ -52,7 +52,7 @@ def add_base_frame(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_simulated_runs(parser: argparse._ActionsContainer) -> None:
+def add_simulated_runs(parser: argparse._ActionsContainer, *, repetitions: int = 1) -> None:
     """Add --match-rates and --repetitions: how each recording is simulated."""
     parser.add_argument(
         '--match-rates', action='store_true', help='simulate at the rates of the real sensors'
@@ -60,7 +60,7 @@ def add_simulated_runs(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         '--repetitions',
         type=at_least(1, int),
-        default=1,
+        default=repetitions,
         metavar='N',
-        help='simulated runs per recording and model (default 1)',
+        help=f'simulated runs per recording and model (default {repetitions})',
     )

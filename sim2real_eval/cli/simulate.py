@@ -135,6 +135,7 @@ def run(options: argparse.Namespace) -> int:
     failures = []
     with progress_bar(options.runs * len(groups), 'recordings') as advance:
         for group in groups:
+            left = options.runs
             try:
                 for recording in group:
                     target = out / recording.name
@@ -144,8 +145,12 @@ def run(options: argparse.Namespace) -> int:
                         {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
                     )
                     advance()
+                    left -= 1
             except Sim2RealError as error:
                 failures.append(str(error))
+                # A truth that is broken takes all its runs along.
+                for _ in range(left):
+                    advance()
     report_failures(failures, of=len(failures) + len(written))
     if options.json:
         print_json(written)

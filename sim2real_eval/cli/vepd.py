@@ -25,6 +25,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.cli.resampling_arguments import add_resampling, resampling_options
 from sim2real_eval.cli.shared_options import add_overwrite, add_simulated_runs
 from sim_sensors.errors import ParameterError
 
@@ -121,6 +122,7 @@ def add_parser(verbs: Any) -> None:
     metric.add_argument(
         '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
     )
+    add_resampling(parser)
     output = parser.add_argument_group('output')
     output.add_argument('--out', metavar='DIR', help='folder for tables, series and plots')
     add_overwrite(output)
@@ -172,6 +174,7 @@ def run(options: argparse.Namespace) -> int:
         repetitions=options.repetitions,
         match_rates=options.match_rates,
         start_heading=options.start_heading,
+        resampling=resampling_options(options),
     )
     with progress_bar(len(recordings), 'recordings') as progress:
         comparison = compare(recordings, study, jobs=options.jobs, progress=progress)
@@ -193,15 +196,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _recompute(options: argparse.Namespace) -> int:
-    from sim2real_eval.cli.result import shown
+    from sim2real_eval.cli.result import print_uncertainty, shown
     from sim2real_eval.metrics import vepd_from_series
-    from sim2real_eval.metrics.distances import write_vepd
     from sim2real_eval.report.console import vepd_console_table
+    from sim2real_eval.tables import write_csv
+    from sim2real_eval.uncertainty.by_scenario import (
+        SURE_COLUMNS,
+        series_uncertainty,
+        sure_fields,
+        uncertainty_notes,
+    )
     from sim_sensors.errors import Sim2RealError
 
     result = vepd_from_series(
         options.series, metric_options(options, drop_zeros=options.drop_zeros)
     )
+    known = series_uncertainty(result, resampling_options(options), seed=options.seed)
     if options.out:
         from pathlib import Path
 
@@ -211,17 +221,22 @@ def _recompute(options: argparse.Namespace) -> int:
                 f'{target / "vepd.csv"}: exists; choose another --out or give --overwrite'
             )
         target.mkdir(parents=True, exist_ok=True)
-        write_vepd(target / 'vepd.csv', result.rows)
+        rows = [sure_fields(row, known) for row in result.rows]
+        write_csv(target / 'vepd.csv', SURE_COLUMNS, rows)
     if options.json:
         import dataclasses
 
         print_json(
             {
                 'vepd': [dataclasses.asdict(row) for row in result.rows],
+                'uncertainty': {name: one.to_mapping() for name, one in known.items()},
                 'notes': list(result.notes),
             }
         )
     else:
         print_table(vepd_console_table(shown(result.rows), published=options.published))
-        print_notes(result.notes)
+        print()
+        unsure = print_uncertainty(known, shown(result.rows))
+        told = uncertainty_notes(known, list(known)[:-1])
+        print_notes([*result.notes, *told, *unsure])
     return 0

@@ -6,13 +6,15 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge import JudgedRun
 from sim2real_eval.judge.state import TWO_D_STATES
 from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
+from sim_sensors.rotations import between, conjugate, exp, log, multiply
 
-__all__ = ['QUANTITIES', 'Squares', 'nees', 'nis', 'truth_at']
+__all__ = ['QUANTITIES', 'Squares', 'nees', 'nees_at', 'nis', 'truth_at']
 
 QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
 
@@ -43,6 +45,16 @@ class Squares:
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
+
+    def after(self, stamp_ns: int) -> Squares:
+        """Return those at and after a stamp."""
+        late = self.stamp_ns >= stamp_ns
+        return dataclasses.replace(
+            self,
+            stamp_ns=self.stamp_ns[late],
+            squares=self.squares[late],
+            freedom=self.freedom[late],
+        )
 
 
 def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
@@ -98,14 +110,24 @@ def nees(
         Position, orientation, velocity, angular velocity; the last two in the body frame.
         Estimates that are not numbers, or whose covariance is not positive definite, are left out.
     """
-    turns = axes if turns is None else turns
     inside = np.flatnonzero(
         judged.finite
         & (judged.stamp_ns >= truth.stamp_ns[0])
         & (judged.stamp_ns <= truth.stamp_ns[-1])
     )
+    return nees_at(judged, inside, truth_at(truth, judged.stamp_ns[inside]), axes, turns)
+
+
+def nees_at(
+    judged: JudgedRun,
+    inside: NDArray[np.intp],
+    true: OdometryArray,
+    axes: tuple[int, ...] = (0, 1, 2),
+    turns: tuple[int, ...] | None = None,
+) -> list[Squares]:
+    """Return what `nees` does, of the estimates `inside` whose truth, `true`, is known."""
+    turns = axes if turns is None else turns
     stamps = judged.stamp_ns[inside]
-    true = truth_at(truth, stamps)
     pose, twist = judged.pose_covariance[inside], judged.twist_covariance[inside]
     errors = (
         judged.position[inside] - true.position,
@@ -129,12 +151,12 @@ def nees(
 
 def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
     """Return the errors of orientations, (n, 3), in the coordinates of their covariance."""
+    if about_axes:
+        return log(multiply(estimate, conjugate(truth)))
     if not len(estimate):
         return np.zeros((0, 3))
-    estimated, true = Rotation.from_quat(estimate), Rotation.from_quat(truth)
-    if about_axes:
-        return np.asarray((estimated * true.inv()).as_rotvec())
-    angles = estimated.as_euler('xyz') - true.as_euler('xyz')
+    angles = Rotation.from_quat(estimate).as_euler('xyz')
+    angles -= Rotation.from_quat(truth).as_euler('xyz')
     return np.asarray((angles + np.pi) % (2.0 * np.pi) - np.pi)
 
 
@@ -146,18 +168,15 @@ def truth_at(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
     at = (stamps - truth.stamp_ns[0]) * 1e-9
     time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
 
-    def interpolated(values: FloatArray) -> FloatArray:
-        return np.stack([np.interp(at, time, column) for column in values.T], axis=1)
-
     after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
     before = after - 1
-    share = (at - time[before]) / (time[after] - time[before])
-    orientation = np.zeros((0, 4))
-    if len(stamps):
-        first = Rotation.from_quat(truth.orientation[before])
-        last = Rotation.from_quat(truth.orientation[after])
-        between = Rotation.from_rotvec(share[:, None] * (first.inv() * last).as_rotvec())
-        orientation = (first * between).as_quat()
+    share = ((at - time[before]) / (time[after] - time[before]))[:, None]
+
+    def interpolated(values: FloatArray) -> FloatArray:
+        return np.asarray(values[before] + share * (values[after] - values[before]))
+
+    first = truth.orientation[before]
+    orientation = multiply(first, exp(share * between(first, truth.orientation[after])))
     return dataclasses.replace(
         truth.take(np.zeros(len(stamps), dtype=np.int64)),
         stamp_ns=stamps,

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.metrics.options import MetricError
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['SPEED_COMPONENTS', 'speed']
+__all__ = ['SPEED_COMPONENTS', 'all_speeds', 'speed']
 
 SPEED_COMPONENTS = ('horizontal', 'forward', 'x', 'y')
 
@@ -59,6 +59,22 @@ def speed(
     velocity = _array(linear_velocity_body, 3, 'linear_velocity_body')
     if component == 'forward':
         return np.array(velocity[:, 0])
+    return _of_world(_turned(velocity, orientation), component)
+
+
+def all_speeds(linear_velocity_body: ArrayLike, orientation: ArrayLike) -> dict[str, FloatArray]:
+    """Return what `speed` does for every component, by component, turning the velocity once."""
+    velocity = _array(linear_velocity_body, 3, 'linear_velocity_body')
+    world = _turned(velocity, orientation)
+    return {
+        component: np.array(velocity[:, 0])
+        if component == 'forward'
+        else _of_world(world, component)
+        for component in SPEED_COMPONENTS
+    }
+
+
+def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
     quaternion = _array(orientation, 4, 'orientation')
     if len(quaternion) != len(velocity):
         raise MetricError(
@@ -70,8 +86,11 @@ def speed(
         index = int(np.flatnonzero(norms < 1e-6)[0])
         raise MetricError(f'orientation[{index}] has norm zero; must be a quaternion x y z w')
     if not len(velocity):
-        return np.zeros(0)
-    world: FloatArray = Rotation.from_quat(quaternion).apply(velocity)
+        return np.zeros((0, 3))
+    return np.asarray(Rotation.from_quat(quaternion).apply(velocity))
+
+
+def _of_world(world: FloatArray, component: str) -> FloatArray:
     if component == 'x':
         return np.array(world[:, 0])
     if component == 'y':

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from sim2real_eval.characterization.analysis import RecordingResult
+from sim2real_eval.characterization.estimate import with_error
 from sim2real_eval.characterization.noise_terms import Coefficient, NoiseTerms
 from sim2real_eval.characterization.reidentification import Comeback
 from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si_unit
@@ -27,8 +29,7 @@ _WORDS = {
 
 def allan_console_table(
     terms: Mapping[str, NoiseTerms],
-    rate: float,
-    ruler: Mapping[str, Mapping[str, float | None]] | None = None,
+    results: Sequence[RecordingResult],
     comebacks: Sequence[Comeback] = (),
 ) -> Table:
     """Return a table with a row per axis and coefficient.
@@ -37,15 +38,21 @@ def allan_console_table(
     ----------
     terms : mapping
         By axis.
-    rate : float
-        Hz, for the discrete values.
-    ruler : mapping, optional
-        Coefficients read off with straight lines, by axis and name.
+    results : sequence of RecordingResult
+        Of the recordings that they are of. Discrete values are for the rate of the longest; of one
+        recording alone there are the coefficients read off with straight lines, too.
     comebacks : sequence of Comeback, optional
         What became of each coefficient in the simulated sensor.
     """
+    rate = max(results, key=lambda one: one.samples).rate
+    ruler = {one.axis: one.ruler for one in results[0].axes} if len(results) == 1 else None
+    samples = sum(one.samples for one in results)
+    seconds = sum(one.seconds for one in results)
+    where = f' of {len(results)} recordings' if len(results) > 1 else ''
     table = plain_table(
-        f'Noise terms (discrete: at {rate:.6g} Hz; < is an upper bound, 95 %)', gap=1
+        f'Noise terms: {samples} samples{where}, {seconds:.6g} s '
+        f'at {rate:.6g} Hz (discrete: at that rate; < is an upper bound, 95 %)',
+        gap=1,
     )
     table.add_column('axis', overflow='fold')
     table.add_column('coefficient', no_wrap=True)
@@ -86,7 +93,7 @@ def allan_console_table(
 def _shown(one: Coefficient, size: float) -> str:
     if not one.observable:
         return f'< {one.upper / size:.2g}'
-    return f'{one.value / size:.4g} ± {one.std / size:.2g}'
+    return with_error(one.value / size, one.std / size)
 
 
 def units_legend(terms: Mapping[str, NoiseTerms]) -> str:

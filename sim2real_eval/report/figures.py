@@ -4,49 +4,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sim2real_eval.report.colours import REAL_COLOUR, TRUTH_COLOUR, model_colours
 from sim2real_eval.tables import write_bytes
 
 __all__ = ['REAL_COLOUR', 'TRUTH_COLOUR', 'model_colours', 'new_figure', 'save_png', 'tidy']
-
-TRUTH_COLOUR = '#000000'
-REAL_COLOUR = '#7f7f7f'
-
-# Okabe and Ito's palette, which people with the common colour deficiencies can tell apart, without
-# its yellow (too pale for lines on white); black and grey are taken by truth and reality. The last
-# three are from Tol's muted palette.
-_PALETTE = (
-    '#0072B2',
-    '#D55E00',
-    '#009E73',
-    '#CC79A7',
-    '#E69F00',
-    '#56B4E9',
-    '#882255',
-    '#999933',
-    '#332288',
-)
-_KNOWN = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim', 'baseline')
-
-
-def model_colours(models: Iterable[str]) -> dict[str, str]:
-    """Return a colour per model: the paper's five and the baseline always have the same one.
-
-    Other models take the colours left over; with more models than colours they repeat, which is
-    legible because every model has its own panel.
-    """
-    names = list(models)
-    colours = {name: _PALETTE[_KNOWN.index(name)] for name in names if name in _KNOWN}
-    free = [colour for colour in _PALETTE if colour not in colours.values()] or list(_PALETTE)
-    others = [name for name in names if name not in colours]
-    colours |= {name: free[i % len(free)] for i, name in enumerate(others)}
-    return colours
 
 
 def new_figure(width: float, height: float) -> Figure:

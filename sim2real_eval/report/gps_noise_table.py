@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.characterization.estimate import Estimate
+from sim2real_eval.characterization.estimate import Estimate, with_error
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.gps_likeness import Likeness
 from sim2real_eval.report.plain_table import plain_table
@@ -92,9 +92,9 @@ def gps_likeness_table(found: Sequence[Likeness]) -> Table:
     )
     for model in dict.fromkeys(one.model for one in found):
         cells = [
-            Text(f'{one.simulated:.4g} ± {one.std:.2g}')
+            Text(with_error(one.simulated, one.std))
             if one.alike
-            else Text(f'{one.simulated:.4g} ± {one.std:.2g} !', style='bold red')
+            else Text(f'{with_error(one.simulated, one.std)} !', style='bold red')
             for one in found
             if one.model == model
         ]

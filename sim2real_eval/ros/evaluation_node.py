@@ -6,6 +6,7 @@ See docs/evaluation_node.md for topics, parameters and what is written.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -191,7 +192,7 @@ class EvaluationNode(Node):
             When no recording could be evaluated.
         """
         settings = self.study.settings
-        comparison = self.tally.comparison()
+        comparison = dataclasses.replace(self.tally.comparison(), seed=self.study.options.seed)
         check_out(self.get_name(), settings)
         _, folder = write_result(
             settings.out,

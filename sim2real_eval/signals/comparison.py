@@ -22,8 +22,8 @@ from sim2real_eval.signals.distances import (
 from sim2real_eval.signals.measured import QUANTITIES, RunSignals, run_signals
 from sim2real_eval.signals.options import SignalError, SignalOptions
 from sim2real_eval.signals.pairs import Pair, pairs_of, partners
-from sim2real_eval.signals.permutation import Divisible, chances, floor, relabel
 from sim2real_eval.signals.prepared import Prepared, PreparedRun, prepare
+from sim2real_eval.uncertainty.relabelling import Divisible, chances, floor, relabel
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,7 +15,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sim_sensors.measurements import FloatArray
 from sim_sensors.seeding import stream
 
-__all__ = ['Chances', 'Divisible', 'Relabelling', 'chances', 'floor', 'relabel']
+__all__ = ['Chances', 'Divisible', 'Relabelling', 'chances', 'chances_among', 'floor', 'relabel']
 
 _SPLITS = 200
 
@@ -59,13 +59,22 @@ class Relabelling:
         return float(np.mean(alike))
 
 
-def relabel(real: Sequence[str], simulated: Sequence[str], most: int, seed: int) -> Relabelling:
+def relabel(
+    real: Sequence[str],
+    simulated: Sequence[str],
+    most: int,
+    seed: int,
+    *,
+    strata: tuple[Sequence[str], Sequence[str]] | None = None,
+    drawn: bool = False,
+) -> Relabelling:
     """Return all relabellings, or `most` of them.
 
-    Runs are paired when every name is that of one real and of at least one simulated run: they
-    follow the same motion, and only the runs of one motion are exchanged. So are they when several
-    simulated runs have one name: repetitions of a motion are more alike than those of different
-    ones, and to exchange them freely would call that a difference of the sensors.
+    Runs are paired when every simulated run has the name of a real one: they follow the same
+    motion, and only the runs of one motion are exchanged. So are they when several simulated runs
+    have the name of one real run: repetitions of a motion are more alike than those of different
+    ones, and to exchange them freely would call that a difference of the sensors. Where no
+    simulated run has the name of a real one, those of one name change sides together.
 
     Parameters
     ----------
@@ -74,37 +83,74 @@ def relabel(real: Sequence[str], simulated: Sequence[str], most: int, seed: int)
     most : int
     seed : int
         Of the draws, when there are more than `most`.
+    strata : pair of sequences of str, optional
+        Scenario of each real and simulated run: unpaired runs change sides inside it.
+    drawn : bool
+        Draw `most` even where all are fewer.
     """
-    names = [*real, *simulated]
-    n = len(real)
-    repeated = len(set(simulated)) < len(simulated)
-    paired = len(set(real)) == n and (repeated or set(real) == set(simulated))
-    blocks = (
-        [[i for i, name in enumerate(names) if name == one] for one in real]
-        if paired
-        else [list(range(len(names)))]
-    )
-    chosen = 1 if paired else n
-    count = math.prod(math.comb(len(block), chosen) for block in blocks)
-    rows: list[list[int]]
-    if count <= most:
-        ways = [list(itertools.combinations(block, chosen)) for block in blocks]
-        rows = [[i for part in way for i in part] for way in itertools.product(*ways)]
-    else:
-        rng = stream(seed, 'compare', 'runs', 'relabelling')
-        rows = [list(range(n))]
-        rows += [
-            [
-                int(i)
-                for block in blocks
-                for i in rng.choice(block, size=chosen, replace=False, shuffle=False)
-            ]
-            for _ in range(most - 1)
+    labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
+    labels[0, : len(real)] = True
+    paired = _are_paired(real, simulated)
+    blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
+    count = math.prod(math.comb(len(block.units), block.real) for block in blocks)
+    if count <= most and not drawn:
+        ways = [list(itertools.combinations(block.units, block.real)) for block in blocks]
+        chosen = [
+            [i for part in way for unit in part for i in unit] for way in itertools.product(*ways)
         ]
-    labels = np.zeros((len(rows), len(names)), dtype=np.bool_)
-    for row, one in enumerate(rows):
-        labels[row, one] = True
+        labels = np.repeat(labels, len(chosen), axis=0)
+        labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
+        for row, one in zip(labels, chosen, strict=True):
+            row[one] = True
+        return Relabelling(labels, paired)
+    labels = np.repeat(labels, most, axis=0)
+    rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
+    for block in blocks:
+        order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
+        for k, unit in enumerate(block.units):
+            labels[1:, unit] = order[:, k, None]
     return Relabelling(labels, paired)
+
+
+class _Block(NamedTuple):
+    """Units, the real ones first, of which any `real` may be called so."""
+
+    units: list[list[int]]
+    real: int
+
+
+def _are_paired(real: Sequence[str], simulated: Sequence[str]) -> bool:
+    if set(real).isdisjoint(simulated):
+        return False
+    repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
+    return repeated or set(simulated) <= set(real)
+
+
+def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_Block]:
+    blocks: dict[str, _Block] = {
+        name: _Block([], real.count(name)) for name in dict.fromkeys(real)
+    }
+    for i, name in enumerate([*real, *simulated]):
+        if name in blocks:
+            blocks[name].units.append([i])
+    return list(blocks.values())
+
+
+def _strata(
+    real: Sequence[str],
+    simulated: Sequence[str],
+    strata: tuple[Sequence[str], Sequence[str]] | None,
+) -> list[_Block]:
+    of_real, of_simulated = strata or ([''] * len(real), [''] * len(simulated))
+    blocks = []
+    for stratum in dict.fromkeys([*of_real, *of_simulated]):
+        units = [[i] for i, one in enumerate(of_real) if one == stratum]
+        together: dict[str, list[int]] = {}
+        for k, (name, one) in enumerate(zip(simulated, of_simulated, strict=True)):
+            if one == stratum:
+                together.setdefault(name, []).append(len(real) + k)
+        blocks.append(_Block([*units, *together.values()], len(units)))
+    return blocks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,15 +170,23 @@ class Chances:
 
 
 def chances(distances: Sequence[Divisible], relabelling: Relabelling) -> Chances:
+    """Return the chance of each distance, alone and among all of them, see `chances_among`."""
+    return chances_among(np.stack([one.between(relabelling.real) for one in distances]))
+
+
+def chances_among(values: FloatArray) -> Chances:
     """Return the chance of each distance, alone and among all of them.
 
     Adjusted by the largest distance that each relabelling gives, all distances brought to mean 0
     and variance 1 over the relabellings (P. H. Westfall and S. S. Young, Resampling-Based Multiple
     Testing, 1993, single-step maxT): whatever the distances have to do with each other, the chance
     that any of them falls below a level by accident is at most that level.
+
+    Parameters
+    ----------
+    values : (distances, relabellings) float
+        The first of each row is that of the true labels.
     """
-    rows = [distance.between(relabelling.real) for distance in distances]
-    values = np.stack(rows)
     spread = values.std(axis=1, keepdims=True)
     # Distances that no relabelling changes say nothing.
     scaled = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0.0, spread, np.inf)
@@ -155,7 +209,7 @@ def floor(distance: Divisible, runs: int, seed: int) -> float | None:
     if math.comb(runs, half) <= _SPLITS:
         rows = [list(one) for one in itertools.combinations(range(runs), half)]
     else:
-        rng = stream(seed, 'compare', 'runs', 'halves')
+        rng = stream(seed, 'uncertainty', 'runs', 'halves')
         rows = [rng.permutation(runs)[:half].tolist() for _ in range(_SPLITS)]
     first = np.zeros((len(rows), runs), dtype=np.bool_)
     for row, one in enumerate(rows):

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real fit`: parameters of a sensor model tuned on real recordings."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import (
+    add_jobs,
+    add_json,
+    add_seed,
+    add_topics,
+    at_least,
+    scenario_label,
+    sources,
+    twins,
+)
+from sim2real_eval.cli.inertial_judge import INERTIAL
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.metric_arguments import add_metric, metric_options
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
+from sim2real_eval.cli.shared_options import add_overwrite, add_simulated_runs
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.fitting.fit import Fit
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real fit --real bags/* --gps ch_gauss --tune gps.noise.std=0.01:3 --out fitted
+  sim2real fit --real bags/* --gps sensors --imu sensors --tune gps.noise.white.xy --out fitted
+  sim2real fit --real bags/* --gps real --imu chrono --tune gyroscope.std,gyroscope.drift --out f
+  sim2real vepd --real others/* --models fitted/gps.yaml --imu fitted/imu.yaml --out result
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'fit',
+        help='tune parameters of a model until simulated runs are judged as real ones',
+        description='Tune chosen parameters of a GPS or IMU model until sensors simulated on the '
+        'true motion of real recordings make the judge err as the real ones do. Every candidate '
+        'meets the same random draws. Cross-validated on recordings held out; says when it '
+        'over-fits and which parameters the recordings say nothing of. See docs/fit.md.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs = parser.add_argument_group('recordings and models')
+    inputs.add_argument(
+        '--real',
+        nargs='+',
+        required=True,
+        metavar='PATH',
+        help='real recordings with ground truth',
+    )
+    inputs.add_argument(
+        '--scenario', type=scenario_label, metavar='LABEL', help='scenario label of all recordings'
+    )
+    inputs.add_argument(
+        '--gps',
+        default='ch_gauss',
+        metavar='MODEL',
+        help='GPS model to start from: name, file, folder that `sim2real characterize` wrote, or '
+        'real for the recorded fixes (default ch_gauss)',
+    )
+    inputs.add_argument(
+        '--imu', default='chrono', metavar='MODEL', help='IMU model likewise (default chrono)'
+    )
+    add_topics(inputs)
+    add_simulated_runs(inputs, repetitions=2)
+    search = parser.add_argument_group('what is tuned, and how')
+    search.add_argument(
+        '--tune',
+        action='append',
+        required=True,
+        metavar='NAME=LOW:HIGH,...',
+        help='parameters and bounds, such as gps.noise.std=0.01:1, by comma. :lin or :log sets '
+        'the scale (default log, where bounds are above 0); .x, .xy behind NAME: these axes only; '
+        'NAME+NAME: two that get one value; without bounds: a tenth to ten times the start',
+    )
+    search.add_argument(
+        '--metric',
+        choices=('vepd', 'rmse', 'entropy', 'energy'),
+        default='vepd',
+        help='what is made small: VEPD (default), one of its parts, or the energy distance',
+    )
+    search.add_argument(
+        '--folds',
+        type=at_least(0, int),
+        default=5,
+        metavar='N',
+        help='parts into which the recordings are dealt, each held out once (default 5); 0: none',
+    )
+    search.add_argument(
+        '--candidates',
+        type=at_least(1, int),
+        metavar='N',
+        help='parameter values judged at most (default 15, and 20 more per parameter)',
+    )
+    search.add_argument(
+        '--resamples',
+        type=at_least(100, int),
+        default=10_000,
+        metavar='N',
+        help='resamples behind intervals and chances of VEPD (default 10000)',
+    )
+    judging = parser.add_argument_group('judge')
+    add_judge_kind(judging)
+    add_judge(parser, '--judge-config', 'paper_released')
+    parser.add_argument(
+        '--start-heading',
+        action='store_true',
+        help='start the judge with the true heading, in real and simulated runs alike',
+    )
+    add_metric(parser)
+    output = parser.add_argument_group('output')
+    output.add_argument(
+        '--out', required=True, metavar='DIR', help='folder for models, tables and plots'
+    )
+    add_overwrite(output)
+    add_json(output)
+    add_seed(parser)
+    add_jobs(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.comparison import ComparisonOptions
+    from sim2real_eval.fitting.fit import FitOptions, fit
+    from sim2real_eval.fitting.fit_folder import MARK, fit_record, write_fit
+    from sim2real_eval.fitting.tuned import parse_tuned
+    from sim2real_eval.result_folder import check_result_folder
+    from sim2real_eval.uncertainty import UncertaintyOptions
+
+    given = {
+        sensor: _model_of(getattr(options, sensor), f'{sensor}.yaml') for sensor in ('gps', 'imu')
+    }
+    for sensor, name in given.items():
+        if ',' in name or name in ('all', 'paper'):
+            raise ParameterError(f'--{sensor}', '', f'{name!r} is not allowed; must be one model')
+    (twin,) = twins(given['gps'], given['imu'])
+    tuned = parse_tuned(options.tune, twin)
+    check_result_folder(options.out, MARK, overwrite=options.overwrite)
+    setup = judge_setup(options)
+    recordings = [
+        dataclasses.replace(source, transforms=setup.transforms)
+        for source in sources(
+            options.real,
+            options.topic,
+            options.scenario,
+            inputs=options.judge_kind not in INERTIAL,
+        )
+    ]
+    study = ComparisonOptions(
+        twins=(),
+        setup=setup,
+        metric=metric_options(options),
+        component=options.component,
+        seed=options.seed,
+        repetitions=options.repetitions,
+        match_rates=options.match_rates,
+        start_heading=options.start_heading,
+    )
+    method = FitOptions(
+        metric=options.metric,
+        folds=options.folds,
+        budget=options.candidates,
+        uncertainty=UncertaintyOptions(resamples=options.resamples),
+    )
+    with contextlib.ExitStack() as bars:
+
+        def begin(tasks: int) -> Callable[[], None]:
+            # One bar per round: how many rounds there are is not known before.
+            bars.close()
+            return bars.enter_context(progress_bar(tasks, 'fitting'))
+
+        found = fit(recordings, twin, tuned, study, method, jobs=options.jobs, progress=begin)
+    record = fit_record(found, study, given)
+    folder = write_fit(options.out, found, record, overwrite=options.overwrite)
+    failures = [str(failure) for failure in found.real.failures]
+    report_failures(failures, of=len(recordings))
+    if options.json:
+        print_json(record)
+    else:
+        _print(found, folder)
+    return 1 if failures else 0
+
+
+def _model_of(given: str, name: str) -> str:
+    """Return the model file of a folder that `characterize` wrote; else what was given."""
+    path = Path(given)
+    if not path.is_dir():
+        return given
+    if not (path / name).is_file():
+        raise ParameterError(
+            given, '', f'holds no {name}; must be a model, or a folder of `sim2real characterize`'
+        )
+    return str(path / name)
+
+
+def _print(found: Fit, folder: Path) -> None:
+    from sim2real_eval.report.fit_table import fit_gain_table, fit_parameter_table
+
+    print_table(fit_parameter_table(found))
+    print()
+    print_table(fit_gain_table(found))
+    print_notes(found.notes)
+    print(f'{found.validation.verdict}: model, tables and plots: {folder}')

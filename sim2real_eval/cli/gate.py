@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real gate`: a result held against limits, for the CI of a simulator."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from sim2real_eval.cli.arguments import add_json, add_seed, at_least
+from sim2real_eval.cli.output import print_json
+from sim_sensors.errors import ParameterError, Sim2RealError
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+exit status: 0 within the limits; 1 a limit is broken; 2 bad input or options
+
+examples:
+  sim2real gate result --max-vepd 0.1
+  sim2real gate result --baseline main/vepd.json --max-increase 0.01 --junit gate.xml
+  sim2real gate study_b --model ch_rw,airsim --max-vepd 0.1 --by low --confidence 0.99
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'gate',
+        help='hold a result against limits or an earlier result, for CI',
+        description='Hold the VEPD of a result of `sim2real vepd` or `sim2real study` against a '
+        'limit, an earlier result, or both, and say in a paragraph why it passes or not. See '
+        'docs/gate.md.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        'result',
+        metavar='RESULT',
+        help='folder of a comparison or study, or its vepd.json or study.json',
+    )
+    limits = parser.add_argument_group('limits')
+    limits.add_argument(
+        '--max-vepd', type=at_least(0, float), metavar='X', help='largest VEPD allowed'
+    )
+    limits.add_argument(
+        '--baseline',
+        metavar='FILE',
+        help='earlier result, folder or file: VEPD may not grow; what it has must be there still',
+    )
+    limits.add_argument(
+        '--max-increase',
+        type=_number,
+        metavar='X',
+        help='how much more than in the baseline is allowed (default 0); below 0: it must shrink',
+    )
+    limits.add_argument(
+        '--by',
+        choices=('estimate', 'low', 'high'),
+        default='estimate',
+        help='what is held against a limit: VEPD itself (default); low, the lower bound of its '
+        'interval, which breaks a limit only when that is sure; high, the upper bound, which '
+        'breaks it unless it is sure to be kept',
+    )
+    limits.add_argument(
+        '--confidence',
+        type=_share,
+        default=0.95,
+        metavar='P',
+        help='level of the intervals, 0.5 to 0.999 (default 0.95)',
+    )
+    limits.add_argument(
+        '--resamples',
+        type=at_least(100, int),
+        default=10_000,
+        metavar='N',
+        help='resamples behind intervals and chances (default 10000)',
+    )
+    what = parser.add_argument_group('what is held against them (default: everything)')
+    for option, name in (('--model', 'models'), ('--scenario', 'scenarios')):
+        what.add_argument(
+            option,
+            action='append',
+            default=[],
+            metavar='LIST',
+            help=f'{name}, by comma' + ('; all: pooled' if name == 'scenarios' else ''),
+        )
+    what.add_argument(
+        '--judge-name', action='append', default=[], metavar='LIST', help='judges, by comma'
+    )
+    output = parser.add_argument_group('output')
+    output.add_argument(
+        '--junit', metavar='FILE', help='write JUnit XML, a case per model, scenario and judge; '
+        'an older file is replaced'
+    )  # fmt: skip
+    add_json(output)
+    add_seed(parser)
+    parser.set_defaults(run=run)
+
+
+def _number(text: str) -> float:
+    """Argparse type: a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'{text!r} must be a number')
+    return value
+
+
+def _share(text: str) -> float:
+    """Argparse type: a level of confidence."""
+    value = _number(text)
+    if not 0.5 <= value <= 0.999:
+        raise argparse.ArgumentTypeError(f'{text!r} must be a number from 0.5 to 0.999')
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.gate.case import GateOptions
+    from sim2real_eval.gate.result import GatedResult
+    from sim2real_eval.gate.verdict import judge_result, only
+
+    if options.max_increase is not None and options.baseline is None:
+        raise ParameterError('--max-increase', '', 'goes with --baseline only')
+    if options.max_vepd is None and options.baseline is None:
+        raise ParameterError('--max-vepd', '', 'is missing; must be given, or --baseline')
+    if options.junit:
+        _check_target(options.junit)
+    result = GatedResult.read(options.result)
+    baseline = None if options.baseline is None else GatedResult.read(options.baseline)
+    increase = options.max_increase
+    if baseline is not None and increase is None:
+        increase = 0.0
+    verdict = judge_result(
+        result,
+        GateOptions(
+            max_vepd=options.max_vepd,
+            max_increase=increase,
+            by=options.by,
+            confidence=options.confidence,
+            resamples=options.resamples,
+            seed=options.seed,
+            models=only(options.model),
+            scenarios=only(options.scenario),
+            judges=only(options.judge_name),
+        ),
+        baseline,
+    )
+    if options.junit:
+        import datetime
+
+        from sim2real_eval.gate.junit import junit_xml
+        from sim2real_eval.tables import write_bytes
+
+        write_bytes(
+            options.junit, junit_xml(verdict, datetime.datetime.now(datetime.timezone.utc))
+        )
+    if options.json:
+        print_json(verdict.to_mapping())
+    else:
+        print(verdict.reason)
+    return 0 if verdict.passed else 1
+
+
+def _check_target(given: str) -> None:
+    from pathlib import Path
+
+    if Path(given).is_dir():
+        raise Sim2RealError(f'{given}: is a folder; must be a file to write')

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real report`: a study as one HTML page, tables for a paper, and bags of its runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from sim2real_eval.cli.arguments import add_json
+from sim2real_eval.cli.output import print_json, progress_bar
+from sim_sensors.errors import ParameterError
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real report study_b
+  sim2real report study_b --out paper/study_b.html
+  sim2real report study_b --mcap bags
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'report',
+        help='a study as one HTML page, with tables for a paper',
+        description='Make a page from the folder of a study, or of `sim2real vepd`: one file, '
+        'without network, to be read in any browser, on a phone or on paper; and the tables '
+        'as Markdown and LaTeX. See docs/report.md.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        'folder', metavar='DIR', help='folder that `sim2real study` or `sim2real vepd` wrote'
+    )
+    parser.add_argument(
+        '--out',
+        metavar='FILE',
+        help='page to write, with tables.md and tables.tex beside it (default: report.html in '
+        'DIR, where an older one is replaced)',
+    )
+    parser.add_argument(
+        '--mcap',
+        metavar='BAGS',
+        help='write every run as a bag into this new folder too, for Foxglove and PlotJuggler',
+    )
+    parser.add_argument(
+        '--overwrite', action='store_true', help='replace files that are there, and older bags'
+    )
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.report.study_report import (
+        PAGE,
+        TABLES,
+        read_outcome,
+        study_report,
+        write_report,
+    )
+    from sim2real_eval.result_folder import check_result_files
+    from sim2real_eval.study.bags import check_bags, write_bags
+
+    page = Path(options.folder, PAGE) if options.out is None else Path(options.out)
+    if options.out is not None:
+        if page.is_dir() or not page.name:
+            raise ParameterError('--out', '', f'{options.out!r} is a folder; must be a file')
+        check_result_files(page.parent, (page.name, *TABLES), overwrite=options.overwrite)
+    if options.mcap is not None:
+        check_bags(options.mcap, overwrite=options.overwrite)
+    outcome = read_outcome(options.folder)
+    report = study_report(outcome, folder=options.folder)
+    files = write_report(report, page)
+    if options.mcap is not None:
+        with progress_bar(len(outcome.runs), 'bags') as advance:
+            write_bags(outcome, options.mcap, overwrite=options.overwrite, progress=advance)
+    if options.json:
+        print_json(
+            {
+                'page': str(files[0]),
+                'tables': [str(path) for path in files[1:]],
+                'mcap': options.mcap,
+                'answer': list(report.answer),
+            }
+        )
+        return 0
+    if outcome.record.get('synthetic'):
+        print('SYNTHETIC stand-in: nothing here is about a real sensor.')
+    for line in report.answer:
+        print(line)
+    print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
+    if options.mcap is not None:
+        print(f'Bags: {options.mcap}')
+    return 0

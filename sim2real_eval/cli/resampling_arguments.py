@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that say how surely distances are told apart, and the options they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sim2real_eval.cli.arguments import at_least
+
+if TYPE_CHECKING:
+    from sim2real_eval.uncertainty import UncertaintyOptions
+
+__all__ = ['add_resampling', 'resampling_options']
+
+
+def add_resampling(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the uncertainty as a group of their own."""
+    group = parser.add_argument_group('uncertainty')
+    group.add_argument(
+        '--resamples',
+        type=at_least(100, int),
+        default=10_000,
+        metavar='N',
+        help='relabellings and resamples behind intervals and chances (default 10000)',
+    )
+    group.add_argument(
+        '--level',
+        type=at_least(0.5, float),
+        default=0.95,
+        metavar='P',
+        help='level of intervals; what has a chance below 1 - P counts as real (default 0.95)',
+    )
+
+
+def resampling_options(options: argparse.Namespace) -> UncertaintyOptions:
+    """Return the options of the uncertainty.
+
+    Raises
+    ------
+    ParameterError
+        When a number is out of range.
+    """
+    from sim2real_eval.uncertainty import UncertaintyOptions
+
+    return UncertaintyOptions.from_mapping(
+        {'resamples': options.resamples, 'level': options.level}, 'sim2real', '--'
+    )

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real study`: a whole experiment from a file."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import (
+    add_jobs,
+    add_json,
+    add_topics,
+    at_least,
+    scenario_label,
+    sources,
+)
+from sim2real_eval.cli.output import (
+    complain,
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
+from sim2real_eval.cli.shared_options import add_overwrite
+from sim2real_eval.cli.study_beside import show_beside
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.report.study_report import StudyReport
+    from sim2real_eval.study import StudyOutcome
+    from sim2real_eval.study.study_file import Overrides
+
+__all__ = ['add_parser', 'overrides', 'run']
+
+_EPILOG = """\
+examples:
+  sim2real study b_gps_models --out study_b
+  sim2real study b_gps_models --real bags/* --out study_b_mine
+  sim2real study judge_sensitivity --runs 2 --out quick
+  sim2real study my_study.yaml --jobs 8 --out result
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'study',
+        help='a whole experiment from a file: recordings, models, judges, conditions',
+        description='Carry out a study file: judge every real recording and its simulated '
+        'counterparts under every judge and condition, and compare them. Given again, the same '
+        'command continues where it was interrupted. See docs/study.md.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        'study', metavar='NAME|FILE', help='name of a shipped study, or a YAML file'
+    )
+    parser.add_argument(
+        '--real',
+        nargs='+',
+        metavar='PATH',
+        help='real recordings with ground truth, in place of those of the study file',
+    )
+    add_topics(parser)
+    parser.add_argument(
+        '--scenario',
+        type=scenario_label,
+        metavar='LABEL',
+        help='with --real: scenario label of all recordings',
+    )
+    parser.add_argument(
+        '--runs',
+        type=at_least(1, int),
+        metavar='N',
+        help='stand-in recordings per scenario, in place of those of the study file',
+    )
+    parser.add_argument(
+        '--simulate-on',
+        choices=('truth', 'drive'),
+        help='true motion of the recordings, or independent drives, in place of what the study '
+        'file says',
+    )
+    parser.add_argument(
+        '--seed',
+        type=at_least(0, int),
+        metavar='N',
+        help='seed of all random draws (default: that of the study file, else 0); equal seeds '
+        'give equal bytes',
+    )
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
+    add_overwrite(parser)
+    add_json(parser)
+    add_jobs(parser)
+    parser.add_argument(
+        '--cluster',
+        metavar='ADDRESS',
+        help='scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in '
+        'place of processes of this machine; same bytes',
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.study.failures import told_failures
+    from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.runner import run_study
+
+    plan = StudyPlan.load(options.study, overrides(options))
+    with contextlib.ExitStack() as stack:
+
+        def begin(runs: int, known: int, units: int) -> Callable[[], None]:
+            if known:
+                print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
+            return stack.enter_context(progress_bar(units, 'study'))
+
+        try:
+            outcome = run_study(
+                plan,
+                options.out,
+                jobs=options.jobs,
+                cluster=options.cluster,
+                overwrite=options.overwrite,
+                begin=begin,
+            )
+            report = _report(outcome, Path(options.out))
+        except KeyboardInterrupt:
+            complain(
+                f'interrupted; runs that were finished are in {options.out}, and the same command '
+                'continues'
+            )
+            return 130
+    failures = told_failures(outcome.record)
+    report_failures(failures, of=len(failures) + 1)
+    if options.json:
+        print_json(
+            {
+                **outcome.record,
+                'vepd': [
+                    {'judge': judge, 'group': group, **dataclasses.asdict(row)}
+                    for judge, group in outcome.compared
+                    for row in outcome.table(judge, group)
+                ],
+                'uncertainty': _uncertainty(report),
+            }
+        )
+        show_beside(outcome, Path(options.out), quiet=True)
+    else:
+        _print(outcome, report, options.out)
+    return 1 if failures else 0
+
+
+def _report(outcome: StudyOutcome, folder: Path) -> StudyReport:
+    """Write the page, the tables for a paper and uncertainty.json."""
+    from sim2real_eval.report.study_report import PAGE, study_report, write_report
+    from sim2real_eval.tables import write_json
+
+    report = study_report(outcome, folder=folder)
+    write_json(folder / 'uncertainty.json', _uncertainty(report))
+    write_report(report, folder / PAGE)
+    return report
+
+
+def _uncertainty(report: StudyReport) -> list[dict[str, Any]]:
+    return [
+        {'judge': one.judge, 'group': one.group, **one.known.to_mapping()}
+        for one in report.standings
+    ]
+
+
+def overrides(options: argparse.Namespace) -> Overrides:
+    """Return what the options say in place of the study file."""
+    from sim2real_eval.study.study_file import Overrides
+
+    real = None
+    if options.real is None:
+        for option, value in (('--topic', options.topic), ('--scenario', options.scenario)):
+            if value:
+                raise ParameterError(option, '', 'goes with --real only')
+    else:
+        if options.runs is not None:
+            raise ParameterError('--runs', '', 'goes with stand-ins only, not with --real')
+        real = sources(options.real, options.topic, options.scenario)
+    return Overrides(real, options.seed, options.runs, options.simulate_on)
+
+
+def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
+    from sim2real_eval.cli.result import shown
+    from sim2real_eval.report.console import vepd_console_table
+    from sim2real_eval.report.study_report import PAGE
+
+    record = outcome.record
+    print(record['title'])
+    if record['synthetic']:
+        print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
+        print('good a sensor model is. --real PATH... gives it your own.')
+    print()
+    for judge, group in outcome.compared:
+        where = f', {group}' if group else ''
+        print_table(
+            vepd_console_table(
+                shown(outcome.table(judge, group)),
+                title=f'VEPD of {record["component"]} speed, judge {judge}{where}: smaller is '
+                'closer',
+            )
+        )
+        print()
+    show_beside(outcome, Path(folder), quiet=False)
+    print_notes(record['notes'])
+    for line in report.answer:
+        print(line)
+    print(f'Tables, runs and series: {folder}; page: {Path(folder, PAGE)}')

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `sim2real study` shows beside VEPD."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim2real_eval.cli.output import print_table
+
+if TYPE_CHECKING:
+    from sim2real_eval.study import StudyOutcome
+    from sim2real_eval.study.sensitivity import SensitivityTable
+
+__all__ = ['show_beside']
+
+_MOST_TABLES = 4
+
+
+def show_beside(outcome: StudyOutcome, folder: Path, *, quiet: bool) -> None:
+    """Draw metrics.png and, unless `quiet`, print metrics, their options' weight and rankings.
+
+    Of every judge and group the row over all scenarios is shown; the files have the others.
+    """
+    from sim2real_eval.metrics.distances import POOLED
+    from sim2real_eval.report.ranks_plot import save_ranks
+    from sim2real_eval.report.ranks_table import metric_lines, ranking_pairs_table, ranks_table
+    from sim2real_eval.study.side_results import side_results
+
+    results = side_results(outcome)
+    found = results.overall_metrics
+    shown = [metric_lines(table) for table in found[:_MOST_TABLES]]
+    if shown:
+        save_ranks(folder / 'metrics.png', shown)
+    if quiet:
+        return
+    for lines in shown:
+        print_table(ranks_table(lines))
+        print('  * more than chance; tau: agreement of the ranking with that by VEPD')
+        for note in lines.notes:
+            print(f'  {note}')
+        print()
+    if len(found) > _MOST_TABLES:
+        print(f'{len(found) - _MOST_TABLES} more such tables: {folder / "metrics.csv"}\n')
+    for table in results.overall_sensitivity:
+        print(_sensitivity(table))
+    scenarios = list(dict.fromkeys(pair.scenario for pair in results.rankings))
+    chosen = POOLED if POOLED in scenarios else ''.join(scenarios[:1])
+    pairs = [pair for pair in results.rankings if pair.scenario == chosen]
+    if pairs:
+        print()
+        print_table(ranking_pairs_table(pairs, 'Do the rankings agree? (chance: of all orders)'))
+        print()
+
+
+def _sensitivity(table: SensitivityTable) -> str:
+    known = [row for row in table.rows[1:] if row.with_own.kendall is not None]
+    where = f'{table.judge}, {table.group}' if table.group else table.judge
+    if not known:
+        return f'{where}: the ranking cannot be compared with that by other metric options'
+    worst = min(known, key=lambda row: row.with_own.kendall or 0.0)
+    same = sum(row.with_own.kendall == 1.0 for row in known)
+    text = f'{where}: {same} of {len(known)} other metric options rank the models alike'
+    if same == len(known):
+        return text
+    return f'{text}; least alike {worst.label} (tau {worst.with_own.kendall:.2f})'

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plots of a page need of every run's signals, taken in one pass over them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sim2real_eval.metrics import MetricError, MetricOptions
+from sim2real_eval.metrics.scores import prepare, resample
+from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.report.page.score_tables import shown_model
+from sim2real_eval.series import VelocitySeries
+from sim2real_eval.signals.spectrum import default_segment, spectrum
+from sim2real_eval.study import RunKey, RunSignals, StudyOutcome, StudyRun
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['Evidence', 'RunEvidence', 'gather']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunEvidence:
+    """Of one run.
+
+    Attributes
+    ----------
+    run : StudyRun
+    series : VelocitySeries
+        Speeds that the metric compares, the warm-up left out.
+    error : (n,) float
+        Estimate minus truth on the metric's grid, m/s.
+    position, velocity : (stated, actual)
+        Root mean squares over the run in the horizontal plane, m and m/s: of the standard
+        deviations that the judge states, and of its errors; NaN where there is no truth.
+    signals : RunSignals or None
+        Kept of the runs that are drawn one by one.
+    """
+
+    run: StudyRun
+    series: VelocitySeries
+    error: FloatArray
+    position: tuple[float, float]
+    velocity: tuple[float, float]
+    signals: RunSignals | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evidence:
+    """Of all runs of a judge.
+
+    Attributes
+    ----------
+    runs : tuple of RunEvidence
+    shown : mapping
+        (group, scenario) to model, or `real`, to the run that stands for it in plots of single
+        runs: that on the recording of the (lower) median real RMSE, no showcase, or the first
+        where the model drove a way of its own.
+    rate : float
+        Of the metric's grid, Hz.
+    missing : tuple of str
+        Why runs are not in the plots.
+    synthetic : bool
+        Whether what counts as real is a stand-in.
+    """
+
+    runs: tuple[RunEvidence, ...]
+    shown: Mapping[tuple[str, str], Mapping[str, RunEvidence]]
+    rate: float
+    missing: tuple[str, ...]
+    synthetic: bool = False
+
+    def of(self, model: str) -> list[RunEvidence]:
+        """Return the runs of a model, or `real`."""
+        return [one for one in self.runs if one.run.key.model == model]
+
+    def called(self, model: str) -> str:
+        """Return what a source is called."""
+        return shown_model(model, synthetic=self.synthetic)
+
+    def densities(self) -> tuple[FloatArray, dict[int, FloatArray]]:
+        """Return frequencies, Hz, and by place in `runs` the density of the speed error, m²/s.
+
+        Segments are as long as the shortest run allows, so that all have the same frequencies.
+        """
+        if not self.runs:
+            return np.zeros(0), {}
+        length = default_segment(min(len(one.error) for one in self.runs))
+        found: dict[int, FloatArray] = {}
+        frequency = np.zeros(0)
+        lengths: dict[int, list[int]] = {}
+        for place, one in enumerate(self.runs):
+            lengths.setdefault(len(one.error), []).append(place)
+        for places in lengths.values():
+            columns = np.stack([self.runs[place].error for place in places], axis=1)
+            result = spectrum(columns, self.rate, length)
+            frequency = result.frequency
+            found |= dict(zip(places, result.density.T, strict=True))
+        return frequency, found
+
+
+def gather(outcome: StudyOutcome, judge: str) -> Evidence:
+    """Read the signals of every run of a judge."""
+    component = str(outcome.record.get('component', 'horizontal'))
+    options = MetricOptions.from_mapping(outcome.record.get('metric') or {}, 'metric')
+    runs = [run for run in outcome.runs if run.key.judge == judge]
+    chosen = _representative(runs)
+    kept = {key: place for place, keys in chosen.items() for key in keys}
+    shown: dict[tuple[str, str], dict[str, RunEvidence]] = {place: {} for place in chosen}
+    found: list[RunEvidence] = []
+    missing: list[str] = []
+    for run in runs:
+        try:
+            signals = outcome.signals(run.key)
+            series = prepare(speeds(signals, component, run.key.recording), options)
+            grid = resample(series, dataclasses.replace(options, warmup=0.0, rezero='none'))
+        except Sim2RealError as error:
+            missing.append(str(error))
+            continue
+        position, velocity = _honesty(signals, options.warmup)
+        place = kept.get(run.key)
+        one = RunEvidence(
+            run, series, grid.se_vel - grid.gt_vel, position, velocity,
+            signals if place is not None else None,
+        )  # fmt: skip
+        found.append(one)
+        if place is not None:
+            shown[place][run.key.model] = one
+    return Evidence(
+        tuple(found), shown, options.rate, tuple(missing), bool(outcome.record.get('synthetic'))
+    )
+
+
+def speeds(signals: RunSignals, component: str, name: str) -> VelocitySeries:
+    """Return the speeds of a run; estimates that are no numbers are left out.
+
+    Raises
+    ------
+    Sim2RealError
+        When nothing is left.
+    """
+    sound = np.all(np.isfinite(signals.velocity), axis=1)
+    sound &= np.all(np.isfinite(signals.orientation), axis=1)
+    if not sound.any() or not len(signals.true_time):
+        raise MetricError(f'{name}: no estimate is a number')
+    return VelocitySeries(
+        se_time=signals.time[sound],
+        se_vel=speed(signals.velocity[sound], signals.orientation[sound], component),
+        gt_time=signals.true_time,
+        gt_vel=speed(signals.true_velocity, signals.true_orientation, component),
+        name=name,
+    )
+
+
+def _representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
+    """Return by (group, scenario) the run of each model, and the real one, that is drawn."""
+    places: dict[tuple[str, str], list[StudyRun]] = {}
+    for run in runs:
+        places.setdefault((run.group, run.scenario), []).append(run)
+    chosen = {}
+    for place, found in places.items():
+        real = sorted((run for run in found if run.is_real), key=lambda run: run.score.rmse)
+        motion = real[(len(real) - 1) // 2].key.recording if real else ''
+        first: dict[str, RunKey] = {}
+        # Stable: a model without a run of that motion gives its first.
+        for run in sorted(found, key=lambda run: run.key.recording != motion):
+            first.setdefault(run.key.model, run.key)
+        chosen[place] = list(first.values())
+    return chosen
+
+
+def _honesty(
+    signals: RunSignals, warmup: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    counted = signals.time >= warmup
+    true_velocity = np.stack(
+        [np.interp(signals.time, signals.true_time, axis) for axis in signals.true_velocity.T[:2]],
+        axis=1,
+    )
+    return (
+        _root_mean_squares(
+            signals.position_sigma[counted, :2],
+            (signals.position - signals.true_position)[counted, :2],
+        ),
+        _root_mean_squares(
+            signals.velocity_sigma[counted, :2],
+            signals.velocity[counted, :2] - true_velocity[counted],
+        ),
+    )
+
+
+def _root_mean_squares(stated: FloatArray, error: FloatArray) -> tuple[float, float]:
+    known = np.all(np.isfinite(stated) & np.isfinite(error), axis=1)
+    if not known.any():
+        return float('nan'), float('nan')
+    return (
+        float(np.sqrt(np.mean(np.sum(np.square(stated[known]), axis=1)))),
+        float(np.sqrt(np.mean(np.sum(np.square(error[known]), axis=1)))),
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements of HTML and SVG from values: whatever a label holds, it comes out as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['element', 'joined', 'number', 'path']
+
+_LIMIT = 100_000.0
+
+
+def element(name: str, *children: object, **attributes: object) -> Markup:
+    """Return an element; children that are no Markup and all attributes are escaped.
+
+    Parameters
+    ----------
+    name : str
+        Of the element; never from user's data.
+    *children : object
+        Markup or text; None is left out.
+    **attributes : object
+        An underscore stands for a hyphen, one at the end for nothing (`class_`); None is left
+        out.
+
+    Examples
+    --------
+    >>> str(element('text', 'a<b', class_='tick', x=1))
+    '<text class="tick" x="1">a&lt;b</text>'
+    """
+    words = ''.join(
+        f' {key.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = joined(child for child in children if child is not None)
+    return Markup(f'<{name}{words}>{inside}</{name}>')
+
+
+def joined(parts: Iterable[object]) -> Markup:
+    """Return parts one after the other, escaped where they are no Markup."""
+    return Markup('').join(parts)  # type: ignore[arg-type]
+
+
+def _attribute(value: object) -> str:
+    return number(value) if isinstance(value, float) else str(escape(str(value)))
+
+
+def number(value: float) -> str:
+    """Return a coordinate with a tenth of a unit."""
+    return f'{value:.1f}'.rstrip('0').rstrip('.') if value == value else '0'
+
+
+def path(x: FloatArray, y: FloatArray) -> str:
+    """Return the `d` of a line through points in units of the drawing, broken at NaN.
+
+    Points are rounded to integers and written as steps, which is half the bytes of a list of
+    coordinates; where many fall on one x, their extremes stand for them.
+
+    Parameters
+    ----------
+    x, y : (n,) float
+        What is further out than 1e5 is drawn there: digits are bytes.
+    """
+    known = np.isfinite(x) & np.isfinite(y)
+    columns = np.rint(np.clip(np.where(known, x, 0.0), -_LIMIT, _LIMIT)).astype(np.int64)
+    rows = np.rint(np.clip(np.where(known, y, 0.0), -_LIMIT, _LIMIT)).astype(np.int64)
+    parts = []
+    edges = np.flatnonzero(np.diff(np.r_[False, known, False]))
+    for first, last in zip(edges[::2], edges[1::2], strict=True):
+        points = _thinned(columns[first:last], rows[first:last])
+        steps = np.diff(points, axis=0).ravel()
+        start = f'M{points[0, 0]} {points[0, 1]}'
+        parts.append(f'{start}l{" ".join(map(str, steps.tolist()))}' if len(steps) else start)
+    return ''.join(parts)
+
+
+def _thinned(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Drop points that repeat the one before; keep first, extremes and last of each column."""
+    points = np.stack([columns, rows], axis=1)
+    if len(points) < 3:
+        return points
+    keep = np.ones(len(points), dtype=bool)
+    keep[1:-1] = np.any(points[1:-1] != points[:-2], axis=1)
+    points = points[keep]
+    # A point between two on the same column and between their rows draws nothing of its own.
+    x, y = points[:, 0], points[:, 1]
+    same = (x[1:-1] == x[:-2]) & (x[1:-1] == x[2:])
+    between = (y[1:-1] - y[:-2]) * (y[2:] - y[1:-1]) >= 0
+    keep = np.ones(len(points), dtype=bool)
+    keep[1:-1] = ~(same & between)
+    return points[keep]

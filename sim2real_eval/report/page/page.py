@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One HTML page about a study: no file beside it, no network, the same bytes every time."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from collections.abc import Sequence
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from sim2real_eval.provenance import versions
+from sim2real_eval.report.colours import ON_DARK, ON_WHITE, model_colours
+from sim2real_eval.report.page.record_tables import record_tables, record_texts
+from sim2real_eval.report.page.scale import NONE
+from sim2real_eval.report.page.score_tables import overview, run_table, shown_model
+from sim2real_eval.report.page.section import judge_section, ranking_view
+from sim2real_eval.report.page.side_sections import side_sections
+from sim2real_eval.report.page.standing import Standing, standings
+from sim2real_eval.report.page.summary import answer, concord
+from sim2real_eval.series_folder import REAL
+from sim2real_eval.study import StudyOutcome
+from sim2real_eval.study.failures import told_failures
+from sim2real_eval.study.side_results import SideResults
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['study_page']
+
+
+def study_page(
+    outcome: StudyOutcome,
+    *,
+    study_file: str = '',
+    command: str = '',
+    side: SideResults | None = None,
+    standing: Sequence[Standing] | None = None,
+) -> str:
+    """Return the page as text.
+
+    Parameters
+    ----------
+    outcome : StudyOutcome
+    study_file : str
+        Its text, to be shown.
+    command : str
+        What repeats the study.
+    side : SideResults, optional
+        Metrics beside VEPD and sensitivity; left out when omitted.
+    standing : sequence of Standing, optional
+        From `standings`; made when omitted.
+
+    Raises
+    ------
+    Sim2RealError
+        When no judge has both a real and a simulated run.
+    """
+    standing = standings(outcome) if standing is None else standing
+    if not standing:
+        raise Sim2RealError('no runs to show; need at least one real and one simulated run')
+    record = outcome.record
+    synthetic = bool(record.get('synthetic'))
+    colours, rules = _colours(outcome.models)
+    views = [ranking_view(one, colours) for one in standing]
+    named = {shown_model(name, synthetic=synthetic): kind for name, kind in colours.items()}
+    runs = run_table(outcome, named, synthetic=synthetic)
+    labels = [column.label for column in runs.columns]
+    script = _asset('page.js')
+    notes = [str(note) for note in record.get('notes') or []]
+    text: str = (
+        _environment()
+        .get_template('page.html')
+        .render(
+            title=str(record.get('title') or 'Study'),
+            about=str(record.get('about') or ''),
+            synthetic=synthetic,
+            version=versions()['sim2real_sensors'],
+            style=Markup(_asset('style.css')),
+            script=Markup(script),
+            script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            colour_rules=rules,
+            answer=answer(standing[0], 'the stand-in' if synthetic else 'the real sensors'),
+            concord=concord(standing),
+            facts=_facts(outcome),
+            rankings=views,
+            failures=told_failures(record),
+            notes=notes,
+            overview=overview(standing, colours),
+            judges=[
+                judge_section(outcome, judge, views, colours, number=number, synthetic=synthetic)
+                for number, judge in enumerate(outcome.judges)
+            ],
+            sections=[] if side is None else side_sections(side),
+            runs=runs,
+            scenario_column=labels.index('scenario'),
+            model_column=labels.index('model'),
+            scenarios=outcome.scenarios,
+            sources=[shown_model(name, synthetic=synthetic) for name in (REAL, *outcome.models)],
+            run_notes=[
+                (' · '.join(map(str, run.key)), run.notes) for run in outcome.runs if run.notes
+            ],
+            command=command,
+            shipped=bool(record.get('shipped')),
+            provenance=record_tables(record),
+            texts=record_texts(record, study_file),
+        )
+    )
+    return text
+
+
+@functools.cache
+def _environment() -> Environment:
+    return Environment(
+        autoescape=True,
+        loader=PackageLoader('sim2real_eval.report.page', 'templates'),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _asset(name: str) -> str:
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0].strip()
+
+
+def _colours(models: Sequence[str]) -> tuple[dict[str, str], Markup]:
+    """Return a class per source, and the rules that give the classes their colours."""
+    known = model_colours(models)
+    classes = {REAL: 'c-real'} | {model: f'c{number}' for number, model in enumerate(models)}
+    bright = ';'.join(
+        f'--c{number}:{ON_WHITE[known[model]]}' for number, model in enumerate(models)
+    )
+    dark = ';'.join(f'--c{number}:{ON_DARK[known[model]]}' for number, model in enumerate(models))
+    rules = [
+        f':root{{{bright}}}',
+        f'@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}',
+        f':root[data-theme=dark]{{{dark}}}',
+        # Paper is white, whatever the screen was.
+        f'@media print{{:root:root{{{bright}}}}}',
+        '.c-real{--c:var(--real)}',
+        *(f'.c{number}{{--c:var(--c{number})}}' for number in range(len(models))),
+    ]
+    return classes, Markup('\n'.join(rules))
+
+
+def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
+    record = outcome.record
+    real = {run.key.recording for run in outcome.runs if run.is_real}
+    facts = [
+        ('recordings', f'{len(real)} in {len(outcome.scenarios)} scenarios'),
+        ('models', str(len(outcome.models))),
+        ('judges', str(len(outcome.judges))),
+        ('judged runs', str(len(outcome.runs))),
+        ('speed compared', str(record.get('component', 'horizontal'))),
+        ('seed', str(record.get('seed', NONE))),
+    ]
+    if int(record.get('repetitions') or 1) > 1:
+        facts.append(('repetitions', str(record['repetitions'])))
+    return facts

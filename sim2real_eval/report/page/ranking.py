@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranking as rows of a table, each with its interval drawn against the null floor."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from sim2real_eval.report.page.markup import element, joined
+from sim2real_eval.report.page.scale import NONE, Scale, decimal
+from sim2real_eval.report.page.standing import Standing
+from sim2real_eval.uncertainty import DistanceUncertainty
+
+__all__ = ['Place', 'Ranking', 'chance_text', 'ranking']
+
+_WIDE = 12.0
+"""Ratio of largest to smallest distance above which the scale is logarithmic."""
+
+_HEIGHT = 30.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A row of the ranking; numbers are texts.
+
+    Attributes
+    ----------
+    rank, name, colour, runs, vepd, interval, floor, chance, letters, w_rmse, w_entropy : str
+    published : str
+        Empty where the paper prints none.
+    strip : Markup
+        Interval, distance and floor on the common scale.
+    """
+
+    rank: str
+    name: str
+    colour: str
+    runs: str
+    vepd: str
+    interval: str
+    floor: str
+    chance: str
+    letters: str
+    w_rmse: str
+    w_entropy: str
+    published: str
+    strip: Markup
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranking:
+    """All rows and the scale above them.
+
+    Attributes
+    ----------
+    places : tuple of Place
+        The closest model first.
+    scale : Markup
+        Numbers of the scale.
+    logarithmic : bool
+    """
+
+    places: tuple[Place, ...]
+    scale: Markup
+    logarithmic: bool
+
+    @property
+    def published(self) -> bool:
+        """Whether the paper prints a number for any of the models."""
+        return any(place.published for place in self.places)
+
+    @property
+    def letters(self) -> bool:
+        """Whether models can be grouped by what tells them apart."""
+        return any(place.letters for place in self.places)
+
+
+def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
+    """Return the ranking under a judge.
+
+    Parameters
+    ----------
+    standing : Standing
+    colours : mapping
+        Model to the class of its colour.
+    """
+    known = {one.model: one for one in standing.known.models}
+    scale = _scale(standing)
+    places = []
+    for row in standing.pooled():
+        one = known.get(row.model) or DistanceUncertainty(
+            row.model, row.n_real, row.n_sim, row.vepd
+        )
+        published = standing.published(row.model)
+        places.append(
+            Place(
+                rank=f'{row.rank:g}',
+                name=row.model,
+                colour=colours[row.model],
+                runs=f'{row.n_real}/{row.n_sim}',
+                vepd=decimal(row.vepd),
+                interval=NONE if one.low is None else f'{decimal(one.low)} to {decimal(one.high)}',
+                floor=decimal(one.floor_high),
+                chance=chance_text(one.chance if one.adjusted is None else one.adjusted),
+                letters=one.letters,
+                w_rmse=decimal(row.w_rmse),
+                w_entropy=decimal(row.w_entropy),
+                published='' if published is None else decimal(published),
+                strip=_strip(scale, one, published),
+            )
+        )
+    return Ranking(tuple(places), _numbers(scale), scale.logarithmic)
+
+
+def chance_text(chance: float | None) -> str:
+    """Return a probability for a table."""
+    if chance is None:
+        return NONE
+    return '< 0.001' if chance < 0.001 else f'{chance:.3f}'
+
+
+def _scale(standing: Standing) -> Scale:
+    known = standing.known.models
+    distances = [one.distance for one in known if one.distance > 0.0]
+    ends = [one.high for one in known if one.high is not None]
+    ends += [one.floor_high for one in known if one.floor_high is not None]
+    ends += [standing.published(one.model) or 0.0 for one in known]
+    most = max([*distances, *ends, 1e-9])
+    if distances and max(distances) / min(distances) > _WIDE:
+        floors = [one.floor for one in known if one.floor]
+        least = min([*distances, *floors]) / 1.6
+        return Scale(least, most * 1.15, 0.0, 100.0, logarithmic=True)
+    return Scale(0.0, most * 1.05, 0.0, 100.0)
+
+
+def _at(scale: Scale, value: float) -> str:
+    """Return a place in per cent of the width; what is left of the scale at its edge."""
+    place = float(scale(value)) if value > 0.0 or not scale.logarithmic else 0.0
+    return f'{min(max(place, 0.0), 100.0):.2f}%'
+
+
+def _strip(scale: Scale, one: DistanceUncertainty, published: float | None) -> Markup:
+    middle = _HEIGHT / 2.0
+    marks: list[Markup] = []
+    said = f'VEPD {decimal(one.distance)}'
+    if one.floor_high is not None:
+        marks.append(
+            element('rect', class_='floor', x=0, y=0, height=_HEIGHT,
+                    width=_at(scale, one.floor_high))
+        )  # fmt: skip
+        said += f'; identical sensors score up to {decimal(one.floor_high)}'
+    marks += [
+        element('line', class_='grid', x1=_at(scale, value), x2=_at(scale, value), y1=0,
+                y2=_HEIGHT)
+        for value, _ in scale.ticks(4)
+    ]  # fmt: skip
+    if one.low is not None and one.high is not None:
+        low, high = _at(scale, one.low), _at(scale, one.high)
+        marks.append(element('line', class_='interval', x1=low, x2=high, y1=middle, y2=middle))
+        marks += [
+            element('line', class_='interval', x1=at, x2=at, y1=middle - 5, y2=middle + 5)
+            for at, value in ((low, one.low), (high, one.high))
+            if value > 0.0
+        ]
+        said += f'; interval {decimal(one.low)} to {decimal(one.high)}'
+    if published is not None:
+        marks.append(element('circle', class_='paper', cx=_at(scale, published), cy=middle, r=4.5))
+        said += f'; published {decimal(published)}'
+    marks.append(element('circle', class_='mark', cx=_at(scale, one.distance), cy=middle, r=5.5))
+    return element(
+        'svg', element('title', said), *marks, class_='strip', width='100%', height=_HEIGHT,
+        role='img', aria_label=said,
+    )  # fmt: skip
+
+
+def _numbers(scale: Scale) -> Markup:
+    texts = []
+    for value, text in scale.ticks(4):
+        place = float(scale(value))
+        if not math.isfinite(place) or not -0.1 <= place <= 100.1:
+            continue
+        anchor = 'start' if place < 4 else 'end' if place > 96 else 'middle'
+        texts.append(element('text', text, x=f'{place:.2f}%', y=12, text_anchor=anchor))
+    return element(
+        'svg', joined(texts), class_='strip numbers', width='100%', height=16, aria_hidden='true'
+    )

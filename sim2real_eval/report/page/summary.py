@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer in a sentence or two: which model is closest, and can it be told apart?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from sim2real_eval.report.page.markup import joined
+from sim2real_eval.report.page.ranking import chance_text
+from sim2real_eval.report.page.scale import decimal
+from sim2real_eval.report.page.standing import Standing
+from sim2real_eval.uncertainty import DistanceUncertainty
+
+__all__ = ['answer', 'concord']
+
+_NAME = Markup('<strong class="name">{}</strong>')
+
+
+def answer(standing: Standing, real: str) -> list[Markup]:
+    """Return the sentences about one judge, the most important first.
+
+    Parameters
+    ----------
+    standing : Standing
+    real : str
+        What the recordings are, such as `the real sensors`.
+    """
+    order = standing.known.order
+    best = order[0]
+    per_cent = f'{100 * standing.known.options.level:g} %'
+    many = f' of {len(order)} models' if len(order) > 1 else ''
+    said = [
+        Markup('{} is the closest{} to {}: VEPD {}{}.').format(
+            _NAME.format(best.model),
+            many,
+            real,
+            decimal(best.distance),
+            ''
+            if best.low is None
+            else f' ({per_cent} interval {decimal(best.low)} to {decimal(best.high)})',
+        )
+    ]
+    said.append(_against_real(best, per_cent, real, standing.known.options.level))
+    if len(order) > 1:
+        said.append(_against_next(standing, order))
+    return said
+
+
+def _against_real(best: DistanceUncertainty, per_cent: str, real: str, level: float) -> Markup:
+    chance = best.chance if best.adjusted is None else best.adjusted
+    if chance is None or best.floor_high is None:
+        return Markup(
+            'Whether it can be told apart from {} cannot be said from so few recordings.'
+        ).format(real)
+    apart = chance <= 1.0 - level
+    return Markup(
+        'It {} from {}: identical sensors would score up to {} in {} of such studies (chance {}).'
+    ).format(
+        Markup('<strong>can be told apart</strong>')
+        if apart
+        else Markup('<strong>cannot be told apart</strong>'),
+        real,
+        decimal(best.floor_high),
+        per_cent,
+        chance_text(chance),
+    )
+
+
+def _against_next(standing: Standing, order: Sequence[DistanceUncertainty]) -> Markup:
+    best, second = order[0], order[1]
+    pair = standing.known.pair(best.model, second.model)
+    gap = decimal(abs(pair.difference))
+    name = _NAME.format(second.model)
+    if pair.apart is None:
+        return Markup('The next, {}, is {} farther.').format(name, gap)
+    chance = chance_text(pair.chance if pair.adjusted is None else pair.adjusted)
+    if pair.apart:
+        return Markup(
+            'The next, {}, is {} farther and <strong>can be told apart</strong> from it '
+            '(chance {}).'
+        ).format(name, gap, chance)
+    return Markup(
+        'The next, {}, is {} farther, and these recordings <strong>do not tell the two apart'
+        '</strong> (chance {}); more motions that would: {}.'
+    ).format(name, gap, chance, standing.known.more(pair))
+
+
+def concord(standings: Sequence[Standing]) -> Markup | None:
+    """Say whether all judges and groups name the same model; None with one of them."""
+    if len(standings) < 2:
+        return None
+    first = standings[0].known.order[0].model
+    others = [one for one in standings[1:] if one.known.order[0].model != first]
+    if not others:
+        return Markup('{} rankings of this study name it first.').format(
+            'Both' if len(standings) == 2 else f'All {len(standings)}'
+        )
+    named = joined(
+        Markup('{}{} under {}').format(
+            '; ' if place else '', _NAME.format(one.known.order[0].model), one.label
+        )
+        for place, one in enumerate(others[:4])
+    )
+    more = f'; and {len(others) - 4} more' if len(others) > 4 else ''
+    return Markup('Others rank differently: {}{}.').format(named, more)

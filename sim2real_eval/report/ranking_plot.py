@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plot of models by distance: intervals against what like sensors would score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.report.figures import REAL_COLOUR, model_colours, new_figure, save_png, tidy
+from sim2real_eval.uncertainty.result import Uncertainty
+
+__all__ = ['ranking_figure', 'save_ranking']
+
+_ROW = 0.3  # inches
+
+
+def ranking_figure(
+    known: Mapping[str, Uncertainty], *, real_label: str = 'real', about: str = ''
+) -> Figure:
+    """Return a panel per scenario: a row per model, the closest on top.
+
+    Parameters
+    ----------
+    known : mapping
+        Scenario to what is known; with one scenario, `all` is left out.
+    real_label : str
+        What the recordings are.
+    about : str
+        Under what it was judged.
+    """
+    panels = {name: one for name, one in known.items() if name != POOLED or len(known) > 2}
+    rows = [len(one.models) for one in panels.values()]
+    figure = new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
+    colours = model_colours(dict.fromkeys(m.model for one in known.values() for m in one.models))
+    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
+    level = next(iter(known.values())).options.level
+    for axis, (scenario, one) in zip(axes.flat, panels.items(), strict=True):
+        _panel(axis, one, colours)
+        label = 'all scenarios pooled' if scenario == POOLED else scenario
+        paired = ', in pairs' if one.paired else ''
+        axis.set_title(
+            f'{label} ({one.motions} {real_label} motions{paired})', fontsize=9, loc='left'
+        )
+    axes.flat[0].set_xlim(left=0.0)
+    axes.flat[-1].set_xlabel('VEPD', fontsize=9)
+    figure.legend(
+        handles=[
+            Line2D([], [], marker='o', color='black', linewidth=0, label='VEPD as measured'),
+            Line2D([], [], color='black', linewidth=2.0, label=f'true VEPD, {level:.3g} interval'),
+            Patch(
+                color=REAL_COLOUR, alpha=0.3, label=f'what like sensors score, up to {level:.3g}'
+            ),
+        ],
+        loc='outside lower center',
+        ncols=3,
+        fontsize=8,
+        frameon=False,
+    )
+    title = 'How far from reality, and how surely; models that share a letter are not told apart'
+    figure.suptitle(f'{title}\n{about}' if about else title, fontsize=10)
+    return figure
+
+
+def _panel(axis: Axes, known: Uncertainty, colours: Mapping[str, str]) -> None:
+    order = list(known.order)
+    for row, one in enumerate(order):
+        if one.floor is not None and one.floor_high is not None:
+            axis.barh(row, one.floor_high, height=0.9, color=REAL_COLOUR, alpha=0.3, linewidth=0)
+            axis.plot([one.floor] * 2, [row - 0.45, row + 0.45], color=REAL_COLOUR, linewidth=1.0)
+        colour = colours[one.model]
+        if one.low is not None and one.high is not None:
+            axis.plot([one.low, one.high], [row, row], color=colour, linewidth=2.0)
+        axis.plot(one.distance, row, 'o', color=colour, markersize=5)
+    axis.set_yticks(
+        range(len(order)), [f'{one.model}  {one.letters}'.rstrip() for one in order], fontsize=8
+    )
+    axis.set_ylim(len(order) - 0.4, -0.6)
+    axis.grid(axis='x', alpha=0.3)
+    tidy(axis)
+
+
+def save_ranking(
+    path: str | Path,
+    known: Mapping[str, Uncertainty],
+    *,
+    real_label: str = 'real',
+    about: str = '',
+) -> Path:
+    """Write the figure as PNG; return the path."""
+    return save_png(ranking_figure(known, real_label=real_label, about=about), path)

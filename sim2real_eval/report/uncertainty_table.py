@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sure distances are, on the terminal."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.report.plain_table import plain_table
+from sim2real_eval.uncertainty.result import DistanceUncertainty, PairUncertainty, Uncertainty
+
+__all__ = ['pair_lines', 'uncertainty_table']
+
+_MOST_PAIRS = 3
+
+
+def uncertainty_table(
+    known: Mapping[str, Uncertainty],
+    *,
+    title: str = 'How sure: models of one group cannot be told apart',
+) -> Table:
+    """Return a table of intervals, floors, chances and groups, one block per scenario.
+
+    Parameters
+    ----------
+    known : mapping
+        Scenario, or other label of a block, to what is known; at least one.
+    title : str
+    """
+    level = next(iter(known.values())).options.level
+    table = plain_table(title)
+    table.add_column('scenario', overflow='fold')
+    table.add_column('group', no_wrap=True)
+    table.add_column('model', overflow='fold')
+    table.add_column('\nVEPD', justify='right', style='bold', no_wrap=True)
+    table.add_column(f'true VEPD\n{level:.3g} level', justify='right', no_wrap=True)
+    table.add_column(f'like sensors\nmedian {level:.3g}', justify='right', no_wrap=True)
+    table.add_column('chance\nadjusted', justify='right', no_wrap=True)
+    table.add_column('closest\nprob.', justify='right', no_wrap=True)
+    for scenario, one in known.items():
+        label = f'{scenario} pooled' if scenario == POOLED else scenario
+        for model in one.order:
+            table.add_row(
+                Text(label),
+                model.letters or '-',
+                Text(model.model),
+                f'{model.distance:.4f}',
+                _range(model.low, model.high),
+                _range(model.floor, model.floor_high, ' '),
+                _chance(model),
+                f'{model.ranks[0]:.2f}' if model.ranks else '-',
+            )
+            label = ''
+        table.add_section()
+    return table
+
+
+def _range(low: float | None, high: float | None, between: str = '-') -> str:
+    return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
+
+
+def _chance(model: DistanceUncertainty) -> str:
+    if model.adjusted is None:
+        return '?'
+    return '<0.001' if model.adjusted < 0.001 else f'{model.adjusted:.3f}'
+
+
+def pair_lines(known: Uncertainty, scenario: str) -> list[str]:
+    """Say which neighbours of the ranking cannot be told apart, and what would do it."""
+    order = known.order
+    lines = []
+    for near, far in itertools.pairwise(order):
+        pair = known.pair(near.model, far.model)
+        if pair.apart is False:
+            lines.append(f'{near.model} and {far.model}: {_more(known, pair)}')
+    if not lines:
+        return []
+    shown = lines[:_MOST_PAIRS]
+    if len(lines) > _MOST_PAIRS:
+        shown.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
+    where = 'pooled' if scenario == POOLED else scenario
+    return [f'not told apart ({where}): {"; ".join(shown)}']
+
+
+def _more(known: Uncertainty, pair: PairUncertainty) -> str:
+    motions = known.more(pair)
+    return f'{motions} more motions would, at {known.options.power:.0%} power'

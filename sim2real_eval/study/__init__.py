@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies: real recordings times sensor models times judges, kept run by run."""
+
+from __future__ import annotations
+
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.study.signals import RunSignals
+
+__all__ = ['RunKey', 'RunSignals', 'StudyOutcome', 'StudyRun']

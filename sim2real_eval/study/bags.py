@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of a study as rosbag2 folders with mcap, for Foxglove, PlotJuggler and ROS 2."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.recording.cdr import encode
+from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.result_folder import check_result_folder, fresh_folder
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.tables import write_json
+from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
+
+__all__ = ['START_NS', 'check_bags', 'write_bags']
+
+START_NS = 1_000_000_000_000
+"""Stamp of the first truth in every bag, 1000 s: a study keeps times since then only, estimates
+may come before it, and viewers take 0 for no stamp."""
+
+_MARK = 'bags.json'
+_BAG_VERSION: Literal[8] = 8  # read by every rosbag2 since Iron, as recordings are
+_FLOAT = b'\x00\x01\x00\x00'  # little-endian CDR; a Float64 follows at once
+_WORLD, _BASE = 'map', 'base_link'
+_UNSAFE = re.compile(r'[^\w.+@-]+')
+
+
+def check_bags(folder: str | Path, *, overwrite: bool) -> None:
+    """Refuse a folder that would be overwritten; with `overwrite`, one that is not of bags.
+
+    Raises
+    ------
+    Sim2RealError
+    """
+    check_result_folder(folder, _MARK, overwrite=overwrite)
+
+
+def write_bags(
+    outcome: StudyOutcome,
+    folder: str | Path,
+    *,
+    overwrite: bool = False,
+    progress: Callable[[], None] | None = None,
+) -> list[Path]:
+    """Write every run as a bag, `<judge>/<model>/<recording>_<repetition>/`, all or nothing.
+
+    Topics: /truth/odometry and /estimate/odometry (nav_msgs/Odometry, in `map` and `base_link`,
+    the covariances diagonal, of the stated deviations), and as std_msgs/Float64
+    /truth/speed, /estimate/speed, /error/speed, /error/position and /stated/position
+    (horizontal, m), /error/velocity and /stated/velocity (of the body's horizontal velocity, m/s).
+    Without positions there are speeds only. `bags.json` says which bag is which run. Equal
+    studies give equal bytes.
+
+    Parameters
+    ----------
+    outcome : StudyOutcome
+    folder : path
+        To be made.
+    overwrite : bool
+        Replace an older folder of bags.
+    progress : callable, optional
+        Called after each run.
+
+    Returns
+    -------
+    list of Path
+        The bags, in the order of the runs.
+
+    Raises
+    ------
+    Sim2RealError
+        When the folder exists and may not be replaced, or signals cannot be read.
+    """
+    component = str(outcome.record.get('component', 'horizontal'))
+    places: list[Path] = []
+    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
+        index = []
+        for run in outcome.runs:
+            key = run.key
+            place = _free(
+                Path(
+                    _safe(key.judge), _safe(key.model), _safe(f'{key.recording}_{key.repetition}')
+                ),
+                places,
+            )
+            places.append(place)
+            (fresh / place).parent.mkdir(parents=True, exist_ok=True)
+            _write_bag(fresh / place, topics(outcome.signals(key), component))
+            index.append({'bag': place.as_posix(), **key._asdict(), 'scenario': run.scenario})
+            if progress is not None:
+                progress()
+        write_json(
+            fresh / _MARK,
+            {
+                'title': outcome.record.get('title'),
+                'synthetic': bool(outcome.record.get('synthetic')),
+                'start_ns': START_NS,
+                'bags': index,
+            },
+        )
+    return [Path(folder) / place for place in places]
+
+
+def topics(
+    signals: RunSignals, component: str
+) -> dict[str, OdometryArray | tuple[IntArray, FloatArray]]:
+    """Return what is written of a run: odometry, or stamps and numbers, by topic."""
+    time, true_time = signals.time, signals.true_time
+    known = np.all(np.isfinite(signals.position), axis=1)
+    known &= np.all(np.isfinite(signals.velocity), axis=1)
+    found: dict[str, OdometryArray | tuple[IntArray, FloatArray]] = {}
+    placed = known & np.all(np.isfinite(signals.true_position), axis=1)
+    true_velocity = np.stack(
+        [np.interp(time, true_time, column) for column in signals.true_velocity.T], axis=1
+    )
+    if placed.any():
+        found['/truth/odometry'] = _odometry(
+            time[placed],
+            signals.true_position[placed],
+            _turned(time[placed], true_time, signals.true_orientation),
+            true_velocity[placed],
+        )
+    if known.any():
+        found['/estimate/odometry'] = _odometry(
+            time[known],
+            signals.position[known],
+            signals.orientation[known],
+            signals.velocity[known],
+            signals.position_sigma[known],
+            signals.velocity_sigma[known],
+        )
+    sound = np.all(np.isfinite(signals.velocity), axis=1)
+    estimate = speed(signals.velocity[sound], signals.orientation[sound], component)
+    truth = speed(signals.true_velocity, signals.true_orientation, component)
+    found['/truth/speed'] = (_stamps(true_time), truth)
+    found['/estimate/speed'] = (_stamps(time[sound]), estimate)
+    found['/error/speed'] = (
+        _stamps(time[sound]),
+        estimate - np.interp(time[sound], true_time, truth),
+    )
+    for name, error, stated in (
+        ('position', signals.position - signals.true_position, signals.position_sigma),
+        ('velocity', signals.velocity - true_velocity, signals.velocity_sigma),
+    ):
+        for kind, values in (('error', error), ('stated', stated)):
+            size = np.linalg.norm(values[:, :2], axis=1)
+            there = np.isfinite(size) & known
+            if there.any():
+                found[f'/{kind}/{name}'] = (_stamps(time[there]), size[there])
+    return found
+
+
+def _write_bag(folder: Path, contents: dict[str, Any]) -> None:
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    typestore = get_typestore(Stores.ROS2_JAZZY)
+    rows: list[tuple[int, int, Any, bytes]] = []
+    with Writer(folder, version=_BAG_VERSION, storage_plugin=StoragePlugin.MCAP) as writer:
+        for number, (topic, content) in enumerate(contents.items()):
+            if isinstance(content, OdometryArray):
+                kind = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+                stamps, data = content.stamp_ns, encode(kind, content, topic)
+                connection = writer.add_connection(topic, kind.name, typestore=typestore)
+            else:
+                stamps, values = content
+                data = [_FLOAT + struct.pack('<d', value) for value in values.tolist()]
+                connection = writer.add_connection(
+                    topic, 'std_msgs/msg/Float64', typestore=typestore
+                )
+            rows += [
+                (stamp, number, connection, row)
+                for stamp, row in zip(stamps.tolist(), data, strict=True)
+            ]
+        # Stable: ties keep the order of the topics, so that equal runs give equal bags.
+        for stamp, _, connection, row in sorted(rows, key=lambda one: one[:2]):
+            writer.write(connection, stamp, row)
+
+
+def _stamps(time: FloatArray) -> IntArray:
+    return START_NS + np.rint(time * 1e9).astype(np.int64)
+
+
+def _odometry(
+    time: FloatArray,
+    position: FloatArray,
+    orientation: FloatArray,
+    velocity: FloatArray,
+    position_sigma: FloatArray | None = None,
+    velocity_sigma: FloatArray | None = None,
+) -> OdometryArray:
+    stamps = _stamps(time)
+    return OdometryArray(
+        stamp_ns=stamps,
+        arrival_ns=stamps,
+        frame=_WORLD,
+        child_frame=_BASE,
+        position=position,
+        orientation=orientation,
+        linear_velocity=velocity,
+        # Studies keep no rates of turn.
+        angular_velocity=np.zeros_like(velocity),
+        pose_covariance=_diagonal(position_sigma, len(time)),
+        twist_covariance=_diagonal(velocity_sigma, len(time)),
+    )
+
+
+def _diagonal(sigma: FloatArray | None, count: int) -> FloatArray:
+    covariance = np.zeros((count, 6, 6))
+    if sigma is not None:
+        for axis in range(3):
+            covariance[:, axis, axis] = np.square(sigma[:, axis])
+    return covariance
+
+
+def _turned(time: FloatArray, true_time: FloatArray, orientation: FloatArray) -> FloatArray:
+    """Return orientations at other times, on the chord between neighbours, of unit length."""
+    # A quaternion and its negative are one orientation; neighbours must be on one side.
+    dots = np.sum(orientation[1:] * orientation[:-1], axis=1)
+    signs = np.cumprod(np.r_[1.0, np.where(dots < 0.0, -1.0, 1.0)])
+    columns = (orientation * signs[:, None]).T
+    found = np.stack([np.interp(time, true_time, column) for column in columns], axis=1)
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def _safe(label: str) -> str:
+    """Return a label as part of a path on every system."""
+    return _UNSAFE.sub('_', label).strip('.')[:100] or '_'
+
+
+def _free(place: Path, taken: list[Path]) -> Path:
+    number, found = 2, place
+    while found in taken:
+        found, number = place.with_name(f'{place.name}_{number}'), number + 1
+    return found

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One value of a file that people write, with its place: whoever reads it can refuse it well."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from sim_sensors.errors import ParameterError
+from sim_sensors.parameters import Parameter
+
+__all__ = ['Entry']
+
+
+class Entry:
+    """A value and where it is.
+
+    Parameters
+    ----------
+    where : str
+        File.
+    key : str
+        Path of the value in it, such as `recordings[0].path`; empty for the whole.
+    value : any
+        As YAML gives it.
+    """
+
+    def __init__(self, where: str, key: str, value: Any) -> None:
+        self.where = where
+        self.key = key
+        self.value = value
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise ParameterError with the place."""
+        raise ParameterError(self.where, self.key, problem)
+
+    def refuse_value(self, allowed: str) -> NoReturn:
+        """Raise ParameterError with the place, the value and what is allowed."""
+        text = ' '.join(repr(self.value).split())
+        shown = text if len(text) <= 60 else f'{text[:57]}...'
+        self.refuse(f'{shown} is not allowed; must be {allowed}')
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the value is a text."""
+        return isinstance(self.value, str)
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether the value is a mapping."""
+        return isinstance(self.value, dict)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the value is a list."""
+        return isinstance(self.value, list)
+
+    def fields(self, known: Sequence[str], *, required: Sequence[str] = ()) -> dict[str, Entry]:
+        """Return the values of a mapping by key; refuse unknown keys and missing ones."""
+        if not isinstance(self.value, dict):
+            self.refuse_value(f'a mapping with keys of {", ".join(known)}')
+        for name in self.value:
+            if name not in known:
+                near = difflib.get_close_matches(str(name), known, n=1)
+                hint = f'; did you mean {near[0]}?' if near else ''
+                self.field(name).refuse(f'unknown key; must be one of {", ".join(known)}{hint}')
+        for name in required:
+            if name not in self.value:
+                self.field(name).refuse('is missing')
+        return {name: self.field(name) for name in self.value}
+
+    def field(self, name: object) -> Entry:
+        """Return the value of a key; None where there is none."""
+        return Entry(
+            self.where, f'{self.key}.{name}' if self.key else str(name), self.value.get(name)
+        )
+
+    def items(self, what: str) -> list[Entry]:
+        """Return the entries of a list that is not empty."""
+        if not isinstance(self.value, list) or not self.value:
+            self.refuse_value(f'a list of one or more {what}')
+        return [
+            Entry(self.where, f'{self.key}[{number}]', value)
+            for number, value in enumerate(self.value)
+        ]
+
+    def text(self, choices: Sequence[str] = ()) -> str:
+        """Return a text that is not empty."""
+        value = self.value
+        if not isinstance(value, str) or not value or (choices and value not in choices):
+            self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a text')
+        return value
+
+    def label(self, *taken: str) -> str:
+        """Return a text that may be a name of files and of rows of tables."""
+        value = self.value
+        # A scenario called 8 or a surface called 12 is a label all the same.
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        refused = ('all', *taken)
+        if (
+            not isinstance(text, str)
+            or not text
+            or text in refused
+            or text[0] == '.'
+            or not text.isprintable()
+            or set(text) & set('/\\')
+        ):
+            self.refuse_value(
+                f'a label: not {" or ".join(refused)}, without / and \\, not beginning with a dot'
+            )
+        return text
+
+    def flag(self) -> bool:
+        """Return true or false."""
+        if not isinstance(self.value, bool):
+            self.refuse_value('true or false')
+        return self.value
+
+    def integer(self, minimum: int) -> int:
+        """Return an integer from a minimum on."""
+        declared = Parameter(minimum, '1', '', minimum=minimum)
+        return int(declared.parse(self.value, self.where, self.key))
+
+    def number(self, unit: str, *, minimum: float | None = None, above: bool = False) -> float:
+        """Return a finite number."""
+        declared = Parameter(0.0, unit, '', minimum=minimum, minimum_excluded=above)
+        return float(declared.parse(self.value, self.where, self.key))

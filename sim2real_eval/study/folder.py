@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a study: held by one process at a time, continued after a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sim2real_eval.metrics.distances import VEPD_COLUMNS
+from sim2real_eval.result_folder import check_result_folder
+from sim2real_eval.series_folder import SeriesKey, write_series_folder
+from sim2real_eval.study.outcome import MARK, StudyOutcome
+from sim2real_eval.study.plan import StudyPlan, change
+from sim2real_eval.study.side_results import side_results
+from sim2real_eval.study.store import RUNS
+from sim2real_eval.tables import write_bytes, write_csv
+from sim_sensors.errors import Sim2RealError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ['held', 'write_study']
+
+_FILE = 'study.yaml'
+_OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
+
+
+@contextlib.contextmanager
+def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[None]:
+    """Hold the folder of a study against other processes, made or fit to be continued.
+
+    The lock is on the folder itself and ends with the process, however that ends. A file system
+    that cannot lock folders (some network ones) is taken without.
+
+    Parameters
+    ----------
+    folder : Path
+    plan : StudyPlan
+    overwrite : bool
+        Begin anew when it holds a study, of whatever kind.
+
+    Raises
+    ------
+    Sim2RealError
+        When another process holds it, it holds something else or another study.
+    """
+    if not folder.is_dir():
+        check_result_folder(folder, MARK, overwrite=overwrite)
+        folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else None
+    try:
+        if descriptor is not None:
+            _lock(descriptor, folder)
+        if not (folder / MARK).is_file():
+            # Killed before its first word: nobody else's file is called so.
+            _unlink(folder.glob(f'.{MARK}.*.tmp'))
+            check_result_folder(folder, MARK, overwrite=overwrite)
+        elif overwrite:
+            _empty(folder)
+        _sweep(folder)
+        if (folder / MARK).is_file():
+            _check_same(folder, plan)
+        else:
+            _write_record(folder, {**plan.record, 'state': 'unfinished'})
+        if not _has(folder / _FILE, plan.file.text):
+            write_bytes(folder / _FILE, plan.file.text)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def write_study(folder: Path, outcome: StudyOutcome) -> None:
+    """Write everything that follows from the runs; the mark, which says finished, last."""
+    numbers = _numbers(outcome)
+    names = list(dict.fromkeys(name for run in outcome.runs for name in run.values))
+    write_csv(
+        folder / 'runs.csv',
+        ('judge', 'group', 'model', 'scenario', 'run', 'recording', 'repetition', *names),
+        (
+            (
+                run.key.judge,
+                run.group,
+                run.key.model,
+                run.scenario,
+                number,
+                run.key.recording,
+                run.key.repetition,
+                *(run.values.get(name) for name in names),
+            )
+            for run, number in zip(outcome.runs, numbers, strict=True)
+        ),
+    )
+    write_csv(
+        folder / 'vepd.csv',
+        ('judge', 'group', *VEPD_COLUMNS),
+        (
+            (judge, group, *row.fields())
+            for judge, group in outcome.compared
+            for row in outcome.table(judge, group)
+        ),
+    )
+    for judge in outcome.judges:
+        write_series_folder(
+            folder / 'series' / judge,
+            {
+                SeriesKey(run.key.model, run.scenario, number): outcome.series(run.key)
+                for run, number in zip(outcome.runs, numbers, strict=True)
+                if run.key.judge == judge
+            },
+        )
+    side_results(outcome).write(folder)
+    _sweep(folder)
+    runs = [
+        {
+            **run.key._asdict(),
+            'scenario': run.scenario,
+            'group': run.group,
+            'values': dict(run.values),
+            'notes': list(run.notes),
+        }
+        for run in outcome.runs
+    ]
+    _write_record(folder, {**outcome.record, 'runs': runs})
+
+
+def _numbers(outcome: StudyOutcome) -> list[int]:
+    """Return the number of each run among those of its judge, model and scenario, from 1."""
+    counts: dict[tuple[str, str, str], int] = {}
+    numbers = []
+    for run in outcome.runs:
+        place = (run.key.judge, run.key.model, run.scenario)
+        counts[place] = counts.get(place, 0) + 1
+        numbers.append(counts[place])
+    return numbers
+
+
+def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + '\n'
+    write_bytes(folder / MARK, text.encode())
+
+
+def _check_same(folder: Path, plan: StudyPlan) -> None:
+    try:
+        old = json.loads((folder / MARK).read_text(encoding='utf-8'))
+        assert isinstance(old, dict)
+    except (ValueError, AssertionError):
+        raise Sim2RealError(
+            f'{folder / MARK}: is no study; choose another --out or give --overwrite'
+        ) from None
+    # As JSON gives it back: tuples are lists.
+    new = json.loads(json.dumps(plan.record))
+    if told := change(old, new):
+        raise Sim2RealError(
+            f'{folder}: holds another study: {told}; choose another --out, or --overwrite to '
+            'begin anew'
+        )
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Sim2RealError(
+            f'{folder}: another process is working on this study; wait, or choose another --out'
+        ) from None
+    except OSError as error:
+        if error.errno not in _OF_SYSTEMS_WITHOUT_LOCKS:
+            raise
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left half-written."""
+    _unlink(folder.glob('.*.tmp'))
+    _unlink((folder / RUNS).rglob('.*.tmp'))
+    if (folder / 'series').is_dir():
+        for path in (folder / 'series').glob('.*'):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        path.unlink(missing_ok=True)
+
+
+def _empty(folder: Path) -> None:
+    """Remove a study, the mark last: killed on the way, it is still one to overwrite."""
+    for path in sorted(folder.iterdir(), key=lambda one: one.name == MARK):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _has(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a judged run is kept beside its score: signals, and numbers that VEPD does not see."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.consistency_check import judged_world, known_axes, planar
+from sim2real_eval.judge import JudgedRun
+from sim2real_eval.judge.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.judged import PartCount
+from sim2real_eval.judge_setup import Judge
+from sim2real_eval.metrics import MetricOptions
+from sim2real_eval.metrics.autocorrelation import correlation_time
+from sim2real_eval.metrics.consistency import inside_share
+from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis, truth_at
+from sim2real_eval.metrics.scores import resample
+from sim2real_eval.recording import Recording
+from sim2real_eval.run_plan import JudgedScore
+from sim2real_eval.signals.resampling import wrap
+from sim2real_eval.study.signals import RunSignals
+from sim_sensors.measurements import FloatArray, OdometryArray
+from sim_sensors.rotations import between
+
+__all__ = ['Observation', 'observe']
+
+_PROBABILITY = 0.95
+
+
+class Observation(NamedTuple):
+    """What `observe` returns.
+
+    Attributes
+    ----------
+    signals : RunSignals
+    values : mapping
+        Numbers by name, for `StudyRun.values`; what could not be had is not in it.
+    """
+
+    signals: RunSignals
+    values: Mapping[str, float]
+
+
+def observe(
+    judge: Judge,
+    recording: Recording,
+    judged: JudgedRun,
+    scored: JudgedScore,
+    metric: MetricOptions,
+) -> Observation:
+    """Return what is kept of a run.
+
+    All values leave out the warm-up of `metric`. Speed values are of the component and on the grid
+    of the score, so that `rmse`^2 = `speed_bias`^2 + `speed_std`^2.
+
+    Parameters
+    ----------
+    judge : Judge
+    recording : Recording
+        What was judged, with the truth of the base frame, as `RunPlan.recording` returns it.
+    judged : JudgedRun
+        What came of it; finite, as `RunPlan.score` makes sure of.
+    scored : JudgedScore
+        From `RunPlan.score`.
+    metric : MetricOptions
+        With which it was scored.
+
+    Returns
+    -------
+    Observation
+        Values: `speed_bias`, `speed_std` (m/s), `speed_correlation_time` (s: integrated
+        autocorrelation time of the speed error), `nis_gps`, `nis_imu`, `nis_other` (mean NIS over
+        degrees of freedom of the parts of one sensor), `nis_inside`, and of estimates within the
+        truth `position_rmse`, `position_end` (m, horizontal, all and last), `position_honesty`
+        (stated horizontal sigma over RMSE), `orientation_rmse`, `yaw_rmse` (rad), `velocity_rmse`
+        (m/s, of the body's horizontal velocity vector), `velocity_honesty`, `nees_position`,
+        `nees_orientation`, `nees_velocity`, `nees_angular_velocity` (mean NEES over degrees of
+        freedom) and `nees_velocity_inside`; shares `..._inside` are of samples within their own
+        two-sided 95 % bounds.
+
+    Raises
+    ------
+    Sim2RealError
+        When the truth is not of the time of the estimates.
+    """
+    truth = recording.require('truth')
+    assert isinstance(truth, OdometryArray)
+    origin_ns = int(truth.stamp_ns[0])
+    world = judged_world(judge, recording, truth, judged).truth
+    inside = np.flatnonzero(
+        (judged.stamp_ns >= world.stamp_ns[0]) & (judged.stamp_ns <= world.stamp_ns[-1])
+    )
+    true = truth_at(world, judged.stamp_ns[inside])
+    true_position = np.full(judged.position.shape, np.nan)
+    true_position[inside] = true.position
+    signals = RunSignals(
+        time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
+        position=judged.position,
+        true_position=true_position,
+        orientation=judged.orientation,
+        velocity=judged.linear_velocity,
+        position_sigma=_sigma(judged.pose_covariance),
+        velocity_sigma=_sigma(judged.twist_covariance),
+        true_time=np.asarray((truth.stamp_ns - origin_ns) * 1e-9),
+        true_velocity=truth.linear_velocity,
+        true_orientation=truth.orientation,
+    )
+    since_ns = origin_ns + round(metric.warmup * 1e9)
+    late = true.stamp_ns >= since_ns
+    inside, true = inside[late], true.take(late)
+    values = _speed_values(scored, metric)
+    innovations = nis(judged, two_d=planar(judge))
+    values |= _nis_values(judged, recording, innovations, since_ns)
+    if len(inside):
+        values |= _error_values(signals, inside, true)
+        values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge)))
+    return Observation(signals, {name: value for name, value in values.items() if value == value})
+
+
+def _sigma(covariance: FloatArray) -> FloatArray:
+    """Return the first three standard deviations, (n, 3), of covariances (n, 6, 6)."""
+    variance = covariance[:, (0, 1, 2), (0, 1, 2)]
+    # The faithful UKF can state a negative variance, which has no standard deviation.
+    return np.sqrt(np.where(variance >= 0.0, variance, np.nan))
+
+
+def _speed_values(scored: JudgedScore, metric: MetricOptions) -> dict[str, float]:
+    # The series of a score has been re-zeroed and cut already.
+    rest = dataclasses.replace(metric, warmup=0.0, rezero='none')
+    run = resample(scored.series, rest)
+    error = run.se_vel - run.gt_vel
+    return {
+        'speed_bias': float(np.mean(error)),
+        'speed_std': float(np.std(error)),
+        'speed_correlation_time': correlation_time(error) / metric.rate,
+    }
+
+
+def _error_values(
+    signals: RunSignals, kept: NDArray[np.intp], true: OdometryArray
+) -> dict[str, float]:
+    position = (signals.position[kept] - true.position)[:, :2]
+    velocity = (signals.velocity[kept] - true.linear_velocity)[:, :2]
+    turned = between(true.orientation, signals.orientation[kept])
+    yaw = wrap(_yaw(signals.orientation[kept]) - _yaw(true.orientation))
+    values = {
+        'position_rmse': _rms(position),
+        'position_end': float(np.hypot(*position[-1])),
+        'orientation_rmse': _rms(turned),
+        'yaw_rmse': float(np.sqrt(np.mean(yaw**2))),
+        'velocity_rmse': _rms(velocity),
+    }
+    for name, sigma in (
+        ('position', signals.position_sigma),
+        ('velocity', signals.velocity_sigma),
+    ):
+        if values[f'{name}_rmse'] > 0.0:
+            values[f'{name}_honesty'] = _rms(sigma[kept, :2]) / values[f'{name}_rmse']
+    return values
+
+
+def _rms(vectors: FloatArray) -> float:
+    """Root mean squared length of (n, k) vectors."""
+    return float(np.sqrt(np.mean(np.sum(vectors**2, axis=1))))
+
+
+def _yaw(quaternion: FloatArray) -> FloatArray:
+    x, y, z, w = quaternion.T
+    return np.asarray(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+
+
+def _nis_values(
+    judged: JudgedRun, recording: Recording, squares: Sequence[Squares], since_ns: int
+) -> dict[str, float]:
+    sensors: dict[str, list[Squares]] = {}
+    for part, one in zip(judged.parts, squares, strict=True):
+        late = one.after(since_ns)
+        if len(late):
+            sensors.setdefault(_sensor(part, recording), []).append(late)
+    values = {f'nis_{sensor}': _ratio(parts) for sensor, parts in sensors.items()}
+    if sensors:
+        values['nis_inside'] = _inside([one for parts in sensors.values() for one in parts])
+    return values
+
+
+def _sensor(part: PartCount, recording: Recording) -> str:
+    for sensor, topic in (('gps', NAVSAT_TOPIC), ('imu', '')):
+        of_recording = recording.roles.get(sensor, '')
+        if part.topic.strip('/') in {topic, of_recording.strip('/')} - {''}:
+            return sensor
+    return 'other'
+
+
+def _nees_values(squares: Sequence[Squares]) -> dict[str, float]:
+    values = {}
+    for quantity, one in zip(QUANTITIES, squares, strict=True):
+        if len(one):
+            values[f'nees_{quantity.replace(" ", "_")}'] = _ratio([one])
+            if quantity == 'velocity':
+                values['nees_velocity_inside'] = _inside([one])
+    return values
+
+
+def _ratio(parts: Sequence[Squares]) -> float:
+    total = sum(float(np.sum(one.squares)) for one in parts)
+    return total / sum(int(np.sum(one.freedom)) for one in parts)
+
+
+def _inside(parts: Sequence[Squares]) -> float:
+    count = sum(len(one) for one in parts)
+    return sum(inside_share(one, _PROBABILITY) * len(one) for one in parts) / count

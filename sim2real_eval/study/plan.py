@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that a study is to do, as units of work and as plain values that identify it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sim2real_eval.comparison import Source
+from sim2real_eval.provenance import versions
+from sim2real_eval.run_plan import ComparisonOptions
+from sim2real_eval.series_folder import REAL
+from sim2real_eval.study.judges import StudyJudge
+from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.run import RunKey
+from sim2real_eval.study.stand_in import Drive, StandIn
+from sim2real_eval.study.study_file import Overrides, StudyFile
+from sim2real_eval.study.unit import StudyUnit
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.path_following import DRIVES
+
+__all__ = ['StudyPlan', 'change']
+
+_FORMAT = 1
+_WORDS = ('title', 'about', 'command', 'shipped', 'uncertainty')
+"""What may change without changing a run."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StudyPlan:
+    """A study file carried out as far as nothing is judged.
+
+    Attributes
+    ----------
+    file : StudyFile
+    recordings : tuple of StudyRecording
+        Those of the file, then the drives that simulated sensors follow, if they follow any.
+    record : mapping
+        What identifies the study, as plain values; see `StudyOutcome.record`.
+    """
+
+    file: StudyFile
+    recordings: tuple[StudyRecording, ...]
+    record: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyPlan:
+        """Read a study file and plan it; see `StudyFile.read` for what is raised."""
+        return cls.of(StudyFile.read(name_or_path, overrides))
+
+    @classmethod
+    def of(cls, file: StudyFile) -> StudyPlan:
+        """Plan a study.
+
+        Raises
+        ------
+        Sim2RealError
+            When simulated sensors cannot follow drives as they are asked to.
+        """
+        recordings = file.recordings
+        if file.drive is not None:
+            drives = _drives(file, file.drive)
+            taken = {one.name for one in recordings} & {one.name for one in drives}
+            if taken:
+                raise Sim2RealError(
+                    f'{min(taken)}: is the name of a simulated drive, so no recording may have '
+                    'it; rename it, or --simulate-on truth'
+                )
+            recordings = (*recordings, *drives)
+        return cls(file, recordings, _record(file, recordings))
+
+    def units(self, jobs: int) -> list[StudyUnit]:
+        """Return the work in pieces, recording by recording.
+
+        Judges that take milliseconds share what is read and simulated, unless there are fewer
+        recordings than keep `jobs` processes busy.
+        """
+        file = self.file
+        fast = tuple(judge for judge in file.judges if judge.is_fast)
+        if len(self.recordings) < 2 * jobs:
+            fast = ()
+        alone = [(judge,) for judge in file.judges if judge not in fast]
+        parts = [fast, *alone] if fast else alone
+        return [self._unit(recording, part) for recording in self.recordings for part in parts]
+
+    def run_groups(self) -> dict[RunKey, str]:
+        """Return the group of each run, judge by judge, in each recording by recording."""
+        return {
+            key: group
+            for judge in self.file.judges
+            for recording in self.recordings
+            for key, group in self._unit(recording, (judge,)).run_groups().items()
+        }
+
+    def _unit(self, recording: StudyRecording, judges: tuple[StudyJudge, ...]) -> StudyUnit:
+        file = self.file
+        twins = file.twins
+        if file.drive is not None and recording.has_real_run:
+            twins = ()
+        options = ComparisonOptions(
+            twins=twins,
+            setup=judges[0].setup,
+            metric=file.metric,
+            component=file.component,
+            seed=file.seed,
+            repetitions=file.repetitions,
+            match_rates=file.match_rates,
+            start_heading=file.start_heading,
+        )
+        return StudyUnit(recording, judges, file.conditions, options)
+
+
+def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """Say in which two records are not of one study; None when they are.
+
+    The place of a recording does not count, its digest does.
+    """
+    for name in new:
+        if name in _WORDS:
+            continue
+        found = _difference(name, _plain(old.get(name)), _plain(new[name]))
+        if found is not None:
+            return found
+    return None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items() if key != 'path'}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _difference(key: str, old: Any, new: Any) -> str | None:
+    if type(old) is type(new) and isinstance(new, dict) and old.keys() == new.keys():
+        found = (_difference(f'{key}.{name}', old[name], new[name]) for name in new)
+        return next((one for one in found if one is not None), None)
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            return f'{key}: were {len(old)}, are {len(new)}'
+        pairs = enumerate(zip(old, new, strict=True))
+        found = (_difference(f'{key}[{number}]', *pair) for number, pair in pairs)
+        return next((one for one in found if one is not None), None)
+    return None if old == new else f'{key}: was {_short(old)}, is {_short(new)}'
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        value = list(value)
+    text = ' '.join(str(value).split())
+    return text if len(text) <= 60 else f'{text[:57]}...'
+
+
+def _drives(file: StudyFile, drive: Drive) -> list[StudyRecording]:
+    """Return as many drives of each scenario and group as there are recordings of it."""
+    for twin in file.twins:
+        if twin.gps is None or twin.imu is None:
+            raise Sim2RealError(
+                f'{file.path}: models: {twin.label} keeps a real sensor, which is nowhere on a '
+                'simulated drive; must simulate both, or --simulate-on truth'
+            )
+    counts: dict[tuple[str, str], int] = {}
+    found = []
+    for recording in file.recordings:
+        scenario = _scenario(recording)
+        if scenario is None:
+            continue
+        if scenario not in DRIVES:
+            raise Sim2RealError(
+                f'{recording.name}: scenario {scenario} cannot be driven, only '
+                f'{", ".join(DRIVES)}; give its scenario, or --simulate-on truth'
+            )
+        place = (recording.group, scenario)
+        counts[place] = number = counts.get(place, 0) + 1
+        # The same drives for every group: only the real side differs.
+        run = f'drive_{scenario}_{number}'
+        name = f'drive_{recording.group}_{scenario}_{number}' if recording.group else run
+        origin = dataclasses.replace(drive, scenario=scenario, run=run)
+        found.append(StudyRecording(name, recording.group, origin))
+    return found
+
+
+def _scenario(recording: StudyRecording) -> str | None:
+    """Return the scenario of a recording; None for one that cannot be read."""
+    if isinstance(recording.origin, StandIn):
+        return recording.origin.drive.scenario
+    if isinstance(recording.origin, Source) and recording.origin.scenario is not None:
+        return recording.origin.scenario
+    try:
+        return recording.read().scenario
+    except Sim2RealError:
+        return None
+
+
+def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str, Any]:
+    return {
+        'format': _FORMAT,
+        'title': file.title,
+        'about': file.about,
+        'command': file.command(),
+        'shipped': file.is_shipped,
+        'synthetic': any(one.synthetic for one in recordings if one.has_real_run),
+        'versions': versions(),
+        'seed': file.seed,
+        'repetitions': file.repetitions,
+        'component': file.component,
+        'start_heading': file.start_heading,
+        'match_rates': file.match_rates,
+        'metric': file.metric.to_mapping(),
+        'simulate_on': 'truth' if file.drive is None else 'drive',
+        'conditions': [one.to_mapping() for one in file.conditions],
+        'uncertainty': file.uncertainty.to_mapping(),
+        'judges': [judge.to_mapping() for judge in file.judges],
+        'models': {
+            twin.label: {
+                'gps': REAL if twin.gps is None else twin.gps.to_mapping(),
+                'imu': REAL if twin.imu is None else twin.imu.to_mapping(),
+            }
+            for twin in file.twins
+        },
+        'recordings': [one.to_mapping() for one in recordings],
+    }

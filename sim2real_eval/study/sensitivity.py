@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the ranking depends on the options of the metric: VEPD once more, one option changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.rankings import RankAgreement, rank_agreement
+from sim2real_eval.metrics.scores import RunScore, score_run
+from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
+from sim2real_eval.series_folder import REAL
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.study.run_speeds import speed_series
+from sim_sensors.errors import Sim2RealError
+
+__all__ = ['SensitivityRow', 'SensitivityTable', 'Variation', 'sensitivity_tables', 'variations']
+
+_CHANGES: tuple[tuple[str, Any], ...] = (
+    ('detrend', 'mean'),
+    ('detrend', 'none'),
+    ('spectrum', 'power'),
+    ('spectrum', 'magnitude'),
+    ('moving_average', 1),
+    ('moving_average', 2),
+    ('moving_average', 4),
+    ('rate', 5.0),
+    ('rate', 15.0),
+    ('rate', 30.0),
+    ('warmup', 0.0),
+    ('warmup', 2.0),
+    ('warmup', 5.0),
+    ('rezero', 'none'),
+    ('rezero', 'each'),
+)
+
+
+class Variation(NamedTuple):
+    """A way to score.
+
+    Attributes
+    ----------
+    label : str
+    component : str
+        Speed that is compared.
+    options : MetricOptions
+    """
+
+    label: str
+    component: str
+    options: MetricOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class SensitivityRow:
+    """VEPD of all models of a table, scored in one way; None where a run cannot be scored so.
+
+    Attributes
+    ----------
+    label : str
+    vepd, ranks : tuple of float or None
+    with_own : RankAgreement
+        With the ranking by the study's own options.
+    problem : str
+        Why it cannot be scored; empty if it can.
+    """
+
+    label: str
+    vepd: tuple[float | None, ...]
+    ranks: tuple[float | None, ...]
+    with_own: RankAgreement
+    problem: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class SensitivityTable:
+    """All variations for all models, under one judge, of one group and scenario.
+
+    Attributes
+    ----------
+    judge, group, scenario : str
+    models : tuple of str
+    rows : tuple of SensitivityRow
+        The study's own options first.
+    """
+
+    judge: str
+    group: str
+    scenario: str
+    models: tuple[str, ...]
+    rows: tuple[SensitivityRow, ...]
+
+
+def variations(component: str, options: MetricOptions) -> list[Variation]:
+    """Return the study's own options and, one by one, what they could have been."""
+    found = [Variation('as the study', component, options)]
+    found += [
+        Variation(f'component {other}', other, options)
+        for other in SPEED_COMPONENTS
+        if other != component
+    ]
+    for name, value in _CHANGES:
+        if getattr(options, name) != value:
+            changed = dataclasses.replace(options, **{name: value})
+            shown = f'{value:g}' if isinstance(value, float) else value
+            found.append(Variation(f'{name} {shown}', component, changed))
+    return found
+
+
+def sensitivity_tables(outcome: StudyOutcome, options: MetricOptions) -> list[SensitivityTable]:
+    """Score a study in all variations: judge by judge, group by group, scenario by scenario.
+
+    Parameters
+    ----------
+    outcome : StudyOutcome
+    options : MetricOptions
+        With which it was scored.
+    """
+    ways = variations(str(outcome.record['component']), options)
+    found = []
+    for judge, group in outcome.compared:
+        sources = {
+            model: runs
+            for model in (REAL, *outcome.models)
+            if (runs := outcome.of(judge, model, group=group))
+        }
+        found += _tables(judge, group, _scored(outcome, sources, ways), ways)
+    return found
+
+
+_Scores = dict[RunKey, RunScore]
+
+
+class _Way(NamedTuple):
+    rows: list[VepdRow]
+    problem: str
+
+
+def _scored(
+    outcome: StudyOutcome, sources: Mapping[str, Sequence[StudyRun]], ways: Sequence[Variation]
+) -> list[_Way]:
+    scores: list[_Scores] = [{} for _ in ways]
+    problems = [''] * len(ways)
+    for runs in sources.values():
+        for run in runs:
+            signals = outcome.signals(run.key)
+            name = f'{run.key.recording} ({run.key.model})'
+            series = speed_series(signals, name)
+            for number, way in enumerate(ways):
+                try:
+                    scores[number][run.key] = score_run(series[way.component], way.options)
+                except Sim2RealError as error:
+                    problems[number] = problems[number] or str(error)
+    return [
+        _Way([] if problem else _vepd(sources, found), problem)
+        for found, problem in zip(scores, problems, strict=True)
+    ]
+
+
+def _vepd(sources: Mapping[str, Sequence[StudyRun]], scores: _Scores) -> list[VepdRow]:
+    def by_scenario(model: str) -> dict[str, list[RunScore]]:
+        found: dict[str, list[RunScore]] = {}
+        for run in sources[model]:
+            found.setdefault(run.scenario, []).append(scores[run.key])
+        return found
+
+    simulated = {model: by_scenario(model) for model in sources if model != REAL}
+    return vepd_table(by_scenario(REAL), simulated)
+
+
+def _tables(
+    judge: str, group: str, scored: Sequence[_Way], ways: Sequence[Variation]
+) -> list[SensitivityTable]:
+    own = scored[0].rows
+    scenarios = list(dict.fromkeys(row.scenario for row in own))
+    # With one scenario the pooled rows say the same.
+    chosen = scenarios if len(scenarios) > 2 else [name for name in scenarios if name != POOLED]
+    found = []
+    for scenario in chosen:
+        mine = [row for row in own if row.scenario == scenario]
+        models = tuple(row.model for row in mine)
+        rows = []
+        for way, (all_rows, problem) in zip(ways, scored, strict=True):
+            by_model = {row.model: row for row in all_rows if row.scenario == scenario}
+            if not by_model:
+                nothing = (None,) * len(models)
+                unknown = RankAgreement(0, None, None, None)
+                rows.append(SensitivityRow(way.label, nothing, nothing, unknown, problem))
+                continue
+            values = tuple(by_model[model].vepd for model in models)
+            agreement = rank_agreement(values, [row.vepd for row in mine])
+            ranks = tuple(by_model[model].rank for model in models)
+            rows.append(SensitivityRow(way.label, values, ranks, agreement))
+        found.append(SensitivityTable(judge, group, scenario, models, tuple(rows)))
+    return found

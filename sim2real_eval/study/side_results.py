@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that is said of a study beside VEPD and its uncertainty, and its files."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.ranking_agreement import RankingPair, ranking_pairs
+from sim2real_eval.study.sensitivity import SensitivityTable, sensitivity_tables
+from sim2real_eval.study.side_metrics import MetricTable, metric_tables
+from sim2real_eval.tables import Field, write_csv, write_json
+
+__all__ = ['METRIC_COLUMNS', 'SENSITIVITY_COLUMNS', 'SideResults', 'side_results']
+
+METRIC_COLUMNS = (
+    'judge', 'group', 'scenario', 'model', 'metric', 'unit', 'distance', 'rank', 'chance',
+    'adjusted',
+)  # fmt: skip
+SENSITIVITY_COLUMNS = ('judge', 'group', 'scenario', 'model', 'variation', 'vepd', 'rank')
+
+
+@dataclasses.dataclass(frozen=True)
+class SideResults:
+    """Metrics beside VEPD, sensitivity to the metric's options, agreement of rankings.
+
+    Attributes
+    ----------
+    metrics : tuple of MetricTable
+    sensitivity : tuple of SensitivityTable
+    rankings : tuple of RankingPair
+    """
+
+    metrics: tuple[MetricTable, ...]
+    sensitivity: tuple[SensitivityTable, ...]
+    rankings: tuple[RankingPair, ...]
+
+    @property
+    def overall_metrics(self) -> list[MetricTable]:
+        """Metrics of every judge and group over all scenarios, or the only one."""
+        # The widest comes last.
+        return list({(one.judge, one.group): one for one in self.metrics}.values())
+
+    @property
+    def overall_sensitivity(self) -> list[SensitivityTable]:
+        """The same of the sensitivity."""
+        return list({(one.judge, one.group): one for one in self.sensitivity}.values())
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return what the CSV files do not hold: rank correlations and what VEPD hides."""
+        return {
+            'rankings': [pair.to_mapping() for pair in self.rankings],
+            'metrics_with_vepd': [
+                {
+                    'judge': table.judge,
+                    'group': table.group,
+                    'scenario': table.scenario,
+                    'hidden': table.hidden(),
+                    'agreement': {
+                        row.metric.name: dataclasses.asdict(row.with_vepd) for row in table.rows
+                    },
+                }
+                for table in self.metrics
+            ],
+            'variations_with_own': [
+                {
+                    'judge': table.judge,
+                    'group': table.group,
+                    'scenario': table.scenario,
+                    'agreement': {
+                        row.label: dataclasses.asdict(row.with_own) for row in table.rows
+                    },
+                    'problems': {row.label: row.problem for row in table.rows if row.problem},
+                }
+                for table in self.sensitivity
+            ],
+        }
+
+    def write(self, folder: str | Path) -> tuple[Path, Path, Path]:
+        """Write metrics.csv, sensitivity.csv and agreement.json into a study's folder."""
+        folder = Path(folder)
+        return (
+            write_csv(folder / 'metrics.csv', METRIC_COLUMNS, self._metric_rows()),
+            write_csv(folder / 'sensitivity.csv', SENSITIVITY_COLUMNS, self._sensitivity_rows()),
+            write_json(folder / 'agreement.json', self.to_mapping(), allow_nan=False),
+        )
+
+    def _metric_rows(self) -> Iterator[tuple[Field, ...]]:
+        for table in self.metrics:
+            for number, model in enumerate(table.models):
+                for row in table.rows:
+                    values = (row.distances, row.ranks, row.chances, row.adjusted)
+                    numbers = [column[number] for column in values]
+                    labels = (table.judge, table.group, table.scenario, model)
+                    yield (*labels, row.metric.name, row.metric.unit, *numbers)
+
+    def _sensitivity_rows(self) -> Iterator[tuple[Field, ...]]:
+        for table in self.sensitivity:
+            for number, model in enumerate(table.models):
+                for row in table.rows:
+                    labels = (table.judge, table.group, table.scenario, model, row.label)
+                    yield (*labels, row.vepd[number], row.ranks[number])
+
+
+@functools.lru_cache(maxsize=1)
+def side_results(outcome: StudyOutcome) -> SideResults:
+    """Return all of it: a function of the study alone.
+
+    That of the last study is remembered: its folder and the terminal ask for the same.
+    """
+    options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
+    return SideResults(
+        tuple(metric_tables(outcome, options)),
+        tuple(sensitivity_tables(outcome, options)),
+        tuple(ranking_pairs(outcome)),
+    )

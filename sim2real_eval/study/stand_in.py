@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Synthetic stand-ins for real recordings, and drives for simulated sensors alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+from sim2real_eval.recording import DEFAULT_TOPICS, Recording
+from sim2real_eval.study.entry import Entry
+from sim2real_eval.study.variants import STAND_IN, read_gps, read_imu
+from sim2real_eval.synthetic import synthetic_recording, truth_of
+from sim2real_eval.twin import Twin
+from sim_sensors.path_following import DRIVES, Variation, drive
+from sim_sensors.trajectory import Trajectory
+from sim_sensors.vehicles import ART, AckermannVehicle
+
+__all__ = ['Drive', 'StandIn', 'read_drive', 'read_stand_ins']
+
+_DURATION_S = 20.0
+_OF_DRIVE = ('duration', 'vehicle', 'variation')
+
+
+@dataclasses.dataclass(frozen=True)
+class Drive:
+    """A vehicle that follows a path.
+
+    Attributes
+    ----------
+    scenario : str
+        Of DRIVES; empty where it is still to be chosen.
+    seed : int
+    run : str
+        Label of the random streams.
+    duration : float
+        s.
+    vehicle : AckermannVehicle
+    variation : Variation
+        How one run differs from the next.
+    """
+
+    scenario: str
+    seed: int
+    run: str
+    duration: float = _DURATION_S
+    vehicle: AckermannVehicle = ART
+    variation: Variation = dataclasses.field(default_factory=Variation)
+
+    def motion(self) -> Trajectory:
+        """Return the true motion."""
+        return _driven(self)
+
+    def read(self) -> Recording:
+        """Return the truth, at 100 Hz, as a recording without sensors."""
+        topic = DEFAULT_TOPICS['truth']
+        return Recording(
+            name=self.run,
+            scenario=self.scenario,
+            path='',
+            messages={topic: truth_of(self.motion())},
+            roles={'truth': topic},
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the drive as plain values."""
+        return {
+            'drive': self.scenario,
+            'run': self.run,
+            'duration': self.duration,
+            'vehicle': self.vehicle.to_mapping(),
+            'variation': self.variation.to_mapping(),
+        }
+
+
+@functools.lru_cache(maxsize=4)
+def _driven(one: Drive) -> Trajectory:
+    # Units of one recording come one after the other, and the drive takes longer than a judge.
+    return drive(
+        one.scenario,
+        seed=one.seed,
+        run=one.run,
+        duration=one.duration,
+        vehicle=one.vehicle,
+        variation=one.variation,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StandIn:
+    """A drive recorded by sensors that stand in for real ones; synthetic, and labelled so.
+
+    Attributes
+    ----------
+    drive : Drive
+    sensors : Twin
+    """
+
+    drive: Drive
+    sensors: Twin
+
+    def read(self) -> Recording:
+        """Make the recording."""
+        one = self.drive
+        return synthetic_recording(
+            one.motion(), self.sensors, seed=one.seed, run=one.run, scenario=one.scenario
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the stand-in as plain values."""
+        assert self.sensors.gps is not None
+        assert self.sensors.imu is not None
+        return {
+            'stand_in': self.drive.to_mapping(),
+            'gps': self.sensors.gps.to_mapping(),
+            'imu': self.sensors.imu.to_mapping(),
+        }
+
+
+def read_stand_ins(
+    entry: Entry, folder: Path, *, seed: int, group: str, runs: int | None
+) -> list[StandIn]:
+    """Return the recordings that a `stand_in` of a study file stands for.
+
+    Parameters
+    ----------
+    entry : Entry
+    folder : Path
+        Paths of model files are relative to it.
+    seed : int
+        Of the study.
+    group : str
+        Becomes part of the names of the runs.
+    runs : int or None
+        Recordings per scenario in place of those of the file.
+
+    Raises
+    ------
+    ParameterError
+        For a wrong entry.
+    """
+    fields = entry.fields(('scenarios', 'runs', 'gps', 'imu', *_OF_DRIVE))
+    default = Entry(entry.where, entry.key, STAND_IN)
+    sensors = Twin(
+        STAND_IN,
+        gps=read_gps(fields.get('gps', default), folder),
+        imu=read_imu(fields.get('imu', default), folder),
+    )
+    scenarios = list(DRIVES)
+    if 'scenarios' in fields:
+        scenarios = [one.text(DRIVES) for one in fields['scenarios'].items('scenarios')]
+    count = fields['runs'].integer(1) if 'runs' in fields else 10
+    count = count if runs is None else runs
+    found = []
+    for scenario in dict.fromkeys(scenarios):
+        for number in range(1, count + 1):
+            label = f'{group}_{scenario}_{number}' if group else f'{scenario}_{number}'
+            found.append(StandIn(_drive(fields, scenario, seed, label), sensors))
+    return found
+
+
+def read_drive(entry: Entry, seed: int) -> Drive:
+    """Return what `simulate_on: {drive: ...}` says of the drives, without scenario and run."""
+    return _drive(entry.fields(_OF_DRIVE), '', seed, '')
+
+
+def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> Drive:
+    vehicle, variation = ART, Variation()
+    if 'vehicle' in fields:
+        one = fields['vehicle']
+        known = one.fields(tuple(AckermannVehicle.declared()))
+        given = {**ART.to_mapping(), **{key: value.value for key, value in known.items()}}
+        vehicle = AckermannVehicle.from_mapping(given, one.where, one.key)
+    if 'variation' in fields:
+        one = fields['variation']
+        known = one.fields(tuple(Variation.declared()))
+        given = {key: value.value for key, value in known.items()}
+        variation = Variation.from_mapping(given, one.where, one.key)
+    duration = _DURATION_S
+    if 'duration' in fields:
+        duration = fields['duration'].number('s', minimum=0.0, above=True)
+    return Drive(scenario, seed, run, duration, vehicle, variation)

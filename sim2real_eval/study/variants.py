@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensor models in a study file, and the simulated variants that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sim2real_eval.study.entry import Entry
+from sim2real_eval.twin import REAL_SENSOR, Twin
+from sim_sensors.catalogue import load_gps, load_imu, names
+from sim_sensors.gps import GPS_MODELS, GpsModel
+from sim_sensors.imu import ImuModel
+from sim_sensors.imu_models import IMU_MODELS
+from sim_sensors.parameters import Parameters
+from sim_sensors.resources import config_path
+from sim_sensors.variants import from_variant, to_variant
+
+__all__ = ['PAPER_MODELS', 'STAND_IN', 'read_gps', 'read_imu', 'read_twins']
+
+P = TypeVar('P', bound=Parameters)
+
+PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
+"""GPS models that the paper compares, in its order."""
+
+STAND_IN = 'stand_in'
+"""Names the sensors of the demo, which none of the compared models copies."""
+
+
+def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
+    """Return the variants that `models` stands for.
+
+    Parameters
+    ----------
+    models : Entry
+        Lists `gps` and `imu`, every pair of which is a variant, or a list of variants.
+    folder : Path
+        Paths of model files are relative to it.
+
+    Raises
+    ------
+    ParameterError
+        For what is no model, a variant without a simulated sensor, or a label given twice.
+    """
+    if models.is_list:
+        twins = [_variant(entry, folder) for entry in models.items('variants')]
+    else:
+        twins = _product(models, folder)
+    labels = [twin.label for twin in twins]
+    for label in labels:
+        if labels.count(label) > 1:
+            models.refuse(f'{label!r} is the label of several variants; must be of one')
+    return tuple(twins)
+
+
+def read_gps(entry: Entry, folder: Path) -> GpsModel:
+    """Return the GPS model that an entry names or describes; paths are relative to `folder`."""
+    return _read('gps', load_gps, GPS_MODELS, entry, folder)
+
+
+def read_imu(entry: Entry, folder: Path) -> ImuModel:
+    """Return the IMU model that an entry names or describes; paths are relative to `folder`."""
+    return _read('imu', load_imu, IMU_MODELS, entry, folder)
+
+
+def _variant(entry: Entry, folder: Path) -> Twin:
+    fields = entry.fields(('label', 'gps', 'imu'), required=('label', 'gps', 'imu'))
+    gps, imu = fields['gps'], fields['imu']
+    if gps.value == imu.value == REAL_SENSOR:
+        entry.refuse('GPS and IMU cannot both stay real: nothing to compare')
+    return Twin(
+        fields['label'].label(REAL_SENSOR),
+        gps=None if gps.value == REAL_SENSOR else read_gps(gps, folder),
+        imu=None if imu.value == REAL_SENSOR else read_imu(imu, folder),
+    )
+
+
+def _product(models: Entry, folder: Path) -> list[Twin]:
+    fields = models.fields(('gps', 'imu'), required=('gps', 'imu'))
+    receivers = _listed(fields['gps'], 'gps')
+    inertial = _listed(fields['imu'], 'imu')
+    twins = []
+    for gps in receivers:
+        for imu in inertial:
+            if gps.value == imu.value == REAL_SENSOR:
+                models.refuse('GPS and IMU cannot both stay real: nothing to compare')
+            parts = [_label(one) for one in (gps, imu) if one.value != REAL_SENSOR]
+            # What all variants share need not be said in each.
+            if len(inertial) == 1 and gps.value != REAL_SENSOR:
+                parts = parts[:1]
+            twins.append(
+                Twin(
+                    '+'.join(parts),
+                    gps=None if gps.value == REAL_SENSOR else read_gps(gps, folder),
+                    imu=None if imu.value == REAL_SENSOR else read_imu(imu, folder),
+                )
+            )
+    return twins
+
+
+def _listed(entry: Entry, kind: str) -> list[Entry]:
+    """Return the entries of a list of models, the words paper and all written out."""
+    found: list[Entry] = []
+    for item in entry.items('models') if entry.is_list else [entry]:
+        if item.value == 'all':
+            found += [Entry(item.where, item.key, name) for name in names(kind)]
+        elif item.value == 'paper' and kind == 'gps':
+            found += [Entry(item.where, item.key, name) for name in PAPER_MODELS]
+        else:
+            found.append(item)
+    return found
+
+
+def _label(entry: Entry) -> str:
+    if entry.is_mapping:
+        if 'label' not in entry.value:
+            entry.field('label').refuse('is missing; a model given by its parameters needs one')
+        return entry.field('label').label(REAL_SENSOR)
+    name = entry.text()
+    stem = Path(name).stem if name.endswith(('.yaml', '.yml')) else Path(name).name
+    return Entry(entry.where, entry.key, stem.replace(':', '_')).label(REAL_SENSOR)
+
+
+def _read(
+    kind: str,
+    load: Callable[[str | Path], P],
+    models: Mapping[str, type[P]],
+    entry: Entry,
+    folder: Path,
+) -> P:
+    if entry.is_text:
+        return load(_place(kind, entry.text(), folder))
+    if not entry.is_mapping:
+        entry.refuse_value('a name, a file, or a mapping with the key base')
+    given = {key: value for key, value in entry.value.items() if key not in ('label', 'base')}
+    if 'base' in entry.value:
+        base = entry.field('base').text()
+        given = _over(to_variant(load(_place(kind, base, folder))), given)
+    return from_variant(models, given, entry.where, entry.key)
+
+
+def _place(kind: str, name: str, folder: Path) -> str | Path:
+    if name == STAND_IN:
+        return config_path('demo', f'{kind}.yaml')
+    is_path = name.endswith(('.yaml', '.yml')) or len(Path(name).parts) > 1
+    return folder / name if is_path else name
+
+
+def _over(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the base with what is given in its place; a part of another model replaces all."""
+    result = dict(base)
+    for key, value in given.items():
+        old = result.get(key)
+        result[key] = value
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            model = old.get('model')
+            if value.get('model', model) == model:
+                result[key] = _over(old, value)
+    return result

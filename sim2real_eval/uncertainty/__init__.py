@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sure a distance between real and simulated runs is."""
+
+from __future__ import annotations
+
+from sim2real_eval.uncertainty.assessment import uncertainty
+from sim2real_eval.uncertainty.options import UncertaintyOptions
+from sim2real_eval.uncertainty.result import DistanceUncertainty, PairUncertainty, Uncertainty
+from sim2real_eval.uncertainty.scored_runs import ScoredRuns
+
+__all__ = [
+    'DistanceUncertainty',
+    'PairUncertainty',
+    'ScoredRuns',
+    'Uncertainty',
+    'UncertaintyOptions',
+    'uncertainty',
+]

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of two models is closer to reality, all pairs looked at together."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import stats
+
+from sim2real_eval.uncertainty.distances import MeanWasserstein, side_weights
+from sim2real_eval.uncertainty.motions import Freedom
+from sim2real_eval.uncertainty.options import UncertaintyOptions
+from sim2real_eval.uncertainty.relabelling import Relabelling, chances_among, relabel
+from sim2real_eval.uncertainty.result import PairUncertainty
+from sim2real_eval.uncertainty.scored_runs import ScoredRuns
+from sim_sensors.measurements import FloatArray
+
+__all__ = ['DrawnDistance', 'compare_pairs', 'exchanged']
+
+_FEWEST = 6  # pairs of which some relabelling has a chance of 5 %
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DrawnDistance:
+    """Distance of a model in every resample of the motions.
+
+    Attributes
+    ----------
+    seen : float
+        Of the runs as they are.
+    estimate : float
+        Of the processes.
+    least : float
+        The estimate, or 0 where that is possible.
+    drawn : (p,) float
+    linear : (p,) float
+        To first order, see `MeanWasserstein.linear`.
+    """
+
+    seen: float
+    estimate: float
+    least: float
+    drawn: FloatArray
+    linear: FloatArray
+
+
+def exchanged(
+    real: ScoredRuns, first: ScoredRuns, second: ScoredRuns, labels: np.ndarray
+) -> FloatArray:
+    """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
+
+    Parameters
+    ----------
+    real, first, second : ScoredRuns
+    labels : (p, runs of both models) bool
+        Which runs count as of the first.
+    """
+    distance = MeanWasserstein.of(np.concatenate([real.values, first.values, second.values]))
+    n = len(real)
+    truth = distance.share[:n].mean(axis=0)
+    one, other = side_weights(labels)
+    differences = []
+    for weights in (one, other):
+        gaps = weights @ distance.share[n:]
+        gaps -= truth
+        differences.append(np.abs(gaps, out=gaps) @ distance.width)
+    return np.asarray(differences[0] - differences[1])
+
+
+def compare_pairs(
+    real: ScoredRuns,
+    sims: Mapping[str, ScoredRuns],
+    distances: Mapping[str, DrawnDistance],
+    freedom: Freedom,
+    options: UncertaintyOptions,
+    *,
+    motions: int,
+    seed: int,
+) -> list[PairUncertainty]:
+    """Compare every pair of models on the motions that both follow.
+
+    Two models are told apart when two tests say so, each over all pairs: relabelling, which is
+    exact for models of one process and may call unlike models of equal distance different; and
+    resampling of the motions, which asks for the distances alone and is exact for many motions
+    only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest studentised difference).
+
+    Parameters
+    ----------
+    real : ScoredRuns
+    sims, distances : mapping
+        By model.
+    freedom : Freedom
+    options : UncertaintyOptions
+    motions : int
+    seed : int
+    """
+    couples = list(itertools.combinations(sims, 2))
+    if not couples:
+        return []
+    level = 1.0 - options.level
+    structures = {(runs.names, runs.scenario) for runs in sims.values()}
+    known = _relabellings(structures, options, seed)
+    relabellings = [known[sims[a].names, sims[b].names] for a, b in couples]
+    values = [
+        np.abs(exchanged(real, sims[a], sims[b], one.real))
+        for (a, b), one in zip(couples, relabellings, strict=True)
+    ]
+    chances = chances_among(np.stack(values))
+    drawn = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
+    away = drawn - drawn.mean(axis=1, keepdims=True)
+    # Where sets overlap, resampled distances are bounded by zero more than the distance is.
+    linear = np.array([(distances[a].linear - distances[b].linear).std() for a, b in couples])
+    tight = away.std(axis=1)
+    away *= np.maximum(linear / np.where(tight > 0.0, tight, np.inf), 1.0)[:, None]
+    spread = away.std(axis=1)
+    scaled = np.abs(away) / np.where(spread > 0.0, spread, np.inf)[:, None]
+    critical = float(np.quantile(scaled.max(axis=0), options.level))
+    enough = freedom.degrees >= 2.0
+    widening = freedom.widening(options.level) if enough else np.nan
+    found = []
+    for k, (a, b) in enumerate(couples):
+        pair = PairUncertainty(a, b, distances[a].seen - distances[b].seen)
+        # Near the floor, estimates scatter more than the distances seen, which are biased by it.
+        both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
+        sure = max(both[0], -both[1], 0.0)
+        if enough:
+            ends = np.quantile(away[k], [1.0 - level / 2.0, level / 2.0]) * widening
+            # A model that may be as good as the real sensors counts as such, too.
+            third = distances[a].least - distances[b].least
+            low = float(min(both[0], third) - ends[0])
+            high = float(max(both[1], third) - ends[1])
+            pair = dataclasses.replace(pair, low=low, high=high)
+        if enough and relabellings[k].least <= level:
+            clear = abs(pair.difference) > critical * widening * spread[k] and sure > 0.0
+            apart = bool(chances.adjusted[k] <= level and clear)
+            more: int | None = 0
+            if not apart:
+                error = freedom.inflation * float(spread[k])
+                more = _more(sure, error, critical, motions, options)
+            pair = dataclasses.replace(
+                pair,
+                chance=chances.single[k],
+                adjusted=chances.adjusted[k],
+                apart=apart,
+                more_motions=more,
+            )
+        found.append(pair)
+    return found
+
+
+def _relabellings(
+    structures: set[tuple[tuple[str, ...], tuple[str, ...]]],
+    options: UncertaintyOptions,
+    seed: int,
+) -> dict[tuple[tuple[str, ...], tuple[str, ...]], Relabelling]:
+    """Return the relabellings by the names of both models, as many of each."""
+    # Models with runs of their own: all are drawn, since they are looked at together.
+    return {
+        (first, second): relabel(
+            first,
+            second,
+            options.resamples,
+            seed,
+            strata=(of_first, of_second),
+            drawn=len(structures) > 1,
+        )
+        for first, of_first in structures
+        for second, of_second in structures
+    }
+
+
+def _more(
+    difference: float, error: float, critical: float, motions: int, options: UncertaintyOptions
+) -> int | None:
+    """Return how many more motions make `difference` larger than chance; None when too many.
+
+    The error falls with the square root of the motions; the difference must be `critical` errors
+    (more for few motions: Student's t), and so many more that it is with the wanted power.
+    """
+    if difference <= 0.0:
+        return None
+    upper = 0.5 + options.level / 2.0
+    total = np.arange(max(motions + 1, _FEWEST), motions + options.most_motions + 1)
+    student = stats.t.ppf(upper, total - 1) / stats.norm.ppf(upper)
+    wanted = critical * student + stats.norm.ppf(options.power)
+    enough = np.flatnonzero(difference >= wanted * error * np.sqrt(motions / total))
+    return int(total[enough[0]] - motions) if len(enough) else None

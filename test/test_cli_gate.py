@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real gate`: exit status, reason, JUnit XML, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from cli_examples import Outcome, call, check_refused, run_of
+from comparison_examples import options, twin, written
+from gate_examples import write_result
+
+from sim2real_eval.recording import write_recording
+
+Capture = pytest.CaptureFixture[str]
+
+
+def gate(capsys: Capture, *arguments: object) -> Outcome:
+    return call(capsys, 'gate', *arguments, '--resamples', 500)
+
+
+def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
+    """A model that is 0.2 m/s off has a VEPD of about 0.1."""
+    result = write_result(tmp_path / 'r', {'good': 0.0, 'bad': 0.2})
+    failed = gate(capsys, result, '--max-vepd', 0.05)
+    assert failed.status == 1
+    assert failed.out.startswith('FAIL: 3 of 6 numbers break a limit. bad in line (judge clean): ')
+    assert 'limit 0.05' in failed.out
+    assert len(failed.out.splitlines()) == 1
+    passed = gate(capsys, result, '--max-vepd', 0.05, '--model', 'good')
+    assert passed.status == 0
+    assert passed.out.startswith('PASS: 3 numbers within the limits; the nearest to one is good')
+
+
+def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> None:
+    """Between the bounds `low` passes and `high` fails; VEPD decides by itself."""
+    result = write_result(tmp_path / 'r', {'m': 0.05})
+    shown = json.loads(gate(capsys, result, '--max-vepd', 1, '--scenario', 'all', '--json').out)
+    (case,) = shown['cases']
+    assert case['low'] < case['vepd'] < case['high']
+    for limit, by, status in (
+        (0.5 * (case['low'] + case['vepd']), 'low', 0),
+        (0.5 * (case['low'] + case['vepd']), 'estimate', 1),
+        (0.5 * (case['vepd'] + case['high']), 'estimate', 0),
+        (0.5 * (case['vepd'] + case['high']), 'high', 1),
+        (0.9 * case['low'], 'low', 1),
+        (1.1 * case['high'], 'high', 0),
+    ):
+        outcome = gate(capsys, result, '--max-vepd', limit, '--by', by, '--scenario', 'all')
+        assert outcome.status == status, (limit, by, outcome.out)
+
+
+def test_what_cannot_be_told_is_not_sure_to_be_kept(capsys: Capture, tmp_path: Path) -> None:
+    result = write_result(tmp_path / 'r', {'m': 0.0}, with_runs=False)
+    assert gate(capsys, result, '--max-vepd', 1).status == 0
+    assert gate(capsys, result, '--max-vepd', 1, '--by', 'low').status == 0
+    outcome = gate(capsys, result, '--max-vepd', 1, '--by', 'high')
+    assert outcome.status == 1
+    assert 'cannot be told' in outcome.out
+
+
+def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None:
+    old = write_result(tmp_path / 'old', {'m': 0.05})
+    worse = write_result(tmp_path / 'worse', {'m': 0.08})
+    better = write_result(tmp_path / 'better', {'m': 0.02})
+    for file in (old, old / 'vepd.json'):
+        assert gate(capsys, old, '--baseline', file).status == 0
+        assert gate(capsys, better, '--baseline', file).status == 0
+        outcome = gate(capsys, worse, '--baseline', file, '--by', 'low')
+        assert outcome.status == 1
+        assert 'above the baseline' in outcome.out
+        assert gate(capsys, worse, '--baseline', file, '--max-increase', 0.02).status == 0
+        assert gate(capsys, better, '--baseline', file, '--max-increase', -0.02).status == 1
+
+
+def test_a_lost_model_and_lost_recordings_break_the_gate(capsys: Capture, tmp_path: Path) -> None:
+    old = write_result(tmp_path / 'old', {'m': 0.05, 'n': 0.05})
+    new = write_result(tmp_path / 'new', {'m': 0.05, 'o': 0.9}, failures=('bag_7',))
+    junit = tmp_path / 'gate.xml'
+    outcome = gate(capsys, new, '--baseline', old, '--junit', junit)
+    assert outcome.status == 1
+    assert 'Recordings were left out: bag_7' in outcome.out
+    assert 'n in line (judge clean): is in the baseline, and not in the result' in outcome.out
+    suite = check_junit(junit)
+    # Three each of m and of the new o, which nothing is held against, of n, and the recordings.
+    assert (suite.get('tests'), suite.get('failures'), suite.get('skipped')) == ('10', '4', '3')
+
+
+def check_junit(path: Path) -> ET.Element:
+    """Check what Ant's schema asks for: attributes, order of elements, counts; return the suite.
+
+    Source: JUnit.xsd of windyroad/JUnit-Schema.
+    """
+    root = ET.parse(path).getroot()
+    assert root.tag == 'testsuites'
+    (suite,) = root
+    for name in ('name', 'timestamp', 'hostname', 'tests', 'failures', 'errors', 'time', 'id'):
+        assert suite.get(name) is not None, name
+    assert len(suite.get('timestamp', '')) == len('2026-01-01T00:00:00')
+    tags = [child.tag for child in suite]
+    cases = tags.count('testcase')
+    assert tags == ['properties', *['testcase'] * cases, 'system-out', 'system-err']
+    assert int(suite.get('tests', '')) == cases
+    for kind in ('failure', 'skipped'):
+        found = suite.findall(f'testcase/{kind}')
+        assert int(suite.get(f'{kind}s' if kind == 'failure' else kind, '')) == len(found)
+    for case in suite.findall('testcase'):
+        assert all(case.get(name) for name in ('name', 'classname', 'time'))
+        assert len(case) <= 1
+    for failure in suite.findall('testcase/failure'):
+        assert failure.get('message')
+        assert failure.get('type')
+    return suite
+
+
+def test_labels_may_hold_anything(capsys: Capture, tmp_path: Path) -> None:
+    label = '<b>&"\x07]]>é'
+    result = write_result(tmp_path / 'r', {label: 0.2})
+    junit = tmp_path / 'gate.xml'
+    assert gate(capsys, result, '--max-vepd', 0.01, '--junit', junit).status == 1
+    names = {case.get('name') for case in check_junit(junit).findall('testcase')}
+    assert '<b>&"\ufffd]]>é line' in names
+
+
+def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: Path) -> None:
+    paths = []
+    for number in (1, 2):
+        recording = run_of('drive_line', number)
+        write_recording(recording, tmp_path / recording.name)
+        paths.append(tmp_path / recording.name)
+    result = written(tmp_path / 'result', paths, options(twin('baseline', label='baseline')))
+    assert gate(capsys, result, '--baseline', result, '--max-vepd', 100).status == 0
+    assert 'as in the baseline' in gate(capsys, result, '--baseline', result).out
+    assert gate(capsys, result / 'vepd.json', '--max-vepd', 0).status == 1
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'complaint'),
+    [
+        ('r', '--max-vepd: is missing'),
+        ('gone --max-vepd 1', 'gone: cannot be read'),
+        ('empty --max-vepd 1', 'empty: holds no study.json or vepd.json'),
+        ('text.json --max-vepd 1', 'text.json: is not JSON'),
+        ('list.json --max-vepd 1', 'list.json: is no result'),
+        ('r --max-vepd -1', "'-1' must be a number >= 0"),
+        ('r --max-vepd nan', "'nan' must be a number"),
+        ('r --max-increase 0.1', '--max-increase: goes with --baseline only'),
+        ('r --max-vepd 1 --model nope', "--model: 'nope' is unknown; must be one of m"),
+        ('r --max-vepd 1 --scenario nope', "--scenario: 'nope' is unknown"),
+        ('r --max-vepd 1 --judge-name nope', "--judge-name: 'nope' is unknown"),
+        ('r --max-vepd 1 --confidence 1', 'must be a number from 0.5 to 0.999'),
+        ('r --max-vepd 1 --junit empty', 'empty: is a folder'),
+        ('r --baseline warm', 'warm: cannot be compared with r: metric is'),
+        ('r --baseline other', 'judge clean has other parameters'),
+    ],
+)
+def test_wrong_lines(
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: str,
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_result(tmp_path / 'r', {'m': 0.0})
+    write_result(tmp_path / 'warm', {'m': 0.0}, warmup=5.0)
+    write_result(tmp_path / 'other', {'m': 0.0}, judge_digest='bb')
+    (tmp_path / 'empty').mkdir()
+    (tmp_path / 'text.json').write_text('no', encoding='utf-8')
+    (tmp_path / 'list.json').write_text('[]', encoding='utf-8')
+    check_refused(capsys, complaint, 'gate', *arguments.split())

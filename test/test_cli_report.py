@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real report`: page, tables and bags of real folders of studies and of vepd."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from cli_examples import call, check_refused, contents, run_of
+from report_examples import HOSTILE, small_study
+
+from sim2real_eval.cli.main import main
+from sim2real_eval.recording import write_recording
+from sim2real_eval.report.page.evidence import gather
+from sim2real_eval.report.page.standing import standings
+from sim2real_eval.report.paper_tables import (
+    latex_table,
+    latex_text,
+    markdown_table,
+    markdown_text,
+    paper_tables,
+)
+from sim2real_eval.report.study_report import read_outcome
+
+Capture = pytest.CaptureFixture[str]
+
+STUDY = """\
+title: Small
+about: two runs
+recordings:
+  - stand_in: {scenarios: [line], runs: 2, duration: 6.0}
+models: {gps: [ch_gauss, ch_rw], imu: [chrono]}
+judges: [clean]
+uncertainty: {resamples: 200}
+"""
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of a folder of its own, made by the command."""
+    folder = tmp_path_factory.mktemp('study')
+    (folder / 'small.yaml').write_text(STUDY, encoding='utf-8')
+    words = ['study', str(folder / 'small.yaml'), '--out', str(folder / 'out'), '--jobs', '1']
+    assert main(words) == 0
+    return folder / 'out'
+
+
+@pytest.fixture
+def study(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(made, tmp_path / 'study'))
+
+
+def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
+    capsys: Capture, study: Path
+) -> None:
+    outcome = call(capsys, 'report', study)
+    assert outcome.status == 0
+    assert outcome.err == ''
+    assert outcome.out.startswith('SYNTHETIC')
+    best = min(read_outcome(study).table('clean'), key=lambda row: row.vepd)
+    assert f'{best.model} is the closest of 2 models to the stand-in' in outcome.out
+    first = contents(study)
+    assert {'report.html', 'tables.md', 'tables.tex'} <= {Path(name).name for name in first}
+    page = (study / 'report.html').read_text('utf-8')
+    assert 'stand_in: {scenarios: [line], runs: 2' in page
+    assert '<h3>Consistency</h3>' in page
+    assert call(capsys, 'report', study).status == 0
+    assert contents(study) == first
+
+
+def test_paths_and_answer_as_json_and_bags_beside(capsys: Capture, study: Path) -> None:
+    outcome = call(capsys, 'report', study, '--out', 'paper/page.html', '--mcap', 'bags', '--json')
+    told = json.loads(outcome.out)
+    assert told['page'] == 'paper/page.html'
+    assert told['tables'] == ['paper/tables.md', 'paper/tables.tex']
+    assert len(told['answer']) == 3
+    assert len(list(Path('bags').rglob('*.mcap'))) == 6
+    check_refused(capsys, 'paper/page.html: exists', 'report', study, '--out', 'paper/page.html')
+    check_refused(capsys, 'bags: exists', 'report', study, '--mcap', 'bags')
+    again = call(
+        capsys, 'report', study, '--out', 'paper/page.html', '--mcap', 'bags', '--overwrite'
+    )
+    assert again.status == 0
+
+
+def test_what_is_no_study_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / 'empty').mkdir()
+    check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'empty')
+    check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'nothing')
+    (tmp_path / 'broken').mkdir()
+    (tmp_path / 'broken' / 'vepd.json').write_text('{}', encoding='utf-8')
+    check_refused(capsys, 'not what `sim2real vepd` writes', 'report', tmp_path / 'broken')
+    (tmp_path / 'half').mkdir()
+    (tmp_path / 'half' / 'study.json').write_text('{"state": "unfinished"}', encoding='utf-8')
+    check_refused(capsys, 'not finished', 'report', tmp_path / 'half')
+
+
+def test_a_folder_of_vepd_is_a_study_of_one_judge(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a warm-up: the page's own speeds must give the scores that vepd gave."""
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        write_recording(run_of('line', number), tmp_path / f'line_{number}')
+    words = (
+        '--models',
+        'ch_rw,ch_gauss',
+        '--warmup',
+        '1',
+        '--judge-config',
+        'clean',
+        '--jobs',
+        '1',
+    )
+    done = call(capsys, 'vepd', '--real', 'line_1', 'line_2', *words, '--out', 'result')
+    assert done.status == 0
+    outcome = read_outcome('result')
+    for one in gather(outcome, outcome.judges[0]).runs:
+        rmse = float((one.error**2).mean() ** 0.5)
+        assert rmse == pytest.approx(one.run.score.rmse, rel=1e-12)
+    with Path('result', 'vepd.csv').open(encoding='utf-8', newline='') as file:
+        printed = [float(row['vepd']) for row in csv.DictReader(file)]
+    assert [row.vepd for row in outcome.table(outcome.judges[0])] == printed
+    assert call(capsys, 'report', 'result').status == 0
+    page = Path('result', 'report.html').read_text('utf-8')
+    assert '<h3>Speed</h3>' in page
+    assert '<h3>Tracks</h3>' not in page
+
+
+def test_tables_show_what_the_paper_printed_beside_ours() -> None:
+    found = standings(small_study(scenarios=('line', 'circle', 'half_sine'), runs=2))
+    tables = paper_tables(found)
+    assert len(tables) == 5  # ranking and scenarios under two judges, and all judges
+    text = markdown_table(tables[1])
+    line = next(line for line in text.splitlines() if line.startswith('| ch\\_rw '))
+    # Table II: line 0.0048, circle 0.0488, sine 0.0796; Table I: 0.043.
+    assert line.split(' | ')[3::3] == ['0.0048', '0.0488', '0.0796', '0.0430 |']
+    widths = {line.count(' | ') for line in text.splitlines() if line.startswith('|')}
+    assert len(widths) == 1
+
+
+def test_labels_are_text_in_markdown_and_latex() -> None:
+    for label in HOSTILE:
+        shown = re.sub(r'\\([\\`*_{}\[\]<>|#~&$!])', r'\1', markdown_text(label))
+        assert shown == ''.join(sign if sign.isprintable() else ' ' for sign in label)
+        assert not re.search(r'(?<!\\)[<|`*&]', markdown_text(label))
+    assert latex_text('a_b & 5% {x} \\y ~ ^ # $') == (
+        r'a\_b \& 5\% \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \# \$'
+    )
+    assert latex_text('[x]').startswith('{[}')
+    table = latex_table(paper_tables(standings(small_study(runs=2)))[0])
+    body = [line for line in table.splitlines() if line.endswith(r'\\')]
+    assert len({len(re.findall(r'(?<!\\)&', line)) for line in body}) == 1
+    assert [line.strip() for line in table.splitlines() if 'rule' in line] == [
+        r'\toprule', r'\midrule', r'\bottomrule',
+    ]  # fmt: skip

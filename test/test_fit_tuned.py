@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What --tune says, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim2real_eval.fitting.model_file import model_yaml
+from sim2real_eval.fitting.tuned import parse_tuned, set_values, tunable
+from sim2real_eval.twin import Twin
+from sim_sensors.catalogue import load_gps, load_imu, names
+from sim_sensors.errors import ParameterError
+
+BOTH = Twin('start', load_gps('ch_gauss'), load_imu('chrono'))
+GPS = Twin('start', load_gps('ch_gauss'), None)
+
+
+def test_a_value_reaches_the_axes_that_are_meant() -> None:
+    tuned = parse_tuned(['noise.std.xy=0.01:1,noise.std.z=0.1:2:lin'], GPS)
+    model = set_values(GPS, tuned, (0.5, 1.5)).gps
+    assert model is not None
+    assert model.noise.std == (0.5, 0.5, 1.5)
+    assert [one.log for one in tuned] == [True, False]
+    assert [one.start for one in tuned] == [0.03, 0.03]
+
+
+def test_two_parameters_can_have_one_value() -> None:
+    twin = Twin('start', load_gps('ch_gauss_airsim'), load_imu('chrono'))
+    (tuned,) = parse_tuned(['imu.gyroscope.drift+imu.accelerometer.drift=0.001:0.1'], twin)
+    imu = set_values(twin, (tuned,), (0.02,)).imu.to_mapping()
+    assert imu['gyroscope']['drift'] == imu['accelerometer']['drift'] == 0.02
+
+
+def test_bounds_are_a_decade_to_either_side_unless_given() -> None:
+    (tuned,) = parse_tuned(['gps.noise.std'], BOTH)
+    assert (tuned.low, tuned.high, tuned.log) == (0.003, 0.3, True)
+
+
+def test_values_have_four_digits_and_stay_inside_the_bounds() -> None:
+    (tuned,) = parse_tuned(['gps.noise.std=0.0123456:0.9876543'], BOTH)
+    assert tuned.value(0.0) == 0.01235
+    # Rounded up it would be beyond the bound.
+    assert tuned.value(1.0) == tuned.high
+    assert tuned.value(0.5) == float(f'{(tuned.low * tuned.high) ** 0.5:.4g}')
+    assert tuned.coordinate(tuned.value(0.3)) == pytest.approx(0.3, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('text', 'complaint'),
+    [
+        ('', '--tune: is missing'),
+        ('noise.std=0.01:1', "'noise.std' names no sensor"),
+        ('gps.noise.sdt=0.01:1', "'gps.noise.sdt' is unknown; must be one of gps.rate"),
+        ('gps.noise.std.w=0.01:1', 'is unknown'),
+        ('gps.geodesy=0:1', 'is unknown'),
+        ('gps.noise.std=1:0.1', 'lower bound must be below'),
+        ('gps.noise.std=0:1:log', 'log needs bounds > 0'),
+        ('gps.noise.std=a:1', 'must be such as'),
+        ('gps.noise.std=1', 'must be such as'),
+        ('gps.noise.std=0.1:inf', 'must be such as'),
+        ('gps.noise.std=0.1:1:sqrt', 'must be such as'),
+        ('gps.noise.std=-1:1', 'must be a number or a list of 3 numbers'),
+        ('gps.noise.mean', 'needs bounds, since the model has 0'),
+        ('gps.noise.std.x=0.1:1,gps.noise.std=0.1:1', 'is given twice'),
+    ],
+)
+def test_wrong_texts_are_refused_in_one_line(text: str, complaint: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse_tuned([text], BOTH)
+    assert complaint in str(caught.value)
+    assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('kind', ['gps', 'imu'])
+def test_every_preset_survives_its_own_file_and_names_numbers(kind: str, tmp_path) -> None:
+    load = {'gps': load_gps, 'imu': load_imu}[kind]
+    for name in names(kind):
+        model = load(name)
+        path = tmp_path / f'{name}.yaml'
+        path.write_text(model_yaml(model, ['About it.'], {}), encoding='utf-8')
+        assert load(path) == model
+        assert tunable(Twin(name, **{'gps': None, 'imu': None, kind: model}))

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distances beside VEPD, rankings, and what observing a run gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import energy_distance as scipy_energy
+from scipy.stats import kendalltau, spearmanr
+from study_examples import drawn_study
+
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.metrics import MetricOptions
+from sim2real_eval.metrics.energy import EnergyDistance, energy_distance
+from sim2real_eval.metrics.error_curves import (
+    CurveDistance,
+    autocorrelation,
+    error_memories,
+    error_spectra,
+)
+from sim2real_eval.metrics.rankings import rank_agreement
+from sim2real_eval.run_plan import ComparisonOptions, RunPlan
+from sim2real_eval.signals.distances import SpectrumDistance
+from sim2real_eval.study.observation import observe
+from sim2real_eval.study.ranking_agreement import PAPER
+from sim2real_eval.study.run_speeds import speed_error
+from sim2real_eval.study.side_metrics import METRICS, metric_tables
+from sim2real_eval.study.side_results import METRIC_COLUMNS, SideResults, side_results
+from sim2real_eval.synthetic import synthetic_recording
+from sim2real_eval.twin import Twin
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.path_following import drive
+
+
+def test_energy_distance_is_scipys_in_one_dimension() -> None:
+    rng = np.random.default_rng(1)
+    for n, m in ((3, 8), (10, 10), (1, 5)):
+        x, y = rng.normal(size=(n, 1)), rng.normal(1.0, 2.0, (m, 1))
+        np.testing.assert_allclose(
+            energy_distance(x, y), scipy_energy(x[:, 0], y[:, 0]), rtol=1e-10
+        )
+
+
+def test_energy_distance_is_a_metric_that_sees_what_marginals_do_not() -> None:
+    """The same values paired otherwise: both Wasserstein distances are 0, this one is not."""
+    values = np.linspace(0.0, 1.0, 20)
+    up, down = np.stack([values, values], 1), np.stack([values, values[::-1]], 1)
+    assert energy_distance(up, up[::-1]) == 0.0
+    assert energy_distance(up, down) > 0.2
+    # A turn and a shift of both sets change nothing; a scale scales its root of a distance.
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    known = energy_distance(up, down)
+    assert energy_distance(up @ turn + 3.0, down @ turn + 3.0) == pytest.approx(known)
+    assert energy_distance(4.0 * up, 4.0 * down) == pytest.approx(2.0 * known)
+    flat = EnergyDistance.of(np.concatenate([up, down]), np.array([0.5, 0.0]))
+    labels = np.arange(40) < 20
+    assert flat.between(labels[None])[0] == 0.0
+
+
+def test_autocorrelation_of_known_processes() -> None:
+    """An AR(1) with coefficient a has a^k; white noise stays within 4 / sqrt(n), 1 in 16 000."""
+    rng = np.random.default_rng(2)
+    n = 40_000
+    white = rng.normal(size=n)
+    assert np.all(np.abs(autocorrelation(white, 20)) < 4.0 / np.sqrt(n))
+    coefficient, series = 0.8, np.zeros(n)
+    for i in range(1, n):
+        series[i] = coefficient * series[i - 1] + white[i]
+    np.testing.assert_allclose(
+        autocorrelation(series, 10), coefficient ** np.arange(1, 11), atol=0.05
+    )
+    assert not autocorrelation(np.full(10, 3.0), 4).any()
+
+
+def test_curves_tell_jitter_from_wander_of_one_size() -> None:
+    """Both errors deviate by 1 m/s (standard deviation): RMSE cannot tell. Lengths may differ."""
+    rng = np.random.default_rng(3)
+    jitter = [rng.normal(size=300 + k) for k in range(4)]
+    wander = [np.sqrt(2.0) * np.sin(0.05 * np.arange(300.0) + k) for k in range(4)]
+    labels = np.array([[True] * 4 + [False] * 4, [True, False] * 4])
+    both = [*jitter, *wander]
+    memory = CurveDistance(error_memories(both, 15.0)).between(labels)
+    assert memory[0] > 0.3
+    assert memory[0] > 2.0 * memory[1]
+    spectra = error_spectra(both, 15.0)
+    assert SpectrumDistance(spectra).between(labels)[0] > 10.0
+    # Parseval: the density of unit white noise at 15 Hz is 2 / 15, here as the mean of 4 runs.
+    assert np.mean(spectra[:4]) == pytest.approx(2.0 / 15.0, rel=0.15)
+    np.testing.assert_array_equal(spectra[1], error_spectra([both[0], both[1]], 15.0)[1])
+
+
+def test_rank_agreement_is_scipys_with_ties_too() -> None:
+    rng = np.random.default_rng(4)
+    for n in (2, 5, 9):
+        for _ in range(5):
+            one, other = rng.integers(0, 4, n), rng.integers(0, 4, n)
+            found = rank_agreement(one, other)
+            if np.ptp(one) == 0 or np.ptp(other) == 0:
+                assert found.kendall is None
+                continue
+            assert found.kendall == pytest.approx(kendalltau(one, other).statistic)
+            assert found.spearman == pytest.approx(spearmanr(one, other).statistic)
+
+
+def test_rank_agreement_chance_counts_orders() -> None:
+    """Five models in the same order: 1 of 120; in the contrary order every other is as good."""
+    order = [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert rank_agreement(order, order).chance == pytest.approx(1 / 120)
+    assert rank_agreement(order, order[::-1]).chance == 1.0
+    one_swap = rank_agreement(order, [2.0, 1.0, 3.0, 4.0, 5.0])
+    better = sum(
+        kendalltau(order, permuted).statistic >= one_swap.kendall - 1e-12
+        for permuted in itertools.permutations(order)
+    )
+    assert one_swap.chance == pytest.approx(better / 120)
+    missing = rank_agreement([1.0, 2.0, np.nan], [5.0, 6.0, 7.0])
+    assert (missing.models, missing.kendall) == (2, 1.0)
+
+
+def test_observation_of_a_run_agrees_with_its_score() -> None:
+    """Mean square = bias^2 + spread^2, warm-up or none; a noisier receiver is further off."""
+    twins = tuple(
+        Twin(name, load_gps(name), load_imu('chrono')) for name in ('ch_gauss', 'baseline')
+    )
+    motion = drive('circle', seed=1, run='circle_1')
+    recording = synthetic_recording(motion, twins[1], seed=1, run='circle_1', scenario='circle')
+    setup = JudgeSetup.load('clean')
+    for metric in (MetricOptions(), MetricOptions(warmup=5.0, rezero='each')):
+        plan = RunPlan(recording, ComparisonOptions(twins, setup, metric))
+        found = {}
+        for run in plan:
+            judged = plan.judge(run)
+            scored = plan.score(run, judged)
+            observed = observe(setup, plan.recording(run), judged, scored, metric)
+            values, signals = observed.values, observed.signals
+            found[run.model] = values
+            square = values['speed_bias'] ** 2 + values['speed_std'] ** 2
+            assert np.sqrt(square) == pytest.approx(scored.score.rmse, rel=1e-9)
+            error = speed_error(signals, 'horizontal', metric)
+            assert np.sqrt(np.mean(error**2)) == pytest.approx(scored.score.rmse, rel=1e-9)
+            # The truth was laid into the judge's world: by hand, from the signals alone.
+            kept = np.isfinite(signals.true_position[:, 0]) & (signals.time >= metric.warmup)
+            off = (signals.position - signals.true_position)[kept, :2]
+            by_hand = np.sqrt(np.mean(np.sum(off**2, axis=1)))
+            assert values['position_rmse'] == pytest.approx(by_hand, rel=1e-9)
+            stated = np.sqrt(np.mean(np.sum(signals.position_sigma[kept, :2] ** 2, axis=1)))
+            assert values['position_honesty'] == pytest.approx(stated / by_hand, rel=1e-9)
+            assert 0.0 <= values['nis_inside'] <= 1.0
+        assert found['ch_gauss']['velocity_rmse'] > found['baseline']['velocity_rmse']
+        assert found['ch_gauss']['nees_position'] > 2.0 * found['baseline']['nees_position']
+
+
+@pytest.fixture(scope='module')
+def results() -> SideResults:
+    return side_results(drawn_study(runs=8))
+
+
+def test_tables_rank_by_the_known_noise(results: SideResults) -> None:
+    for table in results.metrics:
+        rows = {row.metric.name: row for row in table.rows}
+        assert list(rows) == [metric.name for metric in METRICS]
+        for name in ('VEPD', 'W1 RMSE', 'energy', 'forward', 'spectrum'):
+            by_model = dict(zip(table.models, rows[name].ranks, strict=True))
+            assert by_model['ch_gauss'] == 3.0, name
+            chance = dict(zip(table.models, rows[name].chances, strict=True))
+            assert chance['ch_gauss'] < 0.01, name
+        vepd = rows['VEPD'].distances
+        halves = zip(rows['W1 RMSE'].distances, rows['W2 entropy'].distances, strict=True)
+        np.testing.assert_allclose(vepd, [(a + b) / 2.0 for a, b in halves], rtol=1e-9)
+        # Nobody drew a yaw: what a study has not is no number.
+        assert rows['yaw'].distances == (None, None, None)
+    assert [table.scenario for table in results.metrics[:3]] == ['line', 'circle', 'all']
+
+
+def test_default_variation_is_the_studys_vepd(results: SideResults) -> None:
+    outcome = drawn_study(runs=8)
+    for table in results.sensitivity:
+        rows = [row for row in outcome.table(table.judge) if row.scenario == table.scenario]
+        np.testing.assert_allclose(table.rows[0].vepd, [row.vepd for row in rows], rtol=1e-9)
+        assert table.rows[0].with_own.kendall == 1.0
+        # The truth of the example drives due east: it has no entropy in y to compare.
+        problems = {row.label for row in table.rows if row.problem}
+        assert 'component y' in problems
+        assert 'warmup 5' not in problems
+
+
+def test_rankings_are_compared_pair_by_pair_and_with_the_paper(results: SideResults) -> None:
+    pooled = {(p.first, p.second): p.agreement for p in results.rankings if p.scenario == 'all'}
+    assert set(pooled) == {
+        ('paper_released', 'clean'),
+        ('paper_released', PAPER),
+        ('clean', PAPER),
+    }
+    assert pooled['paper_released', 'clean'].models == 3
+
+
+def test_files_are_the_same_every_time(results: SideResults, tmp_path) -> None:
+    (tmp_path / 'again').mkdir()
+    for one, other in zip(
+        results.write(tmp_path),
+        side_results(drawn_study(runs=8)).write(tmp_path / 'again'),
+        strict=True,
+    ):
+        assert one.read_bytes() == other.read_bytes()
+    header = (tmp_path / 'metrics.csv').read_text().splitlines()[0]
+    assert header == ','.join(METRIC_COLUMNS)
+
+
+def test_a_model_like_reality_is_seldom_told_to_hide_something() -> None:
+    """Of 40 studies of one process at the 5 % level 2 are expected; 7 or more have 1 in 300."""
+    told = 0
+    for seed in range(40):
+        study = drawn_study(
+            judges=('clean',), scenarios=('line',), runs=6, models={'same': 0.05}, seed=seed
+        )
+        (table,) = metric_tables(study, MetricOptions())
+        told += bool(table.hidden())
+    assert told <= 6
+
+
+def test_a_wander_that_vepd_cannot_see_is_told() -> None:
+    """Yaw is in no speed: a model that is wrong in yaw only is like reality to VEPD."""
+    study = drawn_study(judges=('clean',), scenarios=('line',), runs=12, models={'turned': 0.05})
+    rng = np.random.default_rng(5)
+    runs = []
+    for run in study.runs:
+        yaw = abs(rng.normal(0.3 if run.key.model == 'turned' else 0.02, 0.01))
+        runs.append(dataclasses.replace(run, values={**run.values, 'yaw_rmse': yaw}))
+    (table,) = metric_tables(dataclasses.replace(study, runs=tuple(runs)), MetricOptions())
+    assert table.hidden() == {'turned': ['yaw']}
+
+
+def test_equal_distances_share_a_rank() -> None:
+    """Two models with the same values, added up in another order, are no nearer one another."""
+    study = drawn_study(
+        judges=('clean',), scenarios=('line',), runs=6, models={'a': 0.1, 'b': 0.1}
+    )
+    rng = np.random.default_rng(6)
+    drawn = {name: rng.permutation(np.linspace(0.1, 0.7, 6)) for name in 'ab'}
+    runs = []
+    for run in study.runs:
+        number = int(run.key.recording.split('_')[-1]) - 1
+        yaw = 0.01 if run.is_real else drawn[run.key.model][number]
+        runs.append(dataclasses.replace(run, values={**run.values, 'yaw_rmse': yaw}))
+    (table,) = metric_tables(dataclasses.replace(study, runs=tuple(runs)), MetricOptions())
+    (row,) = [row for row in table.rows if row.metric.name == 'yaw']
+    assert row.ranks == (1.5, 1.5)
+    assert row.with_vepd.kendall is None

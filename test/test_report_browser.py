@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a real browser, where there is one: layout, dark mode, sorting, hostile labels.
+
+`apt-get install chromium`, or SIM2REAL_BROWSER=/path/to/chrome; skipped without.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser_examples import Browser, browser_binary, running_browser
+from report_examples import HOSTILE, hostile_study, small_study
+
+from sim2real_eval.report.page import study_page
+
+BINARY = browser_binary()
+pytestmark = pytest.mark.skipif(BINARY is None, reason='no chromium or chrome on the path')
+
+OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+BACKGROUND = 'getComputedStyle(document.body).backgroundColor'
+ROWS = 'Array.from(document.querySelectorAll("table.runs tbody tr"))'
+
+
+@pytest.fixture(scope='module')
+def browser() -> Iterator[Browser]:
+    assert BINARY is not None
+    with running_browser(BINARY) as found:
+        yield found
+
+
+@pytest.fixture(scope='module')
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp('plain') / 'report.html'
+    path.write_text(study_page(small_study(runs=3)), encoding='utf-8')
+    return path
+
+
+@pytest.fixture(scope='module')
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp('hostile') / 'report.html'
+    path.write_text(study_page(hostile_study()), encoding='utf-8')
+    return path
+
+
+@pytest.mark.parametrize('width', [320, 375, 768, 1280])
+@pytest.mark.parametrize('kind', ['plain', 'hostile'])
+def test_nothing_is_wider_than_the_screen_and_nothing_complains(
+    browser: Browser, plain: Path, hostile: Path, kind: str, width: int
+) -> None:
+    path = plain if kind == 'plain' else hostile
+    browser.open(path, width=width)
+    assert browser.value('innerWidth') == width
+    assert browser.value(OVERFLOW) == 0
+    assert browser.complaints() == []
+    assert browser.requests() == [path.resolve().as_uri()]
+
+
+def test_dark_follows_the_system_and_the_button(browser: Browser, plain: Path) -> None:
+    browser.open(plain)
+    light = browser.value(BACKGROUND)
+    browser.open(plain, dark=True)
+    dark = browser.value(BACKGROUND)
+    assert luminance(light) > 0.9
+    assert luminance(dark) < 0.05
+    browser.value('document.getElementById("theme").click()')
+    assert browser.value(BACKGROUND) == light
+    browser.value('document.getElementById("theme").click()')
+    assert browser.value(BACKGROUND) == dark
+
+
+@pytest.mark.parametrize('dark', [False, True])
+def test_text_and_lines_have_the_contrast_that_wcag_asks_for(
+    browser: Browser, tmp_path: Path, dark: bool
+) -> None:
+    """4.5 for text, 3 for lines and marks of nine models (WCAG 2.2, 1.4.3 and 1.4.11)."""
+    models = {f'm{number}': 0.05 for number in range(9)}
+    path = tmp_path / 'report.html'
+    path.write_text(study_page(small_study(runs=1, judges=('one',), models=models)), 'utf-8')
+    browser.open(path, dark=dark)
+    page = luminance(browser.value(BACKGROUND))
+
+    def colours(selector: str, what: str) -> set[str]:
+        found: list[str] = browser.value(
+            f'Array.from(document.querySelectorAll("{selector}"), e => getComputedStyle(e).{what})'
+        )
+        return set(found)
+
+    texts = colours('p, td, th, a, figcaption, small, dt, dd, summary', 'color')
+    texts |= colours('.plot text, .strip text', 'fill')
+    for colour in texts - colours('.badge, .badge *', 'color'):
+        assert contrast(luminance(colour), page) >= 4.5, colour
+    marks = colours('.plot .estimate, .plot .dot', 'stroke') | colours('.strip .mark', 'fill')
+    assert len(marks) == 10
+    for colour in marks:
+        assert contrast(luminance(colour), page) >= 3.0, colour
+
+
+def test_columns_sort_both_ways_by_key_and_by_pointer(browser: Browser, plain: Path) -> None:
+    browser.open(plain)
+    browser.value('document.querySelectorAll("table.runs th button")[5].focus()')
+    for key in ('keyDown', 'keyUp'):
+        browser.call(
+            'Input.dispatchKeyEvent', type=key, key='Enter', code='Enter', text='\r',
+            windowsVirtualKeyCode=13,
+        )  # fmt: skip
+    values = f'{ROWS}.map(row => parseFloat(row.cells[5].textContent))'
+    up = browser.value(values)
+    assert up == sorted(up)
+    assert up != sorted(up, reverse=True)
+    head = 'document.querySelectorAll("table.runs th")[5].getAttribute("aria-sort")'
+    assert browser.value(head) == 'ascending'
+    browser.value('document.querySelectorAll("table.runs th button")[5].click()')
+    assert browser.value(values) == sorted(up, reverse=True)
+    assert browser.value(head) == 'descending'
+
+
+def test_filters_leave_what_fits(browser: Browser, plain: Path, hostile: Path) -> None:
+    browser.open(plain)
+    shown = f'{ROWS}.filter(row => row.getClientRects().length).length'
+    total = browser.value(shown)
+    choose(browser, 2, 'ch_rw')
+    assert browser.value(shown) == total // 4
+    choose(browser, 0, 'clean')
+    assert browser.value(shown) == total // 8
+    browser.open(hostile)
+    total = browser.value(f'{ROWS}.length')
+    choose(browser, 1, HOSTILE[5])
+    assert browser.value(shown) == total // 2
+
+
+def test_hostile_labels_are_read_as_they_stand(browser: Browser, hostile: Path) -> None:
+    browser.open(hostile)
+    text = browser.value('document.body.textContent')
+    for label in HOSTILE:
+        assert label in text
+    assert browser.value('document.querySelectorAll("main img, main script, main b").length') == 0
+    assert browser.value('document.scripts.length') == 1
+    assert browser.value('document.title') == HOSTILE[0]
+
+
+def test_a_script_that_slipped_in_would_be_refused(browser: Browser, plain: Path) -> None:
+    """The page's own policy names the one script that may run."""
+    slipped = plain.with_name('slipped.html')
+    text = plain.read_text(encoding='utf-8')
+    slipped.write_text(
+        text.replace('<main>', '<main><script>document.title = "owned"</script>'), 'utf-8'
+    )
+    browser.open(slipped)
+    assert browser.value('document.title') == 'Drawn study'
+    assert any('Content Security Policy' in line for line in browser.complaints())
+
+
+def test_without_scripts_everything_is_there_to_read(plain: Path) -> None:
+    assert BINARY is not None
+    with running_browser(BINARY, scripts=False) as browser:
+        browser.open(plain, width=375)
+        assert browser.value(f'{ROWS}.length') == 2 * 2 * 3 * 4
+        assert browser.value('document.querySelector("th button") === null')
+        assert browser.value('document.querySelector(".filters").getClientRects().length') == 0
+        assert browser.value(OVERFLOW) == 0
+
+
+def test_on_paper_there_is_no_navigation_and_no_scrolling(browser: Browser, plain: Path) -> None:
+    browser.open(plain, dark=True)
+    browser.call('Emulation.setEmulatedMedia', media='print', features=[])
+    assert luminance(browser.value(BACKGROUND)) > 0.9
+    assert browser.value('getComputedStyle(document.querySelector("nav")).display') == 'none'
+    cut = browser.value(
+        'Array.from(document.querySelectorAll(".scroll")).filter('
+        'e => e.scrollHeight > e.clientHeight + 1).length'
+    )
+    assert cut == 0
+    browser.call('Emulation.setEmulatedMedia', media='', features=[])
+
+
+def choose(browser: Browser, number: int, label: str) -> None:
+    """Take the option of a filter as a reader does."""
+    browser.value(
+        f'(() => {{ const box = document.querySelectorAll(".filters select")[{number}];'
+        f'box.selectedIndex = Array.from(box.options).findIndex('
+        f'o => o.textContent === {json.dumps(label)});'
+        'box.dispatchEvent(new Event("input", {bubbles: true})); })()'
+    )
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `rgb(r, g, b)` (WCAG 2.2)."""
+    channels = [float(part) / 255.0 for part in colour[colour.index('(') + 1 : -1].split(',')[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)

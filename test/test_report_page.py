@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a study: what it says follows from the runs, and labels stay text."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from report_examples import HOSTILE, hostile_study, renamed, small_study, with_record
+
+from sim2real_eval.report.page import study_page
+from sim2real_eval.report.page.evidence import gather
+from sim2real_eval.report.page.markup import path
+from sim2real_eval.report.page.scale import Scale, decimal
+from sim2real_eval.report.page.standing import standings
+from sim2real_eval.report.page.summary import answer
+from sim2real_eval.study import StudyOutcome
+from sim2real_eval.study.side_results import side_results
+from sim_sensors.errors import Sim2RealError
+
+VOID = {'meta', 'link', 'img', 'br', 'hr', 'input'}
+
+
+class Reader(HTMLParser):
+    """Elements that are open must be closed in order; keeps tags, attributes and texts."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self.rows: list[list[str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag == 'tr':
+            self.rows.append([])
+        if tag in ('td', 'th') and self.rows:
+            self.rows[-1].append('')
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ('script', 'style'):
+            self.texts.append(data)
+            if 'td' in self.open or 'th' in self.open:
+                self.rows[-1][-1] += data
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope='module')
+def study() -> StudyOutcome:
+    return small_study(scenarios=('line', 'circle'), runs=5)
+
+
+@pytest.fixture(scope='module')
+def page(study: StudyOutcome) -> str:
+    return study_page(study)
+
+
+def test_the_page_needs_nothing_but_itself(page: str) -> None:
+    reader = read(page)
+    assert reader.tags.count('script') == 1
+    assert 'src' not in dict(reader.attributes)
+    links = [value for name, value in reader.attributes if name == 'href']
+    assert all(str(link).startswith(('#', 'data:')) for link in links)
+    assert not re.search(r'@import|url\(|https?:', page)
+
+
+def test_every_link_leads_to_a_section(page: str) -> None:
+    reader = read(page)
+    ids = [value for name, value in reader.attributes if name == 'id']
+    assert len(ids) == len(set(ids))
+    links = [str(value) for name, value in reader.attributes if name == 'href']
+    assert {link[1:] for link in links if link.startswith('#')} <= set(ids)
+
+
+def test_equal_studies_give_equal_bytes(study: StudyOutcome, page: str) -> None:
+    assert study_page(study) == page
+
+
+def test_the_first_words_are_the_closest_model_and_its_number(
+    study: StudyOutcome, page: str
+) -> None:
+    """ch_rw is drawn with the very deviation of the real runs, the others with larger ones."""
+    best = min((row for row in study.table('paper_released') if row.scenario == 'all'),
+               key=lambda row: row.vepd)  # fmt: skip
+    assert best.model == 'ch_rw'
+    lead = re.search(r'<p class="lead">(.*?)</p>', page, re.S)
+    assert lead is not None
+    assert '>ch_rw</strong> is the closest of 3 models' in lead[1]
+    assert decimal(best.vepd) in lead[1]
+
+
+def test_the_ranking_holds_what_vepd_says(study: StudyOutcome, page: str) -> None:
+    rows = read(page).rows
+    for row in study.table('clean'):
+        if row.scenario == 'all':
+            found = [cells for cells in rows if cells[1:2] == [row.model] and len(cells) > 8]
+            numbers = [cell for cells in found for cell in cells]
+            assert decimal(row.vepd) in numbers
+            assert decimal(row.w_rmse) in numbers
+
+
+def test_every_run_is_in_the_table_of_runs(study: StudyOutcome, page: str) -> None:
+    rows = [cells for cells in read(page).rows if cells[0] in study.judges]
+    shown = {(cells[0], cells[2], cells[3]) for cells in rows if len(cells) > 8}
+    names = {'real': 'stand-in for real'}
+    assert {
+        (run.key.judge, names.get(run.key.model, run.key.model), run.key.recording)
+        for run in study.runs
+    } <= shown
+
+
+def test_a_stand_in_is_called_so_and_real_recordings_are_not(study: StudyOutcome) -> None:
+    assert 'SYNTHETIC' in study_page(study)
+    real = study_page(with_record(study, synthetic=False))
+    assert 'SYNTHETIC' not in real
+    assert 'stand-in' not in real
+
+
+def test_drawings_are_sound_xml_with_finite_numbers(page: str) -> None:
+    drawings = re.findall(r'<svg class="plot".*?</svg>(?=</figure>)', page, re.S)
+    # Two judges: 2 histograms and a spectrum of 3 models; 4 sources in 2 scenarios twice, and in
+    # 2 pictures of deviations.
+    assert len(drawings) == 2 * (3 * 3 + 2 * 4 * 2 + 2 * 4)
+    for drawing in drawings:
+        root = ElementTree.fromstring(drawing)
+        assert root.get('aria-label')
+        assert 'nan' not in drawing
+        assert 'inf' not in drawing.replace('information', '')
+
+
+def test_hostile_labels_are_text_everywhere() -> None:
+    """Also in attributes, SVG and Jinja's own marks."""
+    page = study_page(hostile_study())
+    reader = read(page)
+    assert reader.tags.count('script') == 1
+    assert not {'img', 'b'} & set(reader.tags)
+    assert not [name for name, _ in reader.attributes if name.startswith('on')]
+    text = ' '.join(reader.texts)
+    for label in HOSTILE:
+        assert label in text
+
+
+def test_without_positions_the_page_has_speeds_only() -> None:
+    study = small_study(judges=('clean',), runs=3)
+
+    def blind(key):  # type: ignore[no-untyped-def]
+        signals = study.signals(key)
+        nothing = np.full_like(signals.position, np.nan)
+        return dataclasses.replace(signals, true_position=nothing, position_sigma=nothing)
+
+    page = study_page(StudyOutcome(study.record, study.runs, blind))
+    assert '<h3>Tracks</h3>' not in page
+    assert '<h3>Speed</h3>' in page
+    assert 'nan' not in page.split('<main>')[1].split('id="provenance"')[0].replace('tenan', '')
+
+
+def test_runs_that_cannot_be_read_are_left_out_of_plots_and_said() -> None:
+    study = small_study(judges=('clean',), runs=3)
+    lost = study.runs[0].key
+
+    def load(key):  # type: ignore[no-untyped-def]
+        if key == lost:
+            raise Sim2RealError('runs/x.npz: cannot be read')
+        return study.signals(key)
+
+    page = study_page(StudyOutcome(study.record, study.runs, load))
+    assert 'Not in the plots: runs/x.npz: cannot be read' in page
+
+
+def test_groups_and_unpaired_runs_have_their_places() -> None:
+    study = small_study(judges=('clean',), runs=3, groups=('grass', 'concrete'), models={'m': 0.1})
+    names = {run.key.recording: f'drive_{run.key.recording}' for run in study.runs}
+    sims = renamed(study, recording=names)
+    mixed = tuple(
+        run if run.is_real else other for run, other in zip(study.runs, sims.runs, strict=True)
+    )
+
+    def load(key):  # type: ignore[no-untyped-def]
+        return (study if key.model == 'real' else sims).signals(key)
+
+    outcome = StudyOutcome(study.record, mixed, load)
+    shown = gather(outcome, 'clean').shown
+    assert {place[0] for place in shown} == {'grass', 'concrete'}
+    assert all(set(found) == {'real', 'm'} for found in shown.values())
+    page = study_page(outcome)
+    assert '<h3>grass</h3>' in page
+    assert '<h3>concrete</h3>' in page
+
+
+def test_one_run_of_each_gives_a_page() -> None:
+    study = small_study(judges=('clean',), scenarios=('line',), runs=1, models={'m': 0.1})
+    said = ' '.join(line.striptags() for line in answer(standings(study)[0], 'the real sensors'))
+    assert 'm is the closest to the real sensors' in said
+    assert 'so few recordings' in said
+    read(study_page(study))
+
+
+def test_no_runs_are_refused_in_a_line() -> None:
+    study = small_study(judges=('clean',), scenarios=('line',), runs=1, models={})
+    with pytest.raises(Sim2RealError, match='at least one real and one simulated run'):
+        study_page(study)
+
+
+def test_lines_keep_extremes_and_breaks() -> None:
+    """20 000 points on 100 columns: a spike stays, and a NaN parts the line in two."""
+    x = np.linspace(0.0, 100.0, 20_000)
+    y = np.sin(x)
+    y[7_000] = 500.0
+    y[12_000] = np.nan
+    d = path(x, y)
+    assert d.count('M') == 2
+    assert len(d) < 6_000
+    steps = [part.split('l') for part in d.split('M')[1:]]
+    rows = []
+    for start, moves in steps:
+        row = int(start.split()[1])
+        rows.append(row)
+        for move in moves.replace('-', ' -').split()[1::2]:
+            row += int(move)
+            rows.append(row)
+    assert max(rows) == 500
+    assert rows[-1] == round(float(y[-1]))
+
+
+def test_ticks_are_round_and_inside() -> None:
+    for low, high in ((0.0, 1.0), (-3.2, 7.7), (0.013, 0.0291), (1e5, 3e5)):
+        ticks = Scale(low, high, 0.0, 100.0).ticks()
+        assert 2 <= len(ticks) <= 7
+        assert all(low - 1e-9 <= value <= high * (1 + 1e-9) for value, _ in ticks)
+        assert [float(text) for _, text in ticks] == pytest.approx([value for value, _ in ticks])
+    texts = [text for _, text in Scale(2e-5, 2.0, 0.0, 1.0, logarithmic=True).ticks(9)]
+    assert texts == ['10⁻⁴', '10⁻³', '0.01', '0.1', '1']
+    assert decimal(-0.25, 2) == '\N{MINUS SIGN}0.25'
+    assert decimal(None) == '\N{EN DASH}'
+
+
+def test_a_study_of_the_papers_size_is_small_and_quick() -> None:
+    """180 runs under two judges: below 3 MB; below 2 s on one free core, here with room."""
+    study = small_study(
+        scenarios=('line', 'circle', 'half_sine'), runs=10,
+        models={f'm{number}': 0.05 + 0.03 * number for number in range(5)},
+    )  # fmt: skip
+    assert len(study.runs) == 360
+    known = standings(study)
+    start = time.process_time()
+    page = study_page(study, standing=known)
+    assert time.process_time() - start < 4.0
+    assert len(page.encode()) < 3e6
+
+
+def test_a_study_of_one_scenario_is_set_beside_its_own_column_of_the_paper() -> None:
+    """As experiments A and D: Table II has the half-sine, Table I all three pooled."""
+    study = small_study(judges=('clean',), scenarios=('half_sine',), runs=3)
+    (standing,) = standings(study)
+    assert standing.published('ch_rw') == 0.0796
+    page = study_page(study, side=side_results(study))
+    assert 'VEPD in half_sine, judge clean' in page
+    cells = next(row for row in read(page).rows if row[1:2] == ['ch_rw'])
+    assert cells[-1] == '0.0796'
+    for title in ('Beside VEPD', 'Options'):
+        assert f'<h2>{title}</h2>' in page

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and picture of rankings: what they show is what was worked out."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+from rich.console import Console
+from study_examples import drawn_study
+
+from sim2real_eval.report.ranks_plot import save_ranks
+from sim2real_eval.report.ranks_table import (
+    metric_lines,
+    ranking_pairs_table,
+    ranks_table,
+    sensitivity_lines,
+    short_number,
+)
+from sim2real_eval.study.side_results import SideResults, side_results
+
+
+@pytest.fixture(scope='module')
+def results() -> SideResults:
+    return side_results(drawn_study(runs=6, models={'[red]bad[/red]': 0.3, 'same': 0.05}))
+
+
+def text_of(table: object) -> str:
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(table)
+    return console.export_text()
+
+
+def test_values_ranks_and_marks_are_those_of_the_table(results: SideResults) -> None:
+    """A model with six times the noise is last and marked; its name is text, not markup."""
+    table = results.metrics[-1]
+    shown = text_of(ranks_table(metric_lines(table)))
+    vepd = table.rows[0]
+    assert '[red]bad[/red]' in shown
+    (line,) = [one for one in shown.splitlines() if one.startswith('VEPD ')]
+    assert f'{short_number(vepd.distances[0])}*(2)' in line
+    assert '(1)' in line
+    # Metrics that nobody has are left out.
+    assert 'yaw' not in shown
+
+
+def test_what_cannot_be_scored_is_a_note_not_a_line(results: SideResults) -> None:
+    lines = sensitivity_lines(results.sensitivity[0])
+    assert not any(line.label == 'component y' for line in lines.lines)
+    assert any(note.startswith('component y: not scored: ') for note in lines.notes)
+
+
+def test_pairs_name_each_scenario_once(results: SideResults) -> None:
+    shown = text_of(ranking_pairs_table(results.rankings, 'Rankings'))
+    assert shown.count('circle') == 1
+    assert shown.count('clean') == len(results.rankings)
+
+
+@pytest.mark.parametrize(
+    ('value', 'text'), [(0.0, '0'), (0.00012, '1.2e-04'), (0.0123456, '0.0123'), (12.0, '12.0')]
+)
+def test_short_numbers(value: float, text: str) -> None:
+    assert short_number(value) == text
+
+
+def test_picture_has_the_same_bytes_and_something_in_it(
+    results: SideResults, tmp_path: Path
+) -> None:
+    panels = [metric_lines(table) for table in results.metrics[:2]]
+    one = save_ranks(tmp_path / 'one.png', panels)
+    other = save_ranks(tmp_path / 'other.png', panels)
+    assert one.read_bytes() == other.read_bytes()
+    pixels = imread(one)[..., :3]
+    # Both the darkest and the palest rank are there.
+    dark, pale = (0x0B, 0x3C, 0x68), (0xEA, 0xF2, 0xF9)
+    for colour in (dark, pale):
+        near = abs(pixels * 255.0 - colour).max(axis=2) < 3.0
+        assert near.mean() > 0.02

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies on dask.distributed: the same bytes, and clear words when a cluster is not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_examples import call, contents
+from study_file_examples import small_plan, write_study_file
+
+from sim2real_eval.recording import write_recording
+from sim2real_eval.study.runner import run_study
+from sim_sensors.errors import Sim2RealError
+
+distributed = pytest.importorskip('distributed')
+
+
+@pytest.fixture(scope='module')
+def cluster() -> Iterator[Any]:
+    """Two workers in this process, which talk over TCP as those of other machines do."""
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol='tcp://',
+        dashboard_address=None,
+    ) as found:
+        yield found
+
+
+def test_a_cluster_gives_the_same_bytes(
+    tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_study_file(tmp_path, {'judges': ['paper_released', 'clean']})
+    done = call(
+        capsys, 'study', file, '--out', tmp_path / 'far', '--cluster', cluster.scheduler_address
+    )
+    assert done.status == 0
+    near = call(capsys, 'study', file, '--out', tmp_path / 'near', '--jobs', 1)
+    assert near.status == 0
+    assert contents(tmp_path / 'far') == contents(tmp_path / 'near')
+
+
+def test_a_worker_that_lacks_a_recording_or_has_other_versions_ends_the_study(
+    tmp_path: Path,
+    cluster: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (recording, *_) = small_plan(tmp_path).recordings
+    write_recording(recording.read(), tmp_path / 'bag')
+    plan = small_plan(tmp_path, {'recordings': [{'path': 'bag'}]})
+    (tmp_path / 'bag').rename(tmp_path / 'elsewhere')
+    address = cluster.scheduler_address
+    with pytest.raises(Sim2RealError, match=r'worker tcp://.* does not see .*bag; rec'):
+        run_study(plan, tmp_path / 'out', cluster=address)
+    monkeypatch.setattr('sim2real_eval.study.cluster.versions', _Ageing())
+    with pytest.raises(Sim2RealError, match=r'worker tcp://.* has numpy 2, must have 1 as here'):
+        run_study(small_plan(tmp_path), tmp_path / 'other', cluster=address)
+
+
+class _Ageing:
+    """Versions that are newer each time that they are asked for."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def __call__(self) -> dict[str, str]:
+        self._asked += 1
+        return {'numpy': str(min(self._asked, 2))}
+
+
+def test_no_scheduler_is_a_wrong_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('sim2real_eval.study.cluster._PATIENCE_S', 1)
+    file = write_study_file(tmp_path)
+    done = call(capsys, 'study', file, '--out', tmp_path / 'out', '--cluster', 'tcp://127.0.0.1:9')
+    assert done.status == 2
+    (line,) = done.complaints
+    assert "'tcp://127.0.0.1:9': no scheduler answers there" in line

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Study files: those that are shipped, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_file_examples import SMALL, write_study_file
+
+from sim2real_eval.comparison import Source
+from sim2real_eval.study.plan import StudyPlan
+from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.resources import config_names, config_path
+
+STUDIES = config_names('studies')
+
+
+def read(folder: Path, **changes: Any) -> StudyFile:
+    return StudyFile.read(write_study_file(folder, changes))
+
+
+@pytest.mark.parametrize('name', STUDIES)
+def test_shipped_studies_load_and_say_what_they_are_about(name: str) -> None:
+    study = StudyPlan.load(name, Overrides(runs=2))
+    assert len(study.file.about) > 100
+    assert study.record['synthetic']
+    per_judge = {len(unit.run_groups()) for unit in study.units(1) if unit.recording.has_real_run}
+    assert per_judge
+
+
+def test_the_shipped_studies_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[1] / 'docs' / 'study.md').read_text(encoding='utf-8')
+    for name in (*STUDIES, *KEYS):
+        assert f'`{name}`' in page, name
+
+
+def test_experiment_a_keeps_the_real_fixes_and_b_simulates_five_receivers() -> None:
+    assert all(twin.gps is None for twin in StudyFile.read('a_imu').twins)
+    assert [twin.label for twin in StudyFile.read('b_gps_models').twins] == [
+        'ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim'
+    ]  # fmt: skip
+
+
+def test_the_grid_crosses_three_noises_with_three_covariances() -> None:
+    twins = StudyFile.read('noise_covariance_grid').twins
+    noises = [twin.gps and twin.gps.noise for twin in twins]
+    covariances = [twin.gps and twin.gps.covariance for twin in twins]
+    assert len({*noises}) == len({*covariances}) == 3
+    assert len({*zip(noises, covariances, strict=True)}) == 9
+
+
+def test_a_model_with_other_parameters_is_the_base_with_these(tmp_path: Path) -> None:
+    airsim = {'model': 'airsim', 'type': 'approximated', 'hdop_limit': 0.85, 'time_constant': 12.4}
+    models = [
+        {
+            'label': 'mine',
+            'gps': {'base': 'ch_gauss', 'covariance': airsim},
+            'imu': {'base': 'chrono', 'gyroscope': {'drift': 0.5}},
+        },
+        {'label': 'kept', 'gps': 'real', 'imu': 'chrono'},
+    ]
+    mine, kept = read(tmp_path, models=models).twins
+    assert mine.gps == load_gps('ch_gauss_airsim')
+    assert mine.imu is not None
+    chrono = load_imu('chrono').to_mapping()
+    assert mine.imu.to_mapping() == {**chrono, 'gyroscope': {**chrono['gyroscope'], 'drift': 0.5}}
+    assert kept.gps is None
+
+
+def test_paths_are_relative_to_the_study_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'models').mkdir()
+    shipped = config_path('gps', 'ch_rw.yaml')
+    (tmp_path / 'models' / 'mine.yaml').write_bytes(shipped.read_bytes())
+    path = write_study_file(tmp_path, {'models': {'gps': ['models/mine.yaml'], 'imu': 'chrono'}})
+    monkeypatch.chdir('/')
+    (twin,) = StudyFile.read(path).twins
+    assert (twin.label, twin.gps) == ('mine', load_gps('ch_rw'))
+
+
+STAND_IN = SMALL['recordings'][0]['stand_in']
+CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
+
+
+@pytest.mark.parametrize(
+    ('changes', 'told'),
+    [
+        ({'sead': 1}, 'sead: unknown key; must be one of title, about, seed'),
+        ({'sead': 1}, 'did you mean seed?'),
+        ({'title': None}, 'title: is missing'),
+        ({'seed': -1}, 'seed: -1 is not allowed; must be an integer >= 0'),
+        ({'repetitions': 0}, 'repetitions: 0 is not allowed; must be an integer >= 1'),
+        ({'match_rates': 'no'}, "match_rates: 'no' is not allowed; must be true or false"),
+        ({'component': 'up'}, "component: 'up' is not allowed; must be one of horizontal"),
+        ({'metric': {'rate': 0}}, 'metric.rate: 0 is not allowed'),
+        ({'uncertainty': {'level': 1.5}}, 'uncertainty.level: 1.5'),
+        ({'simulate_on': 'sea'}, "simulate_on: 'sea' is not allowed; must be one of truth, drive"),
+        ({'simulate_on': {'drive': {'duration': 0}}}, 'simulate_on.drive.duration: 0'),
+        ({'recordings': None}, 'recordings: is missing; name them here, or with --real'),
+        ({'recordings': []}, 'recordings: [] is not allowed; must be a list of one or more'),
+        ({'recordings': [{}]}, 'recordings[0]: must have either path or stand_in'),
+        ({'recordings': [{'path': 'none_*'}]}, "recordings[0].path: 'none_*' is not allowed"),
+        (
+            {'recordings': [{'stand_in': {'runs': 0}}]},
+            'recordings[0].stand_in.runs: 0 is not allowed',
+        ),
+        (
+            {'recordings': [{'stand_in': {'scenarios': ['spiral']}}]},
+            "recordings[0].stand_in.scenarios[0]: 'spiral' is not allowed; must be one of line",
+        ),
+        (
+            {'recordings': [{'stand_in': {'vehicle': {'wheels': 3}}}]},
+            'recordings[0].stand_in.vehicle.wheels: unknown key; must be one of mass',
+        ),
+        (
+            {'recordings': [{'stand_in': {'vehicle': {'mass': 0}}}]},
+            'recordings[0].stand_in.vehicle.mass: 0 is not allowed; must be a number > 0 [kg]',
+        ),
+        ({'recordings': [{'stand_in': STAND_IN}] * 2}, "'line_1' is the name of several"),
+        (
+            {'recordings': [{'stand_in': STAND_IN, 'group': 'a/b'}]},
+            "recordings[0].group: 'a/b' is not allowed",
+        ),
+        ({'models': {'gps': ['ch_rw']}}, 'models.imu: is missing'),
+        ({'models': {'gps': ['ch_rvv'], 'imu': ['chrono']}}, 'did you mean ch_rw'),
+        ({'models': {'gps': 'real', 'imu': 'real'}}, 'GPS and IMU cannot both stay real'),
+        ({'models': [{**CHRONO, 'label': 'real'}]}, "models[0].label: 'real' is not allowed"),
+        ({'models': [CHRONO, CHRONO]}, "models: 'x' is the label of several variants"),
+        (
+            {'models': [{**CHRONO, 'gps': {'base': 'ch_gauss', 'noise': {'std': -1}}}]},
+            'models[0].gps.noise.std: -1 is not allowed; must be',
+        ),
+        ({'judges': []}, 'judges: [] is not allowed'),
+        ({'judges': ['cleen']}, "'cleen' is unknown"),
+        ({'judges': ['clean', 'clean']}, "judges: 'clean' is the label of several judges"),
+        ({'judges': [{'judge': 'oracle'}]}, "judges[0].judge: 'oracle' is not allowed"),
+        ({'judges': [{'judge': 'embedded'}]}, 'judges[0].config: is missing'),
+        (
+            {'judges': [{'judge': 'error_state', 'filter': 'ukf'}]},
+            'judges[0].filter: does not go with judge error_state',
+        ),
+        (
+            {'judges': [{'config': 'clean', 'correct': ['sins']}]},
+            "judges[0].correct: 'sins' is not allowed",
+        ),
+        (
+            {'conditions': [{'label': 'x', 'outages': [[5, 2]]}]},
+            'conditions[0].outages[0]: [5, 2]',
+        ),
+        ({'conditions': [{'label': 'x', 'gps_rate': 0}]}, 'conditions[0].gps_rate: 0'),
+        ({'conditions': [{'gps_rate': 1}]}, 'conditions[0].label: is missing'),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(Sim2RealError) as caught:
+        read(tmp_path, **changes)
+    message = str(caught.value)
+    assert told in message
+    assert '\n' not in message
+
+
+def test_drives_need_scenarios_that_can_be_driven_and_two_simulated_sensors(
+    tmp_path: Path,
+) -> None:
+    path = write_study_file(
+        tmp_path, {'models': {'gps': 'real', 'imu': 'chrono'}, 'simulate_on': 'drive'}
+    )
+    with pytest.raises(Sim2RealError, match='keeps a real sensor'):
+        StudyPlan.load(path)
+
+
+def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
+    """Parsed by the command's own parser: seed, runs, recordings and their topics count."""
+    from sim2real_eval.cli.main import build_parser
+    from sim2real_eval.cli.study import overrides
+
+    def again(plan: StudyPlan) -> StudyPlan:
+        program, *words = plan.record['command']
+        assert program == 'sim2real'
+        options = build_parser().parse_args(words)
+        name = options.study if plan.record['shipped'] else tmp_path / options.study
+        return StudyPlan.load(name, overrides(options))
+
+    first = StudyPlan.load('d_surfaces', Overrides(seed=4, runs=3, simulate_on='truth'))
+    assert first.record['shipped']
+    assert again(first).record == first.record
+    real = [Source(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab']
+    mine = StudyPlan.load(write_study_file(tmp_path), Overrides(real=real))
+    assert not mine.record['shipped']
+    assert again(mine).record == mine.record
+    assert again(mine).file.overrides == mine.file.overrides

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies that are killed, continued, changed, or run by two at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_examples import call, command, contents, environment
+from study_file_examples import SMALL, small_plan, write_study_file
+
+from sim2real_eval.cli import main
+from sim2real_eval.recording import write_recording
+from sim2real_eval.study.folder import held
+from sim_sensors.errors import Sim2RealError
+
+FOUR = {'recordings': [{'stand_in': {'scenarios': ['line'], 'runs': 4, 'duration': 4.0}}]}
+
+
+@pytest.fixture(scope='module')
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Files of a study of four recordings, run in one go by one process."""
+    folder = tmp_path_factory.mktemp('undisturbed')
+    _study(folder)
+    return contents(folder / 'out')
+
+
+def _study(folder: Path, *options: str) -> None:
+    """Run the study of four recordings in this process."""
+    file = write_study_file(folder, FOUR)
+    assert main(['study', str(file), '--out', str(folder / 'out'), '--jobs', '1', *options]) == 0
+
+
+def _judged(folder: Path) -> set[Path]:
+    return {path for path in folder.glob('runs/*/*/*.npz') if path.name != 'truth.npz'}
+
+
+def test_a_killed_study_of_several_processes_continues_and_comes_to_the_same_bytes(
+    tmp_path: Path, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_study_file(tmp_path, FOUR)
+    out = tmp_path / 'out'
+    killed = subprocess.Popen(
+        command('study', file, '--out', out, '--jobs', 2),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120.0
+        while len(_judged(out)) < 5 and killed.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        # The whole group: workers, which end with their parent, may be writing.
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
+    kept = {path: path.stat().st_mtime_ns for path in _judged(out)}
+    assert len(kept) > 0
+    assert b'"state": "unfinished"' in (out / 'study.json').read_bytes()
+    (out / 'runs' / '.half.npz.1.tmp').write_bytes(b'half')
+    capsys.readouterr()
+    _study(tmp_path)
+    assert f'{len(kept)} of 12 runs were there already' in capsys.readouterr().err
+    assert contents(out) == undisturbed
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_a_finished_study_is_not_redone(
+    tmp_path: Path, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _study(tmp_path)
+    out = tmp_path / 'out'
+    assert contents(out) == undisturbed
+    before = {path: path.stat().st_mtime_ns for path in _judged(out)}
+    capsys.readouterr()
+    _study(tmp_path)
+    assert '12 of 12 runs were there already' in capsys.readouterr().err
+    assert contents(out) == undisturbed
+    assert {path: path.stat().st_mtime_ns for path in _judged(out)} == before
+
+
+def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+    out = tmp_path / 'out'
+    _study(tmp_path)
+    broken, lost, *_ = sorted(_judged(out))
+    broken.write_bytes(broken.read_bytes()[:1000])
+    lost.unlink()
+    _study(tmp_path)
+    assert contents(out) == undisturbed
+
+
+@pytest.mark.parametrize(
+    ('changes', 'told'),
+    [
+        ({'seed': 1}, 'seed: was 0, is 1'),
+        ({'models': {'gps': ['ch_gauss', 'airsim'], 'imu': ['chrono']}}, 'models'),
+        ({'judges': ['clean']}, 'judges[0].label: was paper_released, is clean'),
+        ({'metric': {'warmup': 1.0}}, 'metric.warmup: was 0.0, is 1.0'),
+        ({'repetitions': 2}, 'repetitions: was 1, is 2'),
+        ({'recordings': SMALL['recordings']}, 'recordings: were 4, are 2'),
+    ],
+)
+def test_another_study_is_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    first = small_plan(tmp_path, FOUR)
+    with held(tmp_path / 'out', first):
+        pass
+    before = contents(tmp_path / 'out')
+    with (
+        pytest.raises(Sim2RealError) as caught,
+        held(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes})),
+    ):
+        pass
+    assert told in str(caught.value)
+    assert contents(tmp_path / 'out') == before
+    # Words may change, and with --overwrite everything.
+    with held(tmp_path / 'out', small_plan(tmp_path, {**FOUR, 'about': 'something else'})):
+        pass
+    with held(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes}), overwrite=True):
+        pass
+
+
+def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> None:
+    stand_in, other = small_plan(tmp_path).recordings
+    file = {'recordings': [{'path': 'bag'}]}
+    write_recording(stand_in.read(), tmp_path / 'bag')
+    with held(tmp_path / 'out', small_plan(tmp_path, file)):
+        pass
+    (tmp_path / 'bag').rename(tmp_path / 'old')
+    same_name = dataclasses.replace(other.read(), name=stand_in.name)
+    write_recording(same_name, tmp_path / 'bag')
+    with (
+        pytest.raises(Sim2RealError, match=r'recordings\[0\].sha256'),
+        held(tmp_path / 'out', small_plan(tmp_path, file)),
+    ):
+        pass
+
+
+def test_other_versions_make_another_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with held(tmp_path / 'out', small_plan(tmp_path)):
+        pass
+    monkeypatch.setattr('sim2real_eval.study.plan.versions', lambda: {'numpy': '9.9'})
+    with (
+        pytest.raises(Sim2RealError, match=r'versions: was .*python'),
+        held(tmp_path / 'out', small_plan(tmp_path)),
+    ):
+        pass
+
+
+def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = write_study_file(tmp_path), tmp_path / 'out'
+    with held(out, small_plan(tmp_path)):
+        done = call(capsys, 'study', file, '--out', out)
+    assert done.status == 2
+    assert 'another process is working on this study' in done.err
+    theirs = tmp_path / 'theirs'
+    theirs.mkdir()
+    # Also what has names like our own half-written files.
+    for name in ('thesis.tex', '.notes.tmp', 'series/.git/config', 'runs/a/.b.tmp'):
+        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs / name).write_text('years of work', encoding='utf-8')
+    before = contents(theirs)
+    assert len(before) == 4
+    for option in ([], ['--overwrite']):
+        done = call(capsys, 'study', file, '--out', theirs, *option)
+        assert done.status == 2
+        assert len(done.complaints) == 1
+    assert contents(theirs) == before
+
+
+def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+    long = {'recordings': [{'stand_in': {'scenarios': ['line'], 'runs': 40, 'duration': 8.0}}]}
+    file, out = write_study_file(tmp_path, long), tmp_path / 'out'
+    process = subprocess.Popen(
+        command('study', file, '--out', out, '--jobs', 1),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    deadline = time.monotonic() + 120.0
+    while not _judged(out) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    streams = process.communicate(timeout=60)
+    assert process.returncode == 130
+    (line,) = streams[1].splitlines()
+    assert str(out) in line
+    assert 'the same command continues' in line
+    assert not list(out.rglob('.*'))

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies, run: their numbers are those of single comparisons, and what fails stands alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, contents
+from study_file_examples import SMALL, small_plan, write_study_file
+
+from sim2real_eval.comparison import ComparisonOptions, Source, compare
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.metrics import score_run
+from sim2real_eval.recording import write_recording
+from sim2real_eval.series_folder import REAL, read_series_folder
+from sim2real_eval.study import RunKey, StudyOutcome
+from sim2real_eval.study.failures import Losses, StudyFailure
+from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.runner import run_study
+from sim2real_eval.study.stand_in import StandIn
+from sim2real_eval.twin import Twin
+from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.errors import Sim2RealError
+
+
+def recorded(folder: Path) -> list[Path]:
+    """Write the stand-ins of the small study as recordings."""
+    plan = small_plan(folder)
+    for one in plan.recordings:
+        write_recording(one.read(), folder / one.name)
+    return [folder / one.name for one in plan.recordings]
+
+
+def test_a_study_of_recordings_gives_the_numbers_of_vepd(tmp_path: Path) -> None:
+    paths = recorded(tmp_path)
+    plan = small_plan(tmp_path, {'recordings': [{'path': 'line_*'}], 'seed': 3})
+    assert not plan.record['synthetic']
+    outcome = run_study(plan, tmp_path / 'out')
+    imu = load_imu('chrono')
+    expected = compare(
+        [Source(str(path)) for path in paths],
+        ComparisonOptions(
+            twins=tuple(Twin(name, load_gps(name), imu) for name in ('ch_gauss', 'ch_rw')),
+            setup=JudgeSetup.load('paper_released'),
+            seed=3,
+        ),
+    )
+    assert outcome.table('paper_released') == list(expected.rows)
+    assert [run.values['forward_rmse'] for run in outcome.runs] == [
+        run.forward.rmse for run in expected.runs
+    ]
+
+
+@pytest.fixture(scope='module')
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a finished study with two conditions."""
+    folder = tmp_path_factory.mktemp('study')
+    plan = small_plan(
+        folder,
+        {
+            'conditions': [
+                {'label': 'open_sky'},
+                {'label': 'slow', 'gps_rate': 2.0},
+                {'label': 'tunnel', 'outages': [[1.0, 3.0]]},
+            ]
+        },
+    )
+    run_study(plan, folder / 'out')
+    return folder / 'out'
+
+
+def test_what_is_read_back_is_what_was_scored(study: Path) -> None:
+    outcome = StudyOutcome.read(study)
+    assert len(outcome.runs) == 3 * 6
+    for run in outcome.runs:
+        assert score_run(outcome.series(run.key)) == run.score
+        signals = outcome.signals(run.key)
+        assert len(signals.time) == len(signals.position) == run.values['estimates']
+    series = read_series_folder(study / 'series' / 'paper_released').series
+    assert len(series) == len(outcome.runs)
+    found = sorted(score_run(one).rmse for one in series.values())
+    assert found == sorted(run.values['rmse'] for run in outcome.runs)
+
+
+def test_conditions_touch_the_fixes_of_real_and_simulated_runs_alike(study: Path) -> None:
+    outcome = StudyOutcome.read(study)
+    assert outcome.groups == ['open_sky', 'slow', 'tunnel']
+    fixes = {
+        (run.group, run.is_real): run.values['fixes_used']
+        for run in outcome.runs
+        if run.key.recording.startswith('line_1')
+    }
+    for real in (True, False):
+        whole = fixes['open_sky', real]
+        # Of 4 s at 10 Hz, 2 Hz leave one fix each half second, and an outage of 2 s takes 20.
+        assert whole == pytest.approx(4 * 10, abs=2)
+        assert fixes['slow', real] == pytest.approx(4 * 2 + 1, abs=1)
+        assert fixes['tunnel', real] == pytest.approx(whole - 20, abs=1)
+    # The same drive and the same draws: only the fixes that are left out make the difference.
+    keys = [RunKey('paper_released', f'line_1@{one}', 'ch_rw', 1) for one in outcome.groups]
+    truths = [outcome.signals(key).true_velocity for key in keys]
+    np.testing.assert_array_equal(truths[0], truths[2])
+    first = [outcome.signals(key) for key in keys[::2]]
+    early = first[0].time < 0.9
+    np.testing.assert_array_equal(first[0].velocity[early], first[1].velocity[early])
+
+
+def test_drives_are_the_same_for_every_group_and_paired_with_no_recording(
+    tmp_path: Path,
+) -> None:
+    slow = {**SMALL['recordings'][0]['stand_in'], 'vehicle': {'constant_resistance': 0.1}}
+    plan = small_plan(
+        tmp_path,
+        {
+            'recordings': [
+                {'group': 'grass', **SMALL['recordings'][0]},
+                {'group': 'sand', 'stand_in': slow},
+            ],
+            'models': {'gps': ['ch_rw'], 'imu': ['chrono']},
+            'simulate_on': {'drive': {'duration': 4.0}},
+        },
+    )
+    outcome = run_study(plan, tmp_path / 'out')
+    real = {run.key.recording for run in outcome.runs if run.is_real}
+    drives = {run.key.recording for run in outcome.runs if not run.is_real}
+    assert len(real) == len(drives) == 4
+    assert not real & drives
+    grass, sand = (
+        [run.score for run in outcome.of('paper_released', 'ch_rw', group=group)]
+        for group in ('grass', 'sand')
+    )
+    assert grass == sand
+    # Rolling resistance of the vehicle shows in the speed of the real runs, and in nothing else.
+    speeds = []
+    for group in ('grass', 'sand'):
+        key = RunKey('paper_released', f'{group}_line_1', REAL, 1)
+        speeds.append(float(np.mean(outcome.signals(key).true_velocity[:, 0])))
+    assert speeds[1] < 0.8 * speeds[0]
+    assert [row.n_sim for row in outcome.table('paper_released', 'sand')] == [2, 2]
+
+
+def test_what_fails_is_left_out_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path)
+    (tmp_path / 'line_3').mkdir()
+    file = write_study_file(tmp_path, {'recordings': [{'path': 'line_*'}]})
+    command = ['study', file, '--out', tmp_path / 'out', '--jobs', 1]
+    done = call(capsys, *command)
+    assert done.status == 1
+    (line,) = done.complaints
+    assert 'left out' in line
+    assert 'line_3' in line
+    outcome = StudyOutcome.read(tmp_path / 'out')
+    assert [failure['recording'] for failure in outcome.record['failures']] == ['line_3']
+    assert len(outcome.runs) == 6
+    before = contents(tmp_path / 'out')
+    assert call(capsys, *command).status == 1
+    assert contents(tmp_path / 'out') == before
+
+
+def test_a_model_that_always_fails_takes_no_recording_from_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beyond = {'base': 'ch_gauss', 'noise': {'std': 1e300}}  # metres: not near the Earth
+    models = [
+        {'label': name, 'gps': gps, 'imu': 'chrono'}
+        for name, gps in (('beyond', beyond), ('ch_rw', 'ch_rw'))
+    ]
+    file = write_study_file(tmp_path, {'models': models})
+    command = ['study', file, '--out', tmp_path / 'out', '--jobs', 1]
+    done = call(capsys, *command)
+    assert done.status == 1
+    (line,) = done.complaints
+    assert 'left out: model beyond: fails on 2 recordings' in line
+    assert 'near the Earth' in line
+    outcome = StudyOutcome.read(tmp_path / 'out')
+    assert outcome.models == ['ch_rw']
+    assert len(outcome.runs) == 4
+    assert 'model beyond: fails on' in (tmp_path / 'out' / 'report.html').read_text('utf-8')
+    before = contents(tmp_path / 'out')
+    assert call(capsys, *command).status == 1
+    assert contents(tmp_path / 'out') == before
+
+
+def test_of_a_model_that_seldom_fails_the_recording_is_left_out_for_all() -> None:
+    keys = {
+        RunKey(judge, f'line_{number}', model, repetition): ''
+        for judge in ('one', 'two')
+        for number in (1, 2, 3, 4)
+        for model, repetitions in ((REAL, 1), ('good', 2), ('bad', 2))
+        for repetition in range(1, repetitions + 1)
+    }
+
+    def lost(*failures: tuple[str, str, str]) -> set[RunKey]:
+        losses = Losses([StudyFailure(*each, 'why') for each in failures], keys)
+        return {key for key in keys if key in losses}
+
+    def runs(recording: str = '', model: str = '') -> set[RunKey]:
+        return {
+            key
+            for key in keys
+            if key.judge == 'one' and recording in ('', key.recording) and model in ('', key.model)
+        }
+
+    often = [('one', f'line_{number}', 'bad') for number in (1, 2, 3)]
+    assert lost(*often[:2]) == runs('line_1') | runs('line_2')
+    assert lost(*often) == runs(model='bad')
+    # A recording that fails by itself says nothing about a model.
+    unread = [('one', f'line_{number}', '') for number in (1, 2)]
+    assert lost(('one', 'line_1', REAL)) == runs('line_1')
+    assert lost(*unread, ('one', 'line_3', 'bad')) == runs() - runs('line_4')
+    both = [('one', f'line_{number}', 'bad') for number in (3, 4)]
+    assert lost(*unread, *both) == runs('line_1') | runs('line_2') | runs(model='bad')
+
+
+def test_a_study_in_which_all_fails_has_no_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / 'line_3').mkdir()
+    file = write_study_file(tmp_path, {'recordings': [{'path': 'line_*'}]})
+    done = call(capsys, 'study', file, '--out', tmp_path / 'out', '--jobs', 1)
+    assert done.status == 2
+    (line,) = done.complaints
+    assert 'line_3' in line
+    with pytest.raises(Sim2RealError, match='not finished'):
+        StudyOutcome.read(tmp_path / 'out')
+
+
+def test_real_recordings_take_the_place_of_stand_ins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = recorded(tmp_path)
+    out = tmp_path / 'out'
+    done = call(capsys, 'study', 'a_imu', '--real', *paths, '--out', out, '--jobs', 1)
+    assert done.status == 0
+    assert 'SYNTHETIC' not in done.out
+    outcome = StudyOutcome.read(out)
+    assert outcome.judges == ['paper_released', 'clean']
+    assert outcome.models == ['chrono', 'airsim']
+    assert outcome.record['recordings'][0]['path'] == str(paths[0])
+
+
+def test_stand_ins_are_the_recordings_of_the_demo() -> None:
+    from sim2real_eval.study.study_file import Overrides, StudyFile
+    from sim2real_eval.synthetic import motion_of, synthetic_recording
+
+    (first, *_) = StudyFile.read('b_gps_models', Overrides(seed=4, runs=1)).recordings
+    assert isinstance(first, StudyRecording)
+    assert isinstance(first.origin, StandIn)
+    motion = motion_of('drive_line', seed=4, run='line_1', duration=20.0, parameters={})
+    expected = synthetic_recording(
+        motion, first.origin.sensors, seed=4, run='line_1', scenario='line'
+    )
+    made = first.read()
+    assert made.imu is not None
+    assert expected.imu is not None
+    np.testing.assert_array_equal(made.imu.angular_velocity, expected.imu.angular_velocity)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floors, intervals and chances of distances between real and simulated runs keep their word."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import kstest, wasserstein_distance
+
+from sim2real_eval.metrics import MetricError
+from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
+from sim2real_eval.uncertainty.distances import MeanWasserstein
+from sim2real_eval.uncertainty.ranking import letters, rank_distribution
+from sim2real_eval.uncertainty.relabelling import relabel
+from sim_sensors.seeding import stream
+
+FEW = UncertaintyOptions(resamples=500)
+
+
+def runs(values: np.ndarray, prefix: str = '') -> ScoredRuns:
+    """Return runs of motions 0, 1, ... in one scenario; a prefix makes them others' motions."""
+    values = np.asarray(values, dtype=float)
+    return ScoredRuns(
+        values, tuple(f'{prefix}{i}' for i in range(len(values))), ('line',) * len(values)
+    )
+
+
+def judge(real: np.ndarray, sim: np.ndarray, *, paired: bool, seed: int = 0) -> Uncertainty:
+    return uncertainty(runs(real), {'m': runs(sim, '' if paired else 'drive ')}, FEW, seed=seed)
+
+
+numbers = arrays(
+    np.float64,
+    st.tuples(st.integers(1, 8), st.integers(1, 3)),
+    elements=st.floats(-10, 10, width=16),
+)
+
+
+@given(numbers, numbers)
+@settings(max_examples=60, deadline=None)
+def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
+    """With ties, unequal sizes, and whatever the order of the runs."""
+    k = min(x.shape[1], y.shape[1])
+    x, y = x[:, :k], y[:, :k]
+    real = np.arange(len(x) + len(y))[None] < len(x)
+    found = MeanWasserstein.of(np.concatenate([x, y])).between(real)[0]
+    expected = np.mean([wasserstein_distance(a, b) for a, b in zip(x.T, y.T, strict=True)])
+    assert found == pytest.approx(expected, abs=1e-12)
+    turned = MeanWasserstein.of(np.concatenate([x[::-1], y[::-1]])).between(real)[0]
+    assert turned == pytest.approx(found, abs=1e-12)
+
+
+@pytest.mark.parametrize('paired', [True, False])
+def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(10, 2)), rng.normal(0.7, 1.0, (10, 2))
+    one, ten = (judge(c * x, c * y, paired=paired).models[0] for c in (1.0, 10.0))
+    for field in ('distance', 'estimate', 'low', 'high', 'floor', 'floor_high'):
+        assert getattr(ten, field) == pytest.approx(10.0 * getattr(one, field), rel=1e-6)
+    assert ten.chance == one.chance
+
+
+@pytest.mark.parametrize('paired', [True, False])
+@pytest.mark.parametrize('n', [10, 30])
+def test_like_sensors_are_called_unlike_as_often_as_stated(paired: bool, n: int) -> None:
+    """1000 gamma-like pairs of one process: chance is uniform; below 5 % in 5 % +- 2.2 % (3.2
+    sigma, false alarm 1.4e-3 per case), with ties as well. docs/uncertainty.md has 2000 trials.
+    """
+    rng = stream(3, f'{paired} {n}', 'test', 'false alarms')
+    names = [f'{i}' for i in range(n)]
+    labels = relabel(names, names if paired else [f's{i}' for i in range(n)], 400, 1).real
+    chances = []
+    for k in range(1000):
+        motion = rng.gamma(2.0, size=n)
+        sides = [
+            (motion if paired else rng.gamma(2.0, size=n)) + rng.gamma(2.0, size=n)
+            for _ in range(2)
+        ]
+        values = np.concatenate(sides)[:, None]
+        drawn = MeanWasserstein.of(values.round(1) if k % 2 else values).between(labels)
+        chances.append(np.mean(drawn >= drawn[0] * (1.0 - 1e-9)))
+    assert 0.028 <= np.mean(np.array(chances) <= 0.05) <= 0.072
+    assert kstest(chances, 'uniform').pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ('shift', 'paired'), [(0.0, True), (0.5, False), (1.0, True), (2.0, False)]
+)
+def test_interval_covers_the_true_distance(shift: float, paired: bool) -> None:
+    """120 studies of 10 runs: 95 % cover; fewer than 103 has a probability below 1e-4."""
+    rng = stream(4, f'{paired} {shift}', 'test', 'coverage')
+    covered = 0
+    for k in range(120):
+        motion = rng.normal(size=(10, 1))
+        x, y = (
+            np.sqrt(0.5) * ((motion if paired else rng.normal(size=(10, 1))) + part)
+            for part in rng.normal(size=(2, 10, 1))
+        )
+        one = judge(x, y + shift, paired=paired, seed=k).models[0]
+        assert one.low is not None
+        assert one.high is not None
+        assert one.chance is not None
+        assert (one.low == 0.0) == (one.chance > 0.05)
+        covered += one.low <= shift <= one.high
+    assert covered >= 103
+
+
+def test_equal_models_are_rarely_told_apart_and_unlike_ones_always() -> None:
+    """100 studies, three equal models and one at 3 sigma: any of the three is told from another
+    in at most 5 %; 15 or more have a probability of 1e-4."""
+    rng = stream(5, 'pairs', 'test', 'told apart')
+    wrong = 0
+    for k in range(100):
+        motion = rng.normal(size=(12, 1))
+        real = runs(motion + rng.normal(size=(12, 1)))
+        sims = {f'm{i}': runs(motion + rng.normal(size=(12, 1))) for i in range(3)}
+        sims['far'] = runs(motion + rng.normal(6.0, 1.0, (12, 1)))
+        found = uncertainty(real, sims, FEW, seed=k)
+        wrong += any(one.apart for one in found.pairs if one.second != 'far')
+        assert all(one.apart for one in found.pairs if one.second == 'far')
+        far = found.of('far')
+        assert far.ranks[3] == 1.0
+        assert not set(far.letters) & set(found.of('m0').letters)
+    assert wrong <= 14
+
+
+def test_more_motions_give_the_power_that_was_asked_for() -> None:
+    """What a study of 20 asks for tells the models apart in at least half of ten such studies."""
+    rng = stream(6, 'power', 'test', 'more motions')
+
+    def study(n: int) -> Uncertainty:
+        motion = rng.normal(size=(n, 1))
+        shifted = {'near': 1.5, 'far': 1.65}
+        sims = {m: runs(motion + rng.normal(s, 0.5, (n, 1))) for m, s in shifted.items()}
+        return uncertainty(runs(motion + rng.normal(0, 0.5, (n, 1))), sims, FEW)
+
+    asked = [one.pairs[0].more_motions for one in (study(20) for _ in range(15))]
+    more = int(np.median([900 if one is None else one for one in asked]))
+    assert 5 <= more <= 300
+    assert np.mean([bool(study(20 + more).pairs[0].apart) for _ in range(10)]) >= 0.5
+
+
+@pytest.mark.parametrize('n', [1, 2, 3])
+def test_few_runs_are_said_to_be_few(n: int) -> None:
+    rng = np.random.default_rng(0)
+    found = uncertainty(
+        runs(rng.normal(size=(n, 2))), {m: runs(rng.normal(size=(n, 2))) for m in ('a', 'b')}
+    )
+    assert found.notes
+    assert found.models[0].chance is None
+    assert found.pairs[0].apart is None
+    assert found.models[0].letters == ''
+    assert (found.models[0].low is None) == (n < 3)
+    assert found.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0') or n == 3
+
+
+def test_equal_runs_are_at_zero_for_sure() -> None:
+    one = uncertainty(runs(np.ones((8, 2))), {'m': runs(np.ones((8, 2)))}).models[0]
+    assert (one.distance, one.low, one.high, one.chance) == (0.0, 0.0, 0.0, 1.0)
+
+
+def test_a_model_does_not_depend_on_those_beside_it() -> None:
+    rng = np.random.default_rng(2)
+    real, a, b = (runs(rng.normal(size=(9, 2))) for _ in range(3))
+    alone, beside = (
+        uncertainty(real, {'a': a}).models[0],
+        uncertainty(real, {'b': b, 'a': a}).of('a'),
+    )
+    same = {'adjusted': None, 'ranks': (), 'letters': ''}
+    assert dataclasses.replace(alone, **same) == dataclasses.replace(beside, **same)
+
+
+def test_nothing_to_compare_is_refused() -> None:
+    with pytest.raises(MetricError, match='no runs to compare'):
+        uncertainty(runs(np.ones((0, 2))), {'m': runs(np.ones((3, 2)))})
+
+
+def test_letters_are_shared_unless_told_apart() -> None:
+    assert letters('abc', []) == {'a': 'a', 'b': 'a', 'c': 'a'}
+    assert letters('abc', [('a', 'c')]) == {'a': 'a', 'b': 'ab', 'c': 'b'}
+    assert letters('abcd', [('a', 'd'), ('b', 'c')]).keys() == set('abcd')
+    rng = np.random.default_rng(0)
+    pairs = [(i, j) for i in range(6) for j in range(i)]
+    for _ in range(30):
+        apart = [pair for pair in pairs if rng.random() < 0.4]
+        found = letters('abcdef', [('abcdef'[i], 'abcdef'[j]) for i, j in apart])
+        for i, j in pairs:
+            share = bool(set(found['abcdef'[i]]) & set(found['abcdef'[j]]))
+            assert share == ((i, j) not in apart)
+
+
+def test_ranks_are_probabilities() -> None:
+    ranks = rank_distribution(np.array([[1.0, 2.0, 1.0], [2.0, 1.0, 1.0]]))
+    np.testing.assert_allclose(ranks, [[0.5, 0.5], [0.5, 0.5]])
