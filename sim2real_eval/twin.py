@@ -13,7 +13,9 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import OPTIONAL_ROLES, Recording, RecordingError
 from sim2real_eval.told import decisive
 from sim2real_eval.truth_frame import frame_remarks, truth_of_base, truth_origin
+from sim2real_eval.twin_camera import with_camera
 from sim_sensors import gps, imu, magnetometer
+from sim_sensors.camera import CameraModel
 from sim_sensors.environment import LocalFrame
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
@@ -52,12 +54,15 @@ class Twin:
         None: the recording's own IMU stays.
     mag: Magnetometer or None
         None: the recording's own magnetometer stays, if it has one.
+    camera : CameraModel or None
+        None: the recording's own features and poses stay, if it has any.
     """
 
     label: str
     gps: GpsModel | None
     imu: ImuModel | None
     mag: Magnetometer | None = None
+    camera: CameraModel | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,6 +264,17 @@ class TwinMaker:
                 origin_ns=self.start_ns,
             )
             recording = recording.with_messages('mag', field)
+        if twin.camera is not None:
+            recording = with_camera(
+                recording,
+                twin.camera,
+                self.motion,
+                self._world,
+                seed=sensors.seed,
+                run=sensors.run,
+                origin_ns=self.start_ns,
+                base_frame=self._base,
+            )
         if sensors.imu is not None and sensors.gps is not None:
             # Whatever the motion was made from, it is the true one of what was measured on it.
             recording = dataclasses.replace(recording, reference=None)

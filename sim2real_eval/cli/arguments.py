@@ -35,7 +35,7 @@ __all__ = [
     'twins',
 ]
 
-_ROLES = ('imu', 'gps', 'truth', 'mag')
+_ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features')
 PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 
 
@@ -73,8 +73,8 @@ def add_topics(parser: argparse._ActionsContainer) -> None:
         action='append',
         default=[],
         metavar='ROLE=TOPIC',
-        help='topic of the imu, gps, truth or mag, such as truth=/odom, or of an input of the '
-        "judge's parameter file, such as odom0=/wheel/odometry; repeatable",
+        help='topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom, '
+        "or of an input of the judge's parameter file, such as odom0=/wheel/odometry; repeatable",
     )
 
 

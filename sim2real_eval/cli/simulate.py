@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sim2real_eval.comparison import Source
     from sim2real_eval.recording import Recording
     from sim2real_eval.twin import Twin
+    from sim_sensors.camera import CameraModel
     from sim_sensors.world import World
 
 __all__ = ['add_parser', 'run']
@@ -41,6 +42,7 @@ examples:
   sim2real simulate --motion circle --set radius=5 --set speed=2 --duration 30 --out circle
   sim2real simulate --motion circle --origin 48.137,11.575,520 --out munich
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
+  sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen
   sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
 """
 
@@ -54,7 +56,7 @@ def add_parser(verbs: Any) -> None:
         'simulate',
         help='a motion or a recorded truth -> recordings with simulated sensors',
         description='Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
-        'and a magnetometer where asked for.',
+        'and a magnetometer and a camera where asked for.',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -91,10 +93,15 @@ def add_parser(verbs: Any) -> None:
         help='magnetometer model or file (default: none is simulated; a recorded one stays)',
     )
     parser.add_argument(
+        '--camera',
+        metavar='MODEL',
+        help='camera model or file, in a --world with something to see (default: none)',
+    )
+    parser.add_argument(
         '--world',
         metavar='WORLD',
-        help='world or file: gravity, magnetic field, dipoles, origin (default: standard gravity, '
-        'the Earth alone)',
+        help='world or file: gravity, magnetic field, dipoles, what is seen, origin (default: '
+        'standard gravity, the Earth alone)',
     )
     add_origin(
         parser,
@@ -129,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
     if options.origin is not None and options.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
-    twin = dataclasses.replace(variants[0], mag=mag)
+    twin = dataclasses.replace(variants[0], mag=mag, camera=_camera(options, world))
     groups = _twins(options, twin, world) if options.truth else _motions(options, twin, world, out)
     written = []
     failures = []
@@ -159,6 +166,22 @@ def run(options: argparse.Namespace) -> int:
             print(one['path'])
             print_notes(one['notes'])
     return 1 if failures else 0
+
+
+def _camera(options: argparse.Namespace, world: World | None) -> CameraModel | None:
+    """Return the camera that was asked for; refused where there is nothing to see."""
+    from sim_sensors.catalogue import load_camera
+    from sim_sensors.scene import Scene
+
+    if not options.camera:
+        return None
+    if world is None or not len(Scene.of(world)):
+        raise ParameterError(
+            '--camera',
+            '',
+            'sees nothing; must be given a --world with landmarks, chessboards or tags',
+        )
+    return load_camera(options.camera)
 
 
 def _motions(

@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.message_types import MessageType
+from sim2real_eval.recording.feature_cdr import decode_features, encode_features
+from sim2real_eval.recording.message_types import FEATURES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import IntArray, MessageArray, OdometryArray
 
 __all__ = ['Decoded', 'decode', 'decode_transforms', 'encode', 'encode_transforms']
@@ -67,6 +69,8 @@ def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, wher
     RecordingError
         When a message is not CDR of that type: names its index and size.
     """
+    if kind is FEATURES:
+        return Decoded(*decode_features(data, received_ns, where))
     if not data:
         texts: tuple[str, ...] = ('',) * (2 if kind.has_child else 1)
         return Decoded(
@@ -99,6 +103,8 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     RecordingError
         When a stamp does not fit into the int32 seconds of a ROS header.
     """
+    if isinstance(array, FeatureArray):
+        return encode_features(array, where)
     texts = [array.frame]
     if isinstance(array, OdometryArray):
         texts.append(array.child_frame)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sim2real_eval.recording.csv_table import read_table
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
+from sim2real_eval.recording.feature_table import read_features
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, FEATURES, MESSAGE_TYPES
 from sim2real_eval.recording.metadata import Metadata, load_yaml, read_files, read_transforms
 from sim2real_eval.recording.recording import Note, StaticTransform
 from sim_sensors.measurements import MessageArray
@@ -24,8 +25,10 @@ DEFAULT_FILES: dict[str, tuple[str, str]] = {
     'cmd_vel': ('/cmd_vel', CMD_VEL_TYPE),
     'truth': ('/ground_truth/odometry', 'nav_msgs/msg/Odometry'),
     'mag': ('/imu/mag', 'sensor_msgs/msg/MagneticField'),
+    'camera_pose': ('/camera/pose', 'geometry_msgs/msg/PoseWithCovarianceStamped'),
+    'features': ('/camera/features', FEATURES.name),
 }
-_ROLE_FILES = ('imu', 'gps', 'truth', 'mag')
+_ROLE_FILES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features')
 
 
 @dataclasses.dataclass
@@ -37,7 +40,7 @@ class CsvFolder:
     messages, ros_types : dict
         By topic.
     roles : dict of str to str
-        Roles that follow from the file names imu, gps, truth and mag.
+        Roles that follow from the names of the files.
     transforms : tuple of StaticTransform
         Of static_transforms.yaml.
     notes : list of Note
@@ -115,7 +118,11 @@ def read_csv_folder(path: Path, metadata: Metadata) -> CsvFolder:
         truth = ros_type == DEFAULT_FILES['truth'][1] and (
             stem == 'truth' or topic == DEFAULT_FILES['truth'][0]
         )
-        array, notes = read_table(file, MESSAGE_TYPES[ros_type], truth=truth)
+        array: MessageArray
+        if ros_type == FEATURES.name:
+            array, notes = read_features(file)
+        else:
+            array, notes = read_table(file, MESSAGE_TYPES[ros_type], truth=truth)
         folder.messages[topic], folder.ros_types[topic] = array, ros_type
         folder.notes.extend(notes)
         if stem in _ROLE_FILES and ros_type == DEFAULT_FILES[stem][1]:

@@ -20,7 +20,7 @@ from sim_sensors.measurements import MessageArray, OdometryArray
 
 __all__ = ['TRUTH_COLUMNS', 'read_table', 'write_table']
 
-_INTEGERS = ('arrival_ns', 'stamp_ns', 'status', 'cov_type')
+_INTEGERS = ('arrival_ns', 'stamp_ns', 'status', 'cov_type', 'id', 'age')
 _TEXTS = ('frame', 'child')
 _TRUTH_ALIASES = {'vx_body': 'vx', 'vy_body': 'vy', 'vz_body': 'vz'}
 TRUTH_COLUMNS = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import (
     FixArray,
     ImuArray,
@@ -22,6 +23,7 @@ from sim_sensors.measurements import (
 
 __all__ = [
     'CMD_VEL_TYPE',
+    'FEATURES',
     'MESSAGE_TYPES',
     'TF_TYPE',
     'MessageType',
@@ -163,6 +165,11 @@ _ALL = (
 MESSAGE_TYPES: dict[str, MessageType] = {kind.name: kind for kind in _ALL}
 
 
+# Not among the others: a point cloud is read where it is the features of a camera, by its topic,
+# and its messages differ in length (`feature_cdr`, `feature_table`).
+FEATURES = MessageType('sensor_msgs/msg/PointCloud2', FeatureArray, (), ())
+
+
 def normalised_type(name: str) -> str:
     """Return the full name of a message type: `sensor_msgs/Imu` becomes `sensor_msgs/msg/Imu`."""
     parts = name.split('/')
@@ -171,4 +178,4 @@ def normalised_type(name: str) -> str:
 
 def default_type(array: MessageArray) -> MessageType:
     """Return the message type that an array is written as when nothing else is known of it."""
-    return next(kind for kind in _ALL if kind.array is type(array))
+    return next(kind for kind in (*_ALL, FEATURES) if kind.array is type(array))

@@ -15,10 +15,12 @@ from sim2real_eval.recording.cdr import decode, decode_transforms
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN, check_messages
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, TF_TYPE
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, FEATURES, MESSAGE_TYPES, TF_TYPE
 from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
 from sim2real_eval.recording.overlap import check_overlap
 from sim2real_eval.recording.recording import (
+    DEFAULT_TOPICS,
+    NAMED_ROLES,
     OPTIONAL_ROLES,
     Note,
     Recording,
@@ -32,6 +34,7 @@ __all__ = ['read_recording']
 
 _LOG = logging.getLogger(__name__)
 _TF_STATIC = '/tf_static'
+_FEATURES = DEFAULT_TOPICS['features']
 
 
 @dataclasses.dataclass
@@ -65,7 +68,8 @@ def read_recording(
     path : path
         rosbag2 folder (sqlite3 or mcap), .mcap or .db3 file, or folder of CSV files.
     topics : mapping of str to (str or None), optional
-        Role (`imu`, `gps`, `truth`) to topic; None: do without that role. Overrides the YAML.
+        Role (a key of `ROLE_CLASSES`) to topic; None: do without that role. Overrides the
+        YAML.
     scenario, name : str, optional
         Labels; override the YAML, the custom data of the bag and the folder name.
     metadata : path, optional
@@ -87,8 +91,9 @@ def read_recording(
     sidecar = Path(metadata) if metadata is not None else find_metadata(path)
     given = read_metadata(sidecar) if sidecar is not None else Metadata()
     where = str(path)
+    chosen = {**given.topics, **(topics or {})}
     try:
-        content = _read_content(path, given, reader)
+        content = _read_content(path, given, reader, chosen.get('features', _FEATURES))
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
     if not content.messages:
@@ -97,7 +102,6 @@ def read_recording(
             f'{path}: no topic of a known type; topics of other types: {found}; '
             f'must have one of {", ".join(MESSAGE_TYPES)}'
         )
-    chosen = {**given.topics, **(topics or {})}
     roles, notes = assign_roles(where, content.ros_types, chosen, content.roles)
     notes = content.notes + notes
     _check_topics(where, content, roles, notes)
@@ -135,10 +139,10 @@ def read_recording(
     )
 
 
-def _read_content(path: Path, given: Metadata, reader: str) -> _Content:
+def _read_content(path: Path, given: Metadata, reader: str, features: str | None) -> _Content:
     if path.is_dir():
         if (path / 'metadata.yaml').is_file():
-            return _read_bag(path, reader)
+            return _read_bag(path, reader, features)
         if csv_files(path):
             folder = read_csv_folder(path, given)
             return _Content(
@@ -151,7 +155,7 @@ def _read_content(path: Path, given: Metadata, reader: str) -> _Content:
                 keeps_arrival=True,
             )
         if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
-            return _read_bag(path, reader)
+            return _read_bag(path, reader, features)
         inside = [each.parent.name for each in sorted(path.glob('*/metadata.yaml'))]
         inside += [
             str(each.parent.relative_to(path)) for each in sorted(path.glob('*/*/metadata.yaml'))
@@ -164,11 +168,17 @@ def _read_content(path: Path, given: Metadata, reader: str) -> _Content:
         raise RecordingError(
             f'{path}: not a recording: must be a folder or a {" or ".join(STORAGE_SUFFIXES)} file'
         )
-    return _read_bag(path, reader)
+    return _read_bag(path, reader, features)
 
 
-def _read_bag(path: Path, reader: str) -> _Content:
-    raw = read_raw_bag(path, (*MESSAGE_TYPES, TF_TYPE), reader=reader)
+def _read_bag(path: Path, reader: str, features: str | None) -> _Content:
+    def is_wanted(topic: str, ros_type: str) -> bool:
+        # Of point clouds, which are large as a rule, the features alone.
+        if ros_type == FEATURES.name:
+            return features is not None and topic.strip('/') == features.strip('/')
+        return ros_type in MESSAGE_TYPES or ros_type == TF_TYPE
+
+    raw = read_raw_bag(path, is_wanted, reader=reader)
     content = _Content(scenario=raw.custom.get('scenario'))
     content.ignored = [f'{topic} ({name})' for topic, name in raw.ignored.items()]
     for topic, entry in raw.topics.items():
@@ -190,7 +200,16 @@ def _read_bag(path: Path, reader: str) -> _Content:
                 content.ignored.append(f'{topic} ({TF_TYPE})')
             continue
         received = np.array(entry.received_ns, np.int64)
-        decoded = decode(MESSAGE_TYPES[entry.ros_type], entry.data, received, where)
+        kind = MESSAGE_TYPES.get(entry.ros_type, FEATURES)
+        try:
+            decoded = decode(kind, entry.data, received, where)
+        except RecordingError as error:
+            if kind is not FEATURES:
+                raise
+            problem = str(error).removeprefix(f'{where}: ')
+            content.notes.append(Note(topic, problem, len(entry.data), 'topic is left out'))
+            content.ignored.append(f'{topic} ({entry.ros_type})')
+            continue
         content.messages[topic], content.ros_types[topic] = decoded.array, entry.ros_type
         left_out = sum(count for _, count in decoded.other_frames)
         if left_out > MAXIMUM_BROKEN * len(entry.data):
@@ -255,7 +274,7 @@ def _given_transforms(
     arms = [
         StaticTransform(given.base_frame, frame, given.lever_arms.get(role, (0.0, 0.0, 0.0)))
         for role, frame in ((role, messages[roles[role]].frame) for role in roles)
-        if role != 'truth' and (role in given.lever_arms or frame not in stated)
+        if role not in NAMED_ROLES and (role in given.lever_arms or frame not in stated)
     ]
     return [*given.transforms, *arms]
 

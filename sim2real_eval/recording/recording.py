@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording: the messages of one run by topic, and which of them are imu, gps, truth, mag."""
+"""A recording: the messages of one run by topic, and which of them are imu, gps, truth ..."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from collections.abc import Mapping
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.reference_truth import ReferenceTruth
 from sim2real_eval.told import Told, Weight
+from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import (
     FixArray,
     ImuArray,
     MagneticFieldArray,
     MessageArray,
     OdometryArray,
+    PoseArray,
 )
 
 __all__ = [
     'DEFAULT_TOPICS',
+    'NAMED_ROLES',
     'OPTIONAL_ROLES',
     'ROLE_CLASSES',
     'Note',
@@ -31,16 +34,22 @@ DEFAULT_TOPICS: Mapping[str, str] = {
     'gps': '/gps/fix',
     'truth': '/ground_truth/odometry',
     'mag': '/imu/mag',
+    'camera_pose': '/camera/pose',
+    'features': '/camera/features',
 }
 ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'imu': ImuArray,
     'gps': FixArray,
     'truth': OdometryArray,
     'mag': MagneticFieldArray,
+    'camera_pose': PoseArray,
+    'features': FeatureArray,
 }
 
 # Roles that nothing depends on: taken where there is no doubt, and left out where they are broken.
-OPTIONAL_ROLES = ('mag',)
+OPTIONAL_ROLES = ('mag', 'camera_pose', 'features')
+# Roles that are never taken for their type alone, which other topics have too.
+NAMED_ROLES = ('truth', 'camera_pose', 'features')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +120,7 @@ class Recording:
     messages : mapping of str to MessageArray
         By topic. Stamps of a topic never decrease; those of the truth increase strictly.
     roles : mapping of str to str
-        `imu`, `gps`, `truth` and `mag` to topic; a role that the run does not have is missing.
+        Keys of `ROLE_CLASSES` to topic; a role that the run does not have is missing.
     transforms : tuple of StaticTransform
         From /tf_static, static_transforms.yaml or recording.yaml.
     notes : tuple of Note
@@ -168,6 +177,18 @@ class Recording:
         """Messages of the magnetometer, or None."""
         array = self._of('mag')
         return array if isinstance(array, MagneticFieldArray) else None
+
+    @property
+    def camera_pose(self) -> PoseArray | None:
+        """Poses that a camera's features gave, or None."""
+        array = self._of('camera_pose')
+        return array if isinstance(array, PoseArray) else None
+
+    @property
+    def features(self) -> FeatureArray | None:
+        """Feature tracks of a camera, or None."""
+        array = self._of('features')
+        return array if isinstance(array, FeatureArray) else None
 
     @property
     def start_ns(self) -> int:

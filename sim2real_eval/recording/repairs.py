@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.recording.recording import Note
+from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import (
     FixArray,
     FloatArray,
@@ -105,7 +106,8 @@ def repair(state: CheckedTopic, *, is_truth: bool) -> None:
         rules.append(_check_fix_status)
     if isinstance(array, ImuArray):
         rules.append(_check_imu_orientation)
-    rules.append(_check_finite)
+    if not isinstance(array, FeatureArray):  # NaN says that there was nothing before
+        rules.append(_check_finite)
     if isinstance(array, FixArray):
         rules += [_check_latitude, _check_longitude]
     if isinstance(array, (ImuArray, OdometryArray, PoseArray)):

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.recording.message_types import FEATURES, MESSAGE_TYPES
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
+    NAMED_ROLES,
     OPTIONAL_ROLES,
     ROLE_CLASSES,
     Note,
@@ -48,7 +49,7 @@ def assign_roles(
     dict of str to str, list of Note
         Role to topic. A role without any topic is missing. Where the default topic is missing and
         exactly one topic has the type of imu, gps or mag, that one is taken, with a note. The
-        truth is never guessed: wheel odometry has its type too.
+        truth is never guessed, as wheel odometry has its type too; nor is what a camera gave.
 
     Raises
     ------
@@ -58,7 +59,11 @@ def assign_roles(
     roles: dict[str, str] = {}
     notes: list[Note] = []
     for role, wanted in ROLE_CLASSES.items():
-        same = [topic for topic, name in types.items() if MESSAGE_TYPES[name].array is wanted]
+        same = [
+            topic
+            for topic, name in types.items()
+            if MESSAGE_TYPES.get(name, FEATURES).array is wanted
+        ]
         if role in chosen:
             name = chosen[role]
             if name is not None:
@@ -67,11 +72,11 @@ def assign_roles(
             roles[role] = known[role]
         elif DEFAULT_TOPICS[role] in same:
             roles[role] = DEFAULT_TOPICS[role]
-        elif role != 'truth' and len(same) == 1:
+        elif role not in NAMED_ROLES and len(same) == 1:
             roles[role] = same[0]
             problem = f'{DEFAULT_TOPICS[role]} is missing'
             notes.append(Note(same[0], problem, 1, f'taken as {role}, the only one of its type'))
-        elif role != 'truth' and role not in OPTIONAL_ROLES and same:
+        elif role not in (*NAMED_ROLES, *OPTIONAL_ROLES) and same:
             raise RecordingError(
                 f'{where}: {role}: {DEFAULT_TOPICS[role]} is missing and {len(same)} topics have '
                 f'its type; name one of {", ".join(same)}'

@@ -6,13 +6,15 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import normalised_type
 
-__all__ = ['STORAGE_SUFFIXES', 'RawBag', 'RawTopic', 'read_raw_bag']
+__all__ = ['STORAGE_SUFFIXES', 'RawBag', 'RawTopic', 'Wanted', 'read_raw_bag']
+
+Wanted = Callable[[str, str], bool]
 
 STORAGE_SUFFIXES = ('.mcap', '.db3')
 
@@ -29,16 +31,16 @@ class RawTopic:
 
 @dataclasses.dataclass
 class RawBag:
-    """Topics of the wanted types, types of the other topics, and the custom data of the bag."""
+    """Topics that are wanted, types of the other topics, and the custom data of the bag."""
 
     topics: dict[str, RawTopic] = dataclasses.field(default_factory=dict)
     ignored: dict[str, str] = dataclasses.field(default_factory=dict)
     custom: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def announce(self, where: str, topic: str, ros_type: str, wanted: Collection[str]) -> bool:
+    def announce(self, where: str, topic: str, ros_type: str, wanted: Wanted) -> bool:
         """Enter a topic; returns whether its messages are wanted."""
         name = normalised_type(ros_type)
-        if name not in wanted:
+        if not wanted(topic, name):
             self.ignored[topic] = name
             return False
         known = self.topics.setdefault(topic, RawTopic(name))
@@ -49,15 +51,15 @@ class RawBag:
         return True
 
 
-def read_raw_bag(path: Path, wanted: Collection[str], *, reader: str = 'auto') -> RawBag:
-    """Read the serialised messages of all topics of the wanted types.
+def read_raw_bag(path: Path, wanted: Wanted, *, reader: str = 'auto') -> RawBag:
+    """Read the serialised messages of all topics that are wanted.
 
     Parameters
     ----------
     path : Path
         Folder with metadata.yaml, or one .mcap or .db3 file.
-    wanted : collection of str
-        Full names of message types.
+    wanted : callable of str and str
+        Whether a topic of that name and full type name is.
     reader : str
         `rosbags`, `rosbag2_py` (needs a sourced ROS installation), or `auto`: rosbags where it is
         installed, for it is the same code on every machine, else rosbag2_py.
@@ -94,7 +96,7 @@ def read_raw_bag(path: Path, wanted: Collection[str], *, reader: str = 'auto') -
         raise RecordingError(f'{path}: not a readable rosbag2 recording: {text}') from error
 
 
-def _read(path: Path, wanted: Collection[str]) -> RawBag:
+def _read(path: Path, wanted: Wanted) -> RawBag:
     from rosbags.rosbag2 import Reader
 
     bag = RawBag()

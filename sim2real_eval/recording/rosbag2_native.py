@@ -8,16 +8,15 @@ same code as those from `rosbags`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.rosbag import RawBag
+from sim2real_eval.recording.rosbag import RawBag, Wanted
 
 __all__ = ['read_raw_bag_native']
 
 
-def read_raw_bag_native(path: Path, wanted: Collection[str]) -> RawBag:
+def read_raw_bag_native(path: Path, wanted: Wanted) -> RawBag:
     """Read like `read_raw_bag`; raises RecordingError when rosbag2_py cannot be imported."""
     try:
         import rosbag2_py

@@ -18,6 +18,7 @@ from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.csv_folder import DEFAULT_FILES
 from sim2real_eval.recording.csv_table import write_table
 from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.feature_table import write_features
 from sim2real_eval.recording.message_types import (
     MESSAGE_TYPES,
     TF_TYPE,
@@ -26,6 +27,7 @@ from sim2real_eval.recording.message_types import (
 )
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
+from sim_sensors.feature_tracks import FeatureArray
 
 __all__ = ['Storage', 'write_recording']
 
@@ -134,7 +136,11 @@ def _write_bag(recording: Recording, folder: Path, storage: str) -> None:
 def _write_csv(recording: Recording, folder: Path, compress: bool) -> None:
     for topic, (file, kind) in _csv_names(recording, compress).items():
         truth = file.split('.')[0] == 'truth'
-        write_table(folder / file, kind, recording.messages[topic], truth=truth)
+        array = recording.messages[topic]
+        if isinstance(array, FeatureArray):
+            write_features(folder / file, array)
+        else:
+            write_table(folder / file, kind, array, truth=truth)
     if recording.transforms:
         text = yaml.safe_dump(transform_mappings(recording.transforms), sort_keys=False)
         (folder / 'static_transforms.yaml').write_text(text, encoding='utf-8')

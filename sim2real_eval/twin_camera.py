@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated camera in a recording: feature tracks, poses, and where the camera is mounted."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.recording import Recording, StaticTransform
+from sim_sensors import camera
+from sim_sensors.camera import CameraModel
+from sim_sensors.trajectory import Motion
+from sim_sensors.world import World
+
+__all__ = ['with_camera']
+
+
+def with_camera(
+    recording: Recording,
+    model: CameraModel,
+    motion: Motion,
+    world: World,
+    *,
+    seed: int,
+    run: str,
+    origin_ns: int,
+    base_frame: str,
+) -> Recording:
+    """Return a recording with the features and poses of a simulated camera.
+
+    It is mounted as the static transform of its frame says. Where there is none it is as the model
+    says, and the recording gets that transform. A recording without any transform, whose sensors
+    are taken to be at the base, then says so of them.
+
+    Parameters
+    ----------
+    recording : Recording
+        What the rest of is kept; its own features say frame and first stamp, where it has any.
+    model : CameraModel
+        What sees.
+    motion : Motion
+        Of the base.
+    world : World
+        What is seen.
+    seed, run
+        Labels of the random streams.
+    origin_ns : int
+        Stamp of motion time 0.
+    base_frame : str
+        Of the body that moves.
+    """
+    own = recording.features
+    frame = model.frame_id if own is None else own.frame
+    model = dataclasses.replace(model, frame_id=frame)
+    if any(transform.child.strip('/') == frame.strip('/') for transform in recording.transforms):
+        tree = FrameTree(recording.transforms)
+        rotation, translation = tree.lookup(base_frame, frame, 'simulated camera')
+        model = model.mounted(translation, Rotation.from_matrix(rotation).as_quat())
+    else:
+        recording = _mounted(recording, model, base_frame)
+    seen = camera.simulate(
+        model,
+        motion,
+        seed=seed,
+        run=run,
+        start_ns=origin_ns if own is None else int(own.stamp_ns[0]),
+        origin_ns=origin_ns,
+        world=world,
+    )
+    recording = recording.with_messages('features', seen.features)
+    return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
+
+
+def _mounted(recording: Recording, model: CameraModel, base_frame: str) -> Recording:
+    x, y, z = model.lever_arm
+    qx, qy, qz, qw = model.optical_rotation().tolist()
+    own = StaticTransform(base_frame, model.frame_id, (x, y, z), (qx, qy, qz, qw))
+    others = {}
+    if not recording.transforms:
+        arrays = (recording.imu, recording.gps, recording.mag)
+        frames = [array.frame for array in arrays if array is not None]
+        others = {frame: StaticTransform(base_frame, frame) for frame in frames}
+        others.pop(base_frame, None)
+    return dataclasses.replace(
+        recording, transforms=(*recording.transforms, *others.values(), own)
+    )

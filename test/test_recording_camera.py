@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feature tracks and camera poses in recordings, and `sim2real simulate --camera`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from camera_examples import board, camera, swaying
+from cli_examples import call, check_refused
+from recording_examples import TYPESTORE, arrays_equal, drive
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.recording import Recording, read_recording, write_recording
+from sim2real_eval.recording.cdr import decode, encode
+from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.message_types import FEATURES
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.camera import simulate
+from sim_sensors.camera_measurement import CameraMessages
+from sim_sensors.catalogue import load_camera
+from sim_sensors.pose_estimate import PoseEstimate
+from sim_sensors.world_file import load_world
+
+Capture = pytest.CaptureFixture[str]
+WORLD = """
+chessboards:
+  - {rows: 6, columns: 9, square: 0.5, position: [8.0, -2.0, 0.5]}
+"""
+
+
+def seen() -> CameraMessages:
+    """Frames of which some are empty and some have no pose."""
+    model = camera(noise_std=(0.3, 0.3), missed=0.7, pose=PoseEstimate(), latency=0.01)
+    found = simulate(
+        model, swaying(40), seed=1, run='r', origin_ns=1_000_000_000_000, world=board(2, 3)
+    )
+    counts = np.diff(found.features.first)
+    assert counts.min() == 0 < counts.max()
+    assert 0 < len(found.poses) < 40
+    return found
+
+
+def with_camera() -> Recording:
+    found = seen()
+    recording = drive().with_messages('features', found.features)
+    return recording.with_messages('camera_pose', found.poses)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
+def test_features_and_poses_come_back_to_the_bit(tmp_path: Path, storage: str) -> None:
+    given = with_camera()
+    write_recording(given, tmp_path / 'seen', storage=storage)
+    read = read_recording(tmp_path / 'seen')
+    assert read.roles == given.roles
+    assert read.features is not None
+    assert arrays_equal(read.features, given.features)
+    assert arrays_equal(read.camera_pose, given.camera_pose)
+    assert not [note for note in read.notes if note.topic == '/camera/features']
+
+
+def test_rosbags_and_the_codec_agree_about_a_frame() -> None:
+    """Empty frames too; a cloud with its fields in another order and with others is read alike."""
+    features = seen().features
+    rows = encode(FEATURES, features, 'x')
+    full = int(np.argmax(np.diff(features.first)))
+    message = TYPESTORE.deserialize_cdr(rows[full], FEATURES.name)
+    assert message.width == np.diff(features.first)[full]
+    assert [field.name for field in message.fields][3:6] == ['id', 'u', 'v']
+    assert message.header.stamp.sec == features.stamp_ns[full] // 10**9
+    received = features.arrival_ns
+    assert arrays_equal(decode(FEATURES, rows, received, 'x').array, features)
+    wide = dataclasses.replace(
+        message,
+        fields=message.fields[::-1],
+        point_step=80,
+        row_step=80 * message.width,
+        data=np.pad(message.data.reshape(message.width, -1), ((0, 0), (0, 12))).reshape(-1),
+    )
+    again = decode(FEATURES, [TYPESTORE.serialize_cdr(wide, FEATURES.name)], received[:1], 'x')
+    assert (again.array.pixels == features.take([full]).pixels).all()
+
+
+def test_other_point_clouds_are_not_taken_for_features(tmp_path: Path) -> None:
+    """Not read under another name; left out, with a note, under this one."""
+    given = with_camera()
+    messages = dict(given.messages)
+    messages['/lidar/points'] = messages.pop('/camera/features')
+    roles = {role: topic for role, topic in given.roles.items() if role != 'features'}
+    lidar = dataclasses.replace(given, messages=messages, roles=roles)
+    write_recording(lidar, tmp_path / 'lidar')
+    read = read_recording(tmp_path / 'lidar')
+    assert read.features is None
+    assert '/lidar/points (sensor_msgs/msg/PointCloud2)' in read.ignored
+    named = read_recording(tmp_path / 'lidar', topics={'features': 'lidar/points'})
+    assert arrays_equal(named.features, given.features)
+    rows = encode(FEATURES, given.features, 'x')
+    message = TYPESTORE.deserialize_cdr(rows[5], FEATURES.name)
+    plain = dataclasses.replace(message, fields=message.fields[:3])
+    data = [TYPESTORE.serialize_cdr(plain, FEATURES.name)]
+    with pytest.raises(RecordingError, match=r'message 0: has no field id, u, .*camera_node'):
+        decode(FEATURES, data, np.zeros(1, np.int64), 'x')
+    with pytest.raises(RecordingError, match=r'message 1 of 9 bytes is not a sensor_msgs'):
+        decode(FEATURES, [rows[0], b'\x00\x01\x00\x00abcde'], np.zeros(2, np.int64), 'x')
+
+
+def test_a_wrong_line_of_features_is_named(tmp_path: Path) -> None:
+    write_recording(with_camera(), tmp_path / 'seen', storage='csv')
+    path = tmp_path / 'seen/features.csv'
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(''.join([lines[0], lines[1].replace(',0,', ',x,', 1), *lines[2:]]))
+    with pytest.raises(RecordingError, match=r"features\.csv: line 2: (id|age): 'x' is not"):
+        read_recording(tmp_path / 'seen')
+
+
+def test_simulate_puts_a_camera_into_recordings(tmp_path: Path, capsys: Capture) -> None:
+    """A straight line towards a board: the poses are those of the truth, the camera is mounted."""
+    world = tmp_path / 'board.yaml'
+    world.write_text(WORLD)
+    line = ('simulate', '--motion', 'line', '--duration', '4', '--camera', 'ideal_vga')
+    out = tmp_path / 'out'
+    assert call(capsys, *line, '--world', world, '--out', out).status == 0
+    run = read_recording(out / 'line_1')
+    assert run.features is not None
+    assert run.camera_pose is not None
+    assert len(run.features) == 121
+    arms = {t.child: t for t in run.transforms}
+    assert set(arms) == {'camera_optical_frame', 'imu_link', 'gps_link'}
+    assert np.allclose(np.abs(arms['camera_optical_frame'].rotation), 0.5)
+    assert arms['imu_link'].rotation == (0.0, 0.0, 0.0, 1.0)
+    rows = np.searchsorted(run.truth.stamp_ns, run.camera_pose.stamp_ns)
+    same = run.truth.stamp_ns[rows] == run.camera_pose.stamp_ns
+    assert same.sum() > 10
+    error = run.truth.position[rows[same]] - run.camera_pose.position[same]
+    assert np.abs(error).max() < 1e-6
+    turn = Rotation.from_quat(run.truth.orientation[rows[same]])
+    turn = turn * Rotation.from_quat(run.camera_pose.orientation[same]).inv()
+    assert turn.magnitude().max() < 1e-7
+
+
+def test_a_camera_of_a_recording_is_mounted_as_it_says(tmp_path: Path, capsys: Capture) -> None:
+    """Simulated anew on the truth of a recording whose camera is ahead, aside and up."""
+    world = tmp_path / 'board.yaml'
+    world.write_text(WORLD)
+    line = ('simulate', '--motion', 'line', '--duration', '2', '--camera', 'ideal_vga')
+    assert call(capsys, *line, '--world', world, '--out', tmp_path / 'a').status == 0
+    run = read_recording(tmp_path / 'a/line_1')
+    model = dataclasses.replace(load_camera('ideal_vga'), lever_arm=(0.3, 0.1, 0.8))
+    moved = tuple(
+        dataclasses.replace(t, translation=model.lever_arm) if 'camera' in t.child else t
+        for t in run.transforms
+    )
+    place = dataclasses.replace(run, transforms=moved)
+    twin = Twin('twin', None, None, camera=load_camera('ideal_vga'))
+    made = TwinMaker(place, seed=0, world=load_world(world)).make(twin)
+    direct = simulate(
+        model,
+        TwinMaker(place, seed=0, world=load_world(world)).motion,
+        seed=0,
+        run='x',
+        origin_ns=int(run.truth.stamp_ns[0]),
+        world=load_world(world),
+    )
+    assert made.features.ids.tolist() == direct.features.ids.tolist()
+    assert np.abs(made.features.pixels - direct.features.pixels).max() < 1e-9
+
+
+@pytest.mark.parametrize(('extra', 'said'), [
+    ((), '--camera: sees nothing; must be given a --world with landmarks'),
+    (('--world', 'dipole_room'), '--camera: sees nothing'),
+])  # fmt: skip
+def test_a_camera_with_nothing_to_see_is_refused(
+    tmp_path: Path, capsys: Capture, extra: tuple[str, ...], said: str
+) -> None:
+    line = ('simulate', '--motion', 'line', '--camera', 'ideal_vga', *extra)
+    check_refused(capsys, said, *line, '--out', tmp_path / 'out')
+
+
+def test_an_unknown_camera_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    line = ('simulate', '--motion', 'line', '--camera', 'webcan_vga', '--world', 'chessboard')
+    said = "camera model: 'webcan_vga' is unknown (did you mean webcam_vga?)"
+    check_refused(capsys, said, *line, '--out', tmp_path / 'out')
