@@ -34,9 +34,9 @@ from sim_sensors.errors import ParameterError
 from sim_sensors.seeding import run_label
 
 TRUTH = 'ground_truth/odometry'
-# What a recording is made of, to the last message.
-RECORDED = (TRUTH, *MEASUREMENTS.values())
-SENSORS = {f'{kind}_node': topic for kind, topic in MEASUREMENTS.items()}
+# What a recording is made of, to the last message: the default sensors of sensors.launch.py.
+SENSORS = {f'{kind}_node': MEASUREMENTS[kind] for kind in ('imu', 'gps')}
+RECORDED = (TRUTH, *SENSORS.values())
 # What the judge said meanwhile.
 JUDGED = 'odometry/filtered'
 RECORDER = '/rosbag2_recorder'

@@ -29,8 +29,9 @@ from sim_sensors.resources import config_path
 def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
-            *declare('sensors', 'imu', 'gps', 'mag', 'world', 'seed', 'run', 'ground_truth'),
+            *declare('sensors', 'imu', 'gps', 'mag', 'camera', 'world', 'seed', 'run'),
             *declare(
+                'ground_truth',
                 'sensor_transforms',
                 'lossless',
                 'params_file',
@@ -73,5 +74,5 @@ def sensors(context: LaunchContext) -> list[Node]:
 def publishers(names: list[str], value: Callable[[str], str]) -> list[Node]:
     """Say where the models are mounted; what they measure follows from the same numbers."""
     kinds = {name.rpartition('/')[2] for name in names}
-    models = [value(kind) if kind in kinds else None for kind in ('imu', 'gps', 'mag')]
+    models = [value(kind) if kind in kinds else None for kind in ('imu', 'gps', 'mag', 'camera')]
     return [static_transform(mounting) for mounting in of_models(*models)]

@@ -206,7 +206,12 @@ def test_every_profile_has_parameters_for_both_nodes_in_any_namespace() -> None:
 
 def test_the_sensors_get_their_parameters_in_any_namespace() -> None:
     content = yaml.safe_load(config_path('ros', 'sensors.yaml').read_text(encoding='utf-8'))
-    assert list(content) == ['/**/imu_node', '/**/gps_node', '/**/magnetometer_node']
+    assert list(content) == [
+        '/**/imu_node',
+        '/**/gps_node',
+        '/**/magnetometer_node',
+        '/**/camera_node',
+    ]
     assert in_sensors_file() <= set(declared('sensors.launch.py'))
 
 

@@ -17,6 +17,7 @@ from sim2real_eval.recording import Recording, read_recording, write_recording
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import FEATURES
+from sim2real_eval.ros_launch.mounting import of_models
 from sim2real_eval.twin import Twin, TwinMaker
 from sim_sensors.camera import simulate
 from sim_sensors.camera_measurement import CameraMessages
@@ -182,3 +183,12 @@ def test_an_unknown_camera_is_refused(tmp_path: Path, capsys: Capture) -> None:
     line = ('simulate', '--motion', 'line', '--camera', 'webcan_vga', '--world', 'chessboard')
     said = "camera model: 'webcan_vga' is unknown (did you mean webcam_vga?)"
     check_refused(capsys, said, *line, '--out', tmp_path / 'out')
+
+
+def test_a_launched_camera_is_where_its_model_says() -> None:
+    """The static transform of the launch file takes the optical axis to the body's x axis."""
+    (mounting,) = of_models(None, None, camera='frc_1280x720')
+    assert mounting.frame == 'camera_optical_frame'
+    turn = Rotation.from_euler('xyz', mounting.rpy)
+    assert np.allclose(turn.apply([0.0, 0.0, 1.0]), [1.0, 0.0, 0.0], atol=1e-12)
+    assert np.allclose(turn.apply([0.0, 1.0, 0.0]), [0.0, 0.0, -1.0], atol=1e-12)

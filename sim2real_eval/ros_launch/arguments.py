@@ -142,7 +142,8 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     # Sensors.
     'sensors': Argument(
-        'Sensors in one process: a list of imu, gps, mag, or such in a namespace (front/imu).',
+        'Sensors in one process: a list of imu, gps, mag, camera, or such in a namespace '
+        '(front/imu).',
         '[imu, gps]',
     ),
     'imu': Argument(
@@ -155,8 +156,12 @@ ARGUMENTS: dict[str, Argument] = {
         'Magnetometer model: a preset, which sim2real models lists, or the path of a YAML file.',
         'xsens_mtx',
     ),
+    'camera': Argument(
+        'Camera model: a preset, which sim2real models lists, or the path of a YAML file.',
+        'webcam_vga',
+    ),
     'world': Argument(
-        'World whose field a magnetometer measures: a preset, which sim2real models lists, or the '
+        'World that magnetometer and camera are in: a preset, which sim2real models lists, or the '
         'path of a YAML file.',
         'default',
     ),

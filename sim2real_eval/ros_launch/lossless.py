@@ -15,7 +15,7 @@ from sim2real_eval.ros_launch.scratch import scratch_file
 
 __all__ = ['MEASUREMENTS', 'miscount', 'odometry_qos', 'profiles_file', 'published']
 
-MEASUREMENTS = {'imu': 'imu/data', 'gps': 'gps/fix', 'mag': 'imu/mag'}
+MEASUREMENTS = {'imu': 'imu/data', 'gps': 'gps/fix', 'mag': 'imu/mag', 'camera': 'camera/features'}
 """Topic of the measurements by kind of sensor."""
 
 # Ten seconds of an IMU; a burst has about two.
@@ -34,7 +34,7 @@ def odometry_qos(
     ground_truth : str
         Topic of the odometry.
     sensors : sequence of str
-        As sensors_node takes them: imu, gps, mag, or such in a namespace.
+        As sensors_node takes them: imu, gps, mag, camera, or such in a namespace.
     """
     space = _space(namespace)
     found: dict[str, str | int] = {}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.ros_launch.scratch import scratch_file
-from sim_sensors.catalogue import load_gps, load_imu, load_mag
-from sim_sensors.transformations import quaternion_from_euler
+from sim_sensors.catalogue import load_camera, load_gps, load_imu, load_mag
+from sim_sensors.transformations import euler_from_quaternion, quaternion_from_euler
 
 __all__ = ['Mounting', 'of_models', 'transforms_file']
 
@@ -29,7 +29,7 @@ class Mounting:
     Attributes
     ----------
     sensor : str
-        imu, gps or mag.
+        imu, gps, mag or camera.
     frame : str
         Of the sensor.
     translation : tuple of 3 float
@@ -44,10 +44,13 @@ class Mounting:
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-def of_models(imu: str | None, gps: str | None, mag: str | None = None) -> list[Mounting]:
+def of_models(
+    imu: str | None, gps: str | None, mag: str | None = None, camera: str | None = None
+) -> list[Mounting]:
     """Return where the models of the sensors, by name or path, say that these are.
 
-    A magnetometer in the frame of the IMU, as in one chip, has no place of its own.
+    A magnetometer in the frame of the IMU, as in one chip, has no place of its own. The
+    frame of a camera is its optical one.
 
     Raises
     ------
@@ -67,6 +70,10 @@ def of_models(imu: str | None, gps: str | None, mag: str | None = None) -> list[
             found.append(
                 Mounting('mag', compass.frame_id, compass.lever_arm, compass.mounting_rpy)
             )
+    if camera is not None:
+        eye = load_camera(camera)
+        turn = euler_from_quaternion(eye.optical_rotation())
+        found.append(Mounting('camera', eye.frame_id, eye.lever_arm, turn))
     return found
 
 
