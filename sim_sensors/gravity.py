@@ -49,8 +49,8 @@ def normal_gravity(latitude_deg: ArrayLike, altitude_m: ArrayLike = 0.0) -> Floa
 class Gravity(Parameters):
     """Which gravity the world has; along -z of its frame, the same everywhere in it.
 
-    Over the extent of a local frame it changes by 3e-6 m/s^2 per metre of height, and by 8e-7
-    m/s^2 per kilometre north or south, which no IMU here resolves.
+    Over the extent of a local frame it changes by 3e-6 m/s^2 per metre of height, and by up to
+    8e-6 m/s^2 per kilometre north or south, which no IMU here resolves.
     """
 
     model: str = parameter(
