@@ -145,7 +145,7 @@ def topic_roles(given: Sequence[str], *, inputs: bool = False) -> tuple[tuple[st
         if name not in _ROLES and not inputs:
             raise ParameterError(
                 '--topic', '', f"{name} is an input of robot_localization's filters; here only "
-                'imu=, gps= and truth= are allowed'
+                f'{", ".join(f"{role}=" for role in _ROLES)} are allowed'
             )  # fmt: skip
     return tuple(pair for pair in pairs if pair[0] in _ROLES)
 
