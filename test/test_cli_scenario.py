@@ -66,6 +66,13 @@ def test_record_and_series_hold_what_was_found(
     assert contents(Path('walk')) == before
 
 
+def test_a_list_may_begin_with_a_negative_number(capsys: Capture) -> None:
+    line = 'scenario', '--runs', 20, '--duration', 0.1, '--json', '--seed', 0
+    record = json.loads(call(capsys, *line, '--bias', '-1e-1,.2,-0.3,0,-.1,0').out)
+    assert record['bias'] == [-0.1, 0.2, -0.3, 0.0, -0.1, 0.0]
+    check_refused(capsys, "'-1,2' must be 6 numbers", *line, '--bias', '-1,2')
+
+
 def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
     """Rows half a second apart: joined they lead to the true end, as upstream they do not."""
     motion = ConstantTwist(angular_velocity=(0.1, 0.2, 0.9), velocity=(2.0, 0.0, 0.5))
@@ -94,7 +101,7 @@ def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
         (['--table', 'gone.csv', '--set', 'a=1'], 'goes with --motion only'),
         (['--table', 'gone.csv', '--motion', 'line'], 'not allowed with argument'),
         (['--as-upstream'], 'goes with --table only'),
-        (['--duration', '0.001'], 'T: 0.001 is not allowed; must be >= 0.01 [s]'),
+        (['--duration', '0.001'], '--duration: 0.001 is not allowed; must be >= --sample-time'),
         (['--sample-time', '0'], "'0' must be a number > 0"),
         (['--bias', '1,2,3'], "'1,2,3' must be 6 numbers"),
         (['--runs', '19'], "'19' must be an integer >= 20"),

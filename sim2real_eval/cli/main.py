@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import difflib
 import os
+import re
 import signal
 import sys
 import threading
@@ -50,6 +51,9 @@ examples:
   sim2real vepd --real bags/* --models ch_gauss,ch_rw --out result
   sim2real VERB --help
 """
+
+# Numbers with commas of which the first is negative, which argparse takes for an option.
+_NEGATIVE_LIST = re.compile(r'-[0-9.][-+0-9.eE]*(,[-+0-9.eE]+)+')
 
 
 class _Parser(argparse.ArgumentParser):
@@ -103,8 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Without the program's name; default: those of the process.
     """
     parser = build_parser()
-    parser.given = sys.argv[1:] if arguments is None else arguments
-    options = parser.parse_args(arguments)
+    parser.given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(parser.given)
     if options.version:
         from sim2real_eval.provenance import versions
 
@@ -130,6 +134,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain('interrupted; nothing was written under its final name')
         return 130
+
+
+def _with_negative_lists(words: Sequence[str]) -> list[str]:
+    """Return the words with `--origin -33.86,151.21` as one, `--origin=-33.86,151.21`."""
+    joined: list[str] = []
+    for word in words:
+        if _NEGATIVE_LIST.fullmatch(word) and joined and re.fullmatch(r'--[^=]+', joined[-1]):
+            joined[-1] += f'={word}'
+        else:
+            joined.append(word)
+    return joined
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ def add_origin(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         _FLAG,
         metavar='LAT,LON[,ALT]',
-        help=f'{what}; WGS84 degrees and m, with = before a south: {_FLAG}=-33.86,151.21',
+        help=f'{what}; WGS84 degrees and m, such as -33.86,151.21',
     )
 
 

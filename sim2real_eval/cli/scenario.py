@@ -180,6 +180,13 @@ def _setup(options: argparse.Namespace) -> ScenarioSetup:
     from sim2real_eval.preintegration.params import ConstantBias
     from sim2real_eval.preintegration.study import ScenarioSetup
 
+    if options.duration < options.sample_time:
+        raise ParameterError(
+            '--duration',
+            '',
+            f'{options.duration:g} is not allowed; must be >= --sample-time, '
+            f'{options.sample_time:g} [s]',
+        )
     motion, name = _motion(options)
     true, estimated = np.array(options.bias), np.array(options.estimated_bias)
     return ScenarioSetup(
