@@ -138,6 +138,23 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
     assert_states_alike(mine.predict(start, bias), theirs_at, 1e-11)
 
 
+def test_for_a_mounted_sensor_gtsam_corrects_the_manifold_form_for_another_bias_wrongly() -> None:
+    """By 3 cm after 1.5 s, beside a new integration with that bias; ours by 0.1 mm."""
+    gtsam = load_gtsam()
+    changes = {'form': 'manifold', 'body_p_sensor': mounting()}
+    mine = integrated(**changes)
+    theirs = gtsam.PreintegratedImuMeasurementsManifold(
+        gtsam_params(gtsam, mine.params), gtsam_bias(gtsam, ESTIMATED_BIAS)
+    )
+    for force, rate in zip(*samples(0), strict=True):
+        theirs.integrateMeasurement(force, rate, DT)
+    start = random_scenario(0).nav_state(1.0)
+    anew = integrated(bias=TRUE_BIAS, **changes).predict(start, TRUE_BIAS).position
+    theirs_at = theirs.predict(gtsam_state(gtsam, start), gtsam_bias(gtsam, TRUE_BIAS))
+    assert np.linalg.norm(mine.predict(start, TRUE_BIAS).position - anew) < 2e-4
+    assert np.linalg.norm(theirs_at.position() - anew) == pytest.approx(0.03, abs=0.005)
+
+
 @pytest.mark.parametrize('mounted', [False, True])
 def test_gtsam_has_the_same_covariance_of_walking_biases(mounted: bool) -> None:
     gtsam = load_gtsam()
