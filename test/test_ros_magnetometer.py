@@ -102,9 +102,7 @@ def test_it_shares_a_process_with_an_imu_and_its_noise_with_a_batch_run(graph: G
 @pytest.mark.parametrize(
     ('parameter', 'problem'),
     [
-        ('model:=chrono', "'chrono' is an IMU model"),
         ('world:=rom', "world: 'rom' is unknown"),
-        ('world:=gone.yaml', 'gone.yaml: cannot be read'),
         (
             'mag.magnetometer.noise_correlation:=[0.9, 0.9, -0.9]',
             'noise_correlation: [0.9, 0.9, -0.9] is not allowed',
