@@ -99,6 +99,8 @@ setup(
             'opencv-python-headless>=4.9',
             'pytest>=8.0',
             'pytest-xdist>=3.5',
+            # WPILib's swerve odometry, an independent answer to that of wheel_odometry.
+            "robotpy-wpimath>=2024; sys_platform == 'linux' and platform_machine == 'x86_64'",
             'ruff>=0.17.5,<0.18',
             'scipy-stubs>=1.15',
             # An independent answer to what sim_sensors.transformations says.
@@ -120,6 +122,8 @@ setup(
             'path_follower_node = sim_sensors.executables:path_follower_node',
             'sensors_node = sim_sensors.executables:sensors_node',
             'trajectory_node = sim_sensors.executables:trajectory_node',
+            'vision_node = sim_sensors.executables:vision_node',
+            'wheel_odometry_node = sim_sensors.executables:wheel_odometry_node',
         ]
     },
 )

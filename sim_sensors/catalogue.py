@@ -21,19 +21,40 @@ from sim_sensors.magnetometer import MAG_MODELS, Magnetometer
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.variants import from_variant, to_variant
+from sim_sensors.vision_pose import VISION_MODELS, VisionModel
+from sim_sensors.wheel_odometry import WHEEL_MODELS, WheelOdometryModel
 from sim_sensors.yaml_file import read_yaml_mapping
 
-__all__ = ['UPSTREAM', 'has_upstream', 'load_camera', 'load_gps', 'load_imu', 'load_mag', 'names']
+__all__ = [
+    'UPSTREAM',
+    'has_upstream',
+    'load_camera',
+    'load_gps',
+    'load_imu',
+    'load_mag',
+    'load_vision',
+    'load_wheels',
+    'names',
+]
 
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
 
-_A = {'gps': 'a GPS', 'imu': 'an IMU', 'mag': 'a magnetometer', 'camera': 'a camera'}
+_A = {
+    'gps': 'a GPS',
+    'imu': 'an IMU',
+    'mag': 'a magnetometer',
+    'camera': 'a camera',
+    'vision': 'a vision pose',
+    'wheels': 'a wheel odometry',
+}
 _MODELS: Mapping[str, Mapping[str, type[Parameters]]] = {
     'gps': GPS_MODELS,
     'imu': IMU_MODELS,
     'mag': MAG_MODELS,
     'camera': CAMERA_MODELS,
+    'vision': VISION_MODELS,
+    'wheels': WHEEL_MODELS,
 }
 _KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 
@@ -108,8 +129,44 @@ def load_camera(name_or_path: str | Path) -> CameraModel:
     return _load('camera', CAMERA_MODELS, name_or_path)
 
 
+def load_wheels(name_or_path: str | Path) -> WheelOdometryModel:
+    """Return a wheel odometry model by the name of a preset or by the path of a YAML file.
+
+    With `:as_upstream` behind it, `variant` is that instead of what the file says.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such preset, or the file is unreadable or wrong, or no such variant.
+
+    Examples
+    --------
+    >>> load_wheels('frc_swerve').noise.std
+    4.0
+    """
+    return _load('wheels', WHEEL_MODELS, name_or_path)
+
+
+def load_vision(name_or_path: str | Path) -> VisionModel:
+    """Return a vision pose model by the name of a preset or by the path of a YAML file.
+
+    With `:as_upstream` behind it, `variant` is that instead of what the file says.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such preset, or the file is unreadable or wrong, or no such variant.
+
+    Examples
+    --------
+    >>> load_vision('frc_2024').gate.max_distance
+    7.0
+    """
+    return _load('vision', VISION_MODELS, name_or_path)
+
+
 def names(kind: str) -> list[str]:
-    """Return the names of the presets of a kind (`imu`, `gps`, `mag`, `camera`), sorted."""
+    """Return the names of the presets of a kind of sensor, such as `imu` or `wheels`, sorted."""
     return config_names(kind)
 
 

@@ -27,8 +27,8 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         'models',
         help='list the sensor models, worlds and judge profiles',
-        description='List the presets of GPS, IMU, magnetometer and camera models, worlds, the '
-        'judge profiles and the settings of the inertial judges, and where their files are, with '
+        description='List the presets of the models of all sensors, the worlds, the judge '
+        'profiles and the settings of the inertial judges, and where their files are, with '
         'a line about each: '
         'copy one, change it, and give its path wherever a name is taken.',
         epilog='example:\n  sim2real models\n  sim2real models --json',
@@ -47,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
         load_camera,
         load_gps,
         load_mag,
+        load_vision,
+        load_wheels,
         names,
     )
     from sim_sensors.resources import config_names, config_path
@@ -61,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
         'imu': imu,
         'mag': mag,
         'camera': camera,
+        'vision': {name: load_vision(name) for name in names('vision')},
+        'wheels': {name: load_wheels(name) for name in names('wheels')},
     }
     worlds = world_names()
     inertial = config_names('inertial')
@@ -72,10 +76,7 @@ def run(options: argparse.Namespace) -> int:
         print_json({**models, 'worlds': worlds, 'judge': profiles(), 'inertial': inertial})
         return 0
     for kind, found in (
-        ('gps', list(gps)),
-        ('imu', list(imu)),
-        ('mag', list(mag)),
-        ('camera', list(camera)),
+        *((kind, list(models)) for kind, models in sensors.items()),
         ('worlds', worlds),
         ('judge', profiles()),
         ('inertial', inertial),

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives as wheel odometry sees them: from the body's motion to wheels and back.
+
+Steps are those of the drive's centre over one interval: forward and left path in m and turn in
+rad, the logarithm of the relative pose. A step of constant twist is what the inverse takes apart
+and the forward kinematics put together, so that wheels without error lose nothing.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.errors import ParameterError
+from sim_sensors.measurements import FloatArray
+from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.swerve import spread_of_modules, steps_of_modules, turn_modules, weights_of
+from sim_sensors.variants import by_kind
+from sim_sensors.wheel_steps import (
+    spread_of_pair,
+    spread_of_steered,
+    steer,
+    steps_of_pair,
+    steps_of_steered,
+    turn_pair,
+)
+
+__all__ = [
+    'WHEEL_DRIVES',
+    'AckermannWheels',
+    'DifferentialWheels',
+    'SwerveWheels',
+    'WheelDrive',
+]
+
+
+def _half_track(default: float, doc: str) -> float:
+    found: float = parameter(default, 'm', doc, minimum=0.0, minimum_excluded=True)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class WheelDrive(Parameters, abc.ABC):
+    """Wheels with encoders, and how they are steered."""
+
+    wheels: ClassVar[int]
+    """Wheels with an encoder."""
+
+    steered: ClassVar[int]
+    """Measured steering angles."""
+
+    names: ClassVar[tuple[str, ...]]
+    """Joints: the wheels, then the steering."""
+
+    wheel_radius: float = parameter(
+        0.1, 'm', 'Radius of the wheels.', minimum=0.0, minimum_excluded=True
+    )
+
+    @abc.abstractmethod
+    def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how wheels roll and are steered while the centre makes steps.
+
+        Parameters
+        ----------
+        steps : (n, 3)
+            Forward, left, turn.
+        angles : (steered,)
+            Steering angles before the first, rad; wheels that do not roll keep them.
+
+        Returns
+        -------
+        travels : (n, wheels)
+            m over the ground, along the wheel.
+        angles : (n, steered)
+            rad, to the left of forward.
+        """
+
+    @abc.abstractmethod
+    def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the steps `(n, 3)` that travels and angles tell of; see `inverse`."""
+
+    @abc.abstractmethod
+    def spread(
+        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
+    ) -> FloatArray:
+        """Return the covariance of `forward`'s steps to first order, `(n, 3, 3)`.
+
+        Parameters
+        ----------
+        travels, angles
+            As measured.
+        variance : (n, wheels)
+            Of the travels, m^2, independent.
+        tilt : float
+            Variance of each angle, rad^2.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferentialWheels(WheelDrive):
+    """Two driven wheels [models.md section 18.6]; the centre is the middle between them.
+
+    Sideways motion of the centre is slip that the wheels do not see.
+    """
+
+    kind: ClassVar[str] = 'differential'
+    wheels: ClassVar[int] = 2
+    steered: ClassVar[int] = 0
+    names: ClassVar[tuple[str, ...]] = ('left_wheel', 'right_wheel')
+
+    half_track: float = _half_track(0.2, 'Half the distance between the wheels.')
+
+    def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return travels; no angle is measured."""
+        return turn_pair(steps, self.half_track), np.zeros((len(steps), 0))
+
+    def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the steps; none goes sideways."""
+        return steps_of_pair(travels, self.half_track)
+
+    def spread(
+        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
+    ) -> FloatArray:
+        """Return the covariance of the steps."""
+        return spread_of_pair(variance, self.half_track)
+
+
+@dataclasses.dataclass(frozen=True)
+class AckermannWheels(WheelDrive):
+    """Two driven rear wheels and front steering; the centre is the middle of the rear axle.
+
+    Encoders are at the rear wheels. The steering angle is that of the bicycle: with path s of the
+    centre, wheelbase L and steering d, turn = s tan(d) / L. It is taken to be at most 1.4 rad.
+    Turning without rolling is nothing that such a vehicle does, and is not seen.
+    """
+
+    kind: ClassVar[str] = 'ackermann'
+    wheels: ClassVar[int] = 2
+    steered: ClassVar[int] = 1
+    names: ClassVar[tuple[str, ...]] = ('rear_left_wheel', 'rear_right_wheel', 'front_steering')
+
+    half_track: float = _half_track(0.2, 'Half the distance between the rear wheels.')
+    wheelbase: float = _half_track(0.5, 'Distance of the axles.')
+
+    def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return travels of the rear wheels and the steering angle."""
+        return turn_pair(steps, self.half_track), steer(steps, self.wheelbase, angles)
+
+    def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the steps; the turn is that of the steering, not of the two wheels."""
+        return steps_of_steered(travels, angles, self.wheelbase)
+
+    def spread(
+        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
+    ) -> FloatArray:
+        """Return the covariance of the steps."""
+        return spread_of_steered(travels, angles, variance, tilt, self.wheelbase)
+
+
+@dataclasses.dataclass(frozen=True)
+class SwerveWheels(WheelDrive):
+    """Four modules that each roll and steer [models.md section 17]; see `sim_sensors.swerve`.
+
+    The centre is the origin of the modules' positions. The eight numbers that they measure give
+    three of motion by least squares.
+    """
+
+    kind: ClassVar[str] = 'swerve'
+    wheels: ClassVar[int] = 4
+    steered: ClassVar[int] = 4
+    names: ClassVar[tuple[str, ...]] = tuple(
+        f'{place}_{part}'
+        for part in ('wheel', 'steering')
+        for place in ('front_left', 'front_right', 'rear_left', 'rear_right')
+    )
+
+    wheel_radius: float = parameter(
+        0.0508, 'm', 'Radius of the wheels.', minimum=0.0, minimum_excluded=True
+    )
+    module_x: tuple[float, float, float, float] = parameter(
+        (0.27, 0.27, -0.27, -0.27),
+        'm',
+        'Forward of the centre: front left, front right, rear left, rear right.',
+    )
+    module_y: tuple[float, float, float, float] = parameter(
+        (0.27, -0.27, 0.27, -0.27), 'm', 'Left of the centre, in the same order.'
+    )
+
+    def _check(self) -> None:
+        places = set(zip(self.module_x, self.module_y, strict=True))
+        if len(places) < 2:
+            raise ParameterError(
+                'SwerveWheels', 'module_x', 'all modules are at one place; must be at least two'
+            )
+
+    @property
+    def modules(self) -> FloatArray:
+        """Places of the modules, `(4, 2)` m."""
+        return np.column_stack([self.module_x, self.module_y])
+
+    def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return travels and angles of the modules, which turn by at most a right angle."""
+        return turn_modules(steps, self.modules, angles)
+
+    def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the steps that fit best."""
+        return steps_of_modules(travels, angles, self.modules, weights_of(self.modules))
+
+    def spread(
+        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
+    ) -> FloatArray:
+        """Return the covariance of the steps."""
+        weights = weights_of(self.modules)
+        return spread_of_modules(travels, angles, variance, tilt, self.modules, weights)
+
+
+WHEEL_DRIVES: dict[str, type[WheelDrive]] = by_kind(
+    DifferentialWheels, AckermannWheels, SwerveWheels
+)

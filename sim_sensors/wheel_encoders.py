@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the encoders of wheels tell of how they roll over the ground."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim_sensors.measurements import FloatArray
+from sim_sensors.seeding import stream
+
+if TYPE_CHECKING:
+    from sim_sensors.wheel_odometry import WheelOdometryModel
+
+__all__ = ['Encoders', 'accumulated']
+
+
+class Encoders:
+    """The encoders of one robot: slip, wrong radius, white noise and whole counts.
+
+    Parameters
+    ----------
+    model : WheelOdometryModel
+        What they get wrong.
+    seed, run, sensor
+        Labels of their random streams; see `sim_sensors.seeding.stream`.
+
+    Attributes
+    ----------
+    radius_errors : (wheels,) float
+        Relative error of the radius of each wheel, constant.
+    """
+
+    def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
+        wheels = model.drive.wheels
+        self._model = model
+        normals = stream(seed, run, sensor, 'wheel_radius').standard_normal(wheels)
+        self.radius_errors: FloatArray = model.radius_error * normals
+        self._rng = stream(seed, run, sensor, 'wheel_noise')
+        self._slips = model.slip.start(seed, run, sensor, wheels)
+        self._way: FloatArray = np.zeros(wheels)
+
+    def read(self, travels: FloatArray) -> FloatArray:
+        """Return what is told of the next travels over the ground, both `(n, wheels)` m."""
+        model = self._model
+        normals = self._rng.standard_normal(travels.shape)
+        deviation = model.noise.deviation(travels, model.drive.wheel_radius)
+        told = travels + self._slips.advance(travels)
+        told = told + self.radius_errors * travels
+        found: FloatArray = told + normals * deviation
+        if model.encoder_counts == 0.0:
+            return found
+        way = accumulated(self._way, found)
+        self._way = way[-1].copy()
+        whole = np.floor(way / self._count)
+        counted: FloatArray = self._count * (whole[1:] - whole[:-1])
+        return counted
+
+    def variance(self, travels: FloatArray) -> FloatArray:
+        """Return the variance, m^2, of told travels, as one who knows the model states it.
+
+        Each step for itself: the errors of the radii, which stay, are in it as if they changed.
+        Counting is not, as it does not add up; see `variance_of_counting`.
+        """
+        model = self._model
+        found = model.noise.deviation(travels, model.drive.wheel_radius) ** 2
+        found = found + model.slip.variance_per_metre * np.abs(travels)
+        total: FloatArray = found + (model.radius_error * travels) ** 2
+        return total
+
+    @property
+    def variance_of_counting(self) -> float:
+        """Variance that whole counts add to one travel, m^2: two ends, each uniform."""
+        return self._count**2 / 6.0 if self._model.encoder_counts > 0.0 else 0.0
+
+    @property
+    def _count(self) -> float:
+        """Way of one count, m."""
+        return 2.0 * math.pi * self._model.drive.wheel_radius / self._model.encoder_counts
+
+
+def accumulated(start: FloatArray, values: FloatArray) -> FloatArray:
+    """Return `start` and its sums with the rows of `values`, row after row, `(n + 1, k)`."""
+    rows: FloatArray = np.add.accumulate(np.concatenate([start[None], values]), axis=0)
+    return rows

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wheel odometry: true motion in, odometry of wheels that err out, beside that of perfect ones.
+
+Source: models.md section 17 (seed 004), with drives besides the swerve. From each stamp to the
+next the wheels roll as the kinematics of the drive have it; noise, slips, wrong radii, encoder
+steps and wrong zeros of the steering are added; the forward kinematics give the step of the body,
+and the exponential of SE(2) the pose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sim_sensors import rotations
+from sim_sensors.delivery import Channel, Delivery
+from sim_sensors.measurements import FloatArray, OdometryArray
+from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.planar_steps import (
+    body_steps,
+    heading_of,
+    pose_covariances,
+    poses_after,
+    seen_from,
+)
+from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.variants import by_kind, from_variant, to_variant
+from sim_sensors.wheel_drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
+from sim_sensors.wheel_encoders import Encoders, accumulated
+from sim_sensors.wheel_measurement import WheelMeasurement
+from sim_sensors.wheel_noise import WHEEL_NOISES, PerDistance, SteeringOffset, WheelNoise
+from sim_sensors.wheel_slip import Slip
+
+if TYPE_CHECKING:
+    from sim_sensors.trajectory import Motion, Trajectory
+
+__all__ = ['WHEEL_MODELS', 'WheelOdometryModel', 'WheelOdometrySensor', 'simulate']
+
+
+@dataclasses.dataclass(frozen=True)
+class WheelOdometryModel(Parameters):
+    """Wheel odometry: a drive, and what its encoders get wrong."""
+
+    kind: ClassVar[str] = 'wheel_odometry'
+
+    rate: float = parameter(
+        50.0, 'Hz', 'Odometry messages per second.', minimum=0.0, minimum_excluded=True,
+        read_only=True,
+    )  # fmt: skip
+    frame_id: str = parameter('odom', '', 'Frame of the poses.', read_only=True)
+    child_frame_id: str = parameter(
+        'base_link', '', 'Frame of the body, whose motion is told.', read_only=True
+    )
+    lever_arm: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'm', "Position of the drive's centre in the body (forward, left, up)."
+    )
+    initial_pose: str = parameter(
+        'truth',
+        '',
+        'Pose of the first message: truth: the true one, as a robot that is told where it starts; '
+        'origin: zero, as one that is not.',
+        choices=('truth', 'origin'),
+        read_only=True,
+    )
+    encoder_counts: float = parameter(
+        0.0, '1', 'Counts of an encoder per turn of its wheel; 0: no steps.', minimum=0.0
+    )
+    radius_error: float = parameter(
+        0.0,
+        '1',
+        'Standard deviation of the relative error of the radius of each wheel, drawn once.',
+        minimum=0.0,
+        maximum=0.5,
+    )
+    speed_floor: float = parameter(
+        0.01, 'm/s', 'Least standard deviation stated of both velocities.', minimum=0.0
+    )
+    yaw_rate_floor: float = parameter(
+        0.01, 'rad/s', 'Least standard deviation stated of the yaw rate.', minimum=0.0
+    )
+    latency: float = parameter(
+        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
+    )
+    delivery: Delivery = dataclasses.field(default_factory=Delivery)
+    drive: WheelDrive = dataclasses.field(default_factory=DifferentialWheels)
+    noise: WheelNoise = dataclasses.field(default_factory=PerDistance)
+    slip: Slip = dataclasses.field(default_factory=Slip)
+    steering_offset: SteeringOffset = dataclasses.field(default_factory=SteeringOffset)
+
+    @classmethod
+    def from_mapping(
+        cls, mapping: Mapping[str, object], where: str, path: str = ''
+    ) -> WheelOdometryModel:
+        """Build from a plain mapping whose `drive` and `noise` each name their `model`."""
+        if not isinstance(mapping, Mapping):
+            return super().from_mapping(mapping, where, path)
+        rest = {k: v for k, v in mapping.items() if k not in ('drive', 'noise')}
+        model = super().from_mapping(rest, where, path)
+        prefix = f'{path}.' if path else ''
+        if 'drive' in mapping:
+            drive = from_variant(WHEEL_DRIVES, mapping['drive'], where, f'{prefix}drive')
+            model = dataclasses.replace(model, drive=drive)
+        if 'noise' in mapping:
+            noise = from_variant(WHEEL_NOISES, mapping['noise'], where, f'{prefix}noise')
+            model = dataclasses.replace(model, noise=noise)
+        return model
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping that `from_mapping` reads back to an equal set."""
+        return {
+            **super().to_mapping(),
+            'drive': to_variant(self.drive),
+            'noise': to_variant(self.noise),
+        }
+
+    def start(self, seed: int, run: str, sensor: str = 'wheels') -> WheelOdometrySensor:
+        """Switch the odometry on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.seeding.stream`.
+        """
+        return WheelOdometrySensor(self, seed, run, sensor)
+
+    def channel(self, seed: int, run: str, sensor: str = 'wheels') -> Channel:
+        """Return what carries the messages of the odometry that `start` gives."""
+        return self.delivery.start(seed, run, sensor, self.latency)
+
+
+class WheelOdometrySensor:
+    """Wheel odometry that is switched on. Made by `WheelOdometryModel.start`.
+
+    Attributes
+    ----------
+    model : WheelOdometryModel
+        What it is.
+    channel : Channel
+        What carries its messages.
+    encoders : Encoders
+        What its wheels are measured with.
+    steering_offsets : (steered,) float
+        Error of each measured steering angle, rad, constant.
+    """
+
+    def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
+        wheels, steered = model.drive.wheels, model.drive.steered
+        self.model = model
+        self.channel = model.channel(seed, run, sensor)
+        self.steering_offsets = model.steering_offset.draw(seed, run, sensor, steered)
+        self.encoders = Encoders(model, seed, run, sensor)
+        self._time: float | None = None
+        self._place: tuple[FloatArray, FloatArray] | None = None
+        self._angles: FloatArray = np.zeros(steered)
+        self._rolled: FloatArray = np.zeros((2, wheels))
+        self._pose: FloatArray = np.zeros((2, 3))
+        self._covariance: FloatArray = np.zeros((3, 3))
+        self._height = 0.0
+
+    def measure(self, truth: Trajectory) -> WheelMeasurement:
+        """Tell of the motion at the times of `truth`, which must follow those before.
+
+        The first message has the initial pose, and the velocities of a step that led there.
+
+        Parameters
+        ----------
+        truth : Trajectory
+            Motion of the body, `n` samples; cutting it into several calls changes no bit.
+
+        Raises
+        ------
+        MotionError
+            When a time does not follow the one before it.
+        """
+        model, drive = self.model, self.model.drive
+        is_first = self._time is None
+        dt = intervals(truth.time, self._time, 1.0 / model.rate)
+        steps = self._steps(truth, dt)
+        if len(truth):
+            self._time = float(truth.time[-1])
+        travels, angles = drive.inverse(_steps_at(steps, model.lever_arm, 1.0), self._angles)
+        if len(angles):
+            self._angles = angles[-1].copy()
+        perfect = self._of_body(drive.forward(travels, angles))
+        told = self.encoders.read(travels)
+        tilted = angles + self.steering_offsets
+        erring = self._of_body(drive.forward(told, tilted))
+        spread = self._spread(told, tilted)
+        counted = slice(1, None) if is_first else slice(None)
+        true_poses, _ = self._walk(0, perfect, counted)
+        poses, before = self._walk(1, erring, counted)
+        covariances = np.zeros((len(truth), 3, 3))
+        covariances[counted] = pose_covariances(
+            before, erring[counted], spread[counted], self._covariance
+        )
+        if len(truth):
+            self._covariance = covariances[-1].copy()
+        return WheelMeasurement(
+            pose=poses,
+            velocity=erring / dt[:, None],
+            pose_covariance=covariances,
+            velocity_covariance=self._spread_of_velocity(spread, tilted, dt),
+            true_pose=true_poses,
+            true_velocity=perfect / dt[:, None],
+            wheel_angle=self._roll(1, told, counted),
+            steering_angle=tilted,
+            true_wheel_angle=self._roll(0, travels, counted),
+            true_steering_angle=angles,
+            height=self._height,
+        )
+
+    def _steps(self, truth: Trajectory, dt: FloatArray) -> FloatArray:
+        """Return the true steps to each sample; to the first, as the velocity there has it."""
+        if not len(truth):
+            return np.zeros((0, 3))
+        position, orientation = truth.position, truth.orientation
+        if self._place is None:
+            steps = np.empty((len(truth), 3))
+            velocity = rotations.rotate_back(orientation[:1], truth.velocity[:1])[0]
+            steps[0] = dt[0] * np.array([*velocity[:2], truth.angular_velocity[0, 2]])
+            steps[1:] = body_steps(position, orientation)
+            if self.model.initial_pose == 'truth':
+                heading = heading_of(orientation[0])
+                self._pose[:] = position[0, 0], position[0, 1], heading
+                self._height = float(position[0, 2])
+        else:
+            steps = body_steps(
+                np.concatenate([self._place[0], position]),
+                np.concatenate([self._place[1], orientation]),
+            )
+        self._place = position[-1:].copy(), orientation[-1:].copy()
+        return steps
+
+    def _of_body(self, steps: FloatArray) -> FloatArray:
+        return _steps_at(steps, self.model.lever_arm, -1.0)
+
+    def _spread(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the covariance of the body's steps, `(n, 3, 3)`, as a designer would state it."""
+        model, variance = self.model, self.encoders.variance(travels)
+        tilt = model.steering_offset.mean_square
+        arm = -np.array(model.lever_arm[:2])
+        return seen_from(model.drive.spread(travels, angles, variance, tilt), arm)
+
+    def _spread_of_velocity(
+        self, spread: FloatArray, angles: FloatArray, dt: FloatArray
+    ) -> FloatArray:
+        """Return the covariance of the velocities: of the steps, their encoders, and the floor.
+
+        A whole count is no error that adds up, so that poses have it not.
+        """
+        model = self.model
+        total = spread
+        if model.encoder_counts > 0.0:
+            variance = np.full((len(dt), model.drive.wheels), self.encoders.variance_of_counting)
+            still = np.zeros_like(variance)
+            arm = -np.array(model.lever_arm[:2])
+            total = total + seen_from(model.drive.spread(still, angles, variance, 0.0), arm)
+        floor = np.diag([model.speed_floor**2, model.speed_floor**2, model.yaw_rate_floor**2])
+        found: FloatArray = total / (dt * dt)[:, None, None] + floor
+        return found
+
+    def _walk(self, row: int, steps: FloatArray, counted: slice) -> tuple[FloatArray, FloatArray]:
+        """Return the poses at the samples, and the headings before the steps that count."""
+        start = self._pose[row].copy()
+        poses = np.tile(start, (len(steps), 1))
+        poses[counted] = poses_after(start, steps[counted])
+        if len(poses):
+            self._pose[row] = poses[-1]
+        moved = poses[counted, 2]
+        return poses, np.concatenate([start[2:], moved[:-1]]) if len(moved) else moved
+
+    def _roll(self, row: int, travels: FloatArray, counted: slice) -> FloatArray:
+        """Return the angles of the wheels since the first sample, `(n, wheels)` rad."""
+        rolled = np.tile(self._rolled[row], (len(travels), 1))
+        rolled[counted] = accumulated(self._rolled[row], travels[counted])[1:]
+        if len(rolled):
+            self._rolled[row] = rolled[-1]
+        found: FloatArray = rolled / self.model.drive.wheel_radius
+        return found
+
+
+def simulate(
+    model: WheelOdometryModel,
+    motion: Motion,
+    *,
+    seed: int,
+    run: str,
+    sensor: str = 'wheels',
+    start_ns: int | None = None,
+    origin_ns: int = 0,
+) -> OdometryArray:
+    """Tell of a whole motion on the odometry's own stamps, `start_ns + round(k 1e9 / rate)`.
+
+    Parameters
+    ----------
+    model : WheelOdometryModel
+        What measures.
+    motion : Motion
+        What is measured, from its start to its end.
+    seed, run, sensor
+        Labels of the random streams; see `sim_sensors.seeding.stream`.
+    start_ns : int or None
+        First stamp; None: the start of the motion.
+    origin_ns : int
+        Stamp of motion time 0.
+
+    Raises
+    ------
+    MotionError
+        When `start_ns` is outside the motion.
+    """
+    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
+    wheels = model.start(seed, run, sensor)
+    told = wheels.measure(motion.at(times))
+    return wheels.channel.deliver(told.messages(stamp_ns, model.frame_id, model.child_frame_id))
+
+
+def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -> FloatArray:
+    """Return steps of the point at `sign` times `arm`: the adjoint of SE(2)."""
+    moved: FloatArray = steps.copy()
+    moved[:, 0] -= sign * arm[1] * steps[:, 2]
+    moved[:, 1] += sign * arm[0] * steps[:, 2]
+    return moved
+
+
+WHEEL_MODELS: dict[str, type[WheelOdometryModel]] = by_kind(WheelOdometryModel)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vision poses: what is in view, laws of the error, the gate, stepping.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from wheel_examples import dance, pieces, same_bits, straight
+
+from sim_sensors import vision_pose
+from sim_sensors.catalogue import load_vision, names
+from sim_sensors.errors import ParameterError, SensorError
+from sim_sensors.landmarks import Tags
+from sim_sensors.scenarios import Circle, Standstill
+from sim_sensors.vision_gate import Gate
+from sim_sensors.vision_law import Frc2024, TagDistance
+from sim_sensors.vision_pose import VisionModel
+from sim_sensors.world import World
+from sim_sensors.world_file import load_world
+
+SIGMAS = 4.5
+RING = load_world('tag_ring')
+EXACT = TagDistance(position=0.0, heading=0.0)
+FIELDS = (
+    'position', 'orientation', 'covariance', 'distance', 'count', 'believed', 'flipped',
+    'true_position',
+)  # fmt: skip
+
+
+def wall(*places, toward=math.pi):
+    """Tags of 20 cm whose faces look into the direction `toward`, rad from x to y."""
+    turn = Rotation.from_euler('z', toward) * Rotation.from_euler('xyz', [np.pi / 2, 0, np.pi / 2])
+    n = len(places)
+    return World(
+        tags=Tags(np.arange(n), np.array(places), np.tile(turn.as_quat(), (n, 1)), [0.2] * n)
+    )
+
+
+def seen_by_camera(world, at, heading=0.0, **changes):
+    """How many tags a camera at a place sees."""
+    model = VisionModel(lever_arm=(0.0, 0.0, 0.0), mounting_rpy=(0.0, 0.0, heading), **changes)
+    still = Standstill(duration=1.0).at([0.0])
+    placed = dataclasses.replace(still, position=np.array([at], dtype=float))
+    told = model.start(0, 'run', world=world).measure(placed)
+    return int(told.count[0]), float(told.distance[0])
+
+
+def test_tags_are_seen_from_the_front_in_the_picture_and_near() -> None:
+    world = wall((5.0, 0.0, 0.0), (5.0, 1.0, 0.0))
+    assert seen_by_camera(world, (0, 0, 0)) == (2, pytest.approx(0.5 * (5 + math.sqrt(26))))
+    assert seen_by_camera(world, (10, 0, 0), heading=math.pi)[0] == 0, 'from behind'
+    assert seen_by_camera(world, (0, 0, 0), heading=math.pi)[0] == 0, 'looking away'
+    assert seen_by_camera(world, (0, 0, 0), max_range=5.05) == (1, pytest.approx(5.0))
+    # A third of the picture to each side at 1 m: half of its width is tan(0.2) = 0.2027 m.
+    one, narrow = wall((1.0, 0.0, 0.0)), (0.4, 0.4)
+    assert seen_by_camera(one, (0, 0.102, 0), field_of_view=narrow)[0] == 1
+    assert seen_by_camera(one, (0, 0.104, 0), field_of_view=narrow)[0] == 0, 'a corner is outside'
+    assert seen_by_camera(one, (0, 0, 0.104), field_of_view=narrow)[0] == 0, 'above'
+    for angle, count in ((1.29, 1), (1.31, 0)):
+        at = (1.0 - 3.0 * math.cos(angle), 3.0 * math.sin(angle), 0.0)
+        assert seen_by_camera(one, at, heading=-angle)[0] == count, 'seen from the side'
+
+
+def test_view_agrees_with_projection_by_scipy() -> None:
+    """On a random flight: all corners of a tag in front and inside the picture, or it is out."""
+    rng = np.random.default_rng(3)
+    model = VisionModel(lever_arm=(0.3, -0.1, 0.6), mounting_rpy=(0.1, -0.2, 0.4))
+    n = 300
+    base = dance(np.arange(n) / 10.0)
+    truth = dataclasses.replace(
+        base, orientation=Rotation.random(n, random_state=4).as_quat(),
+        position=rng.uniform(-4.0, 4.0, (n, 3)),
+    )  # fmt: skip
+    told = model.start(0, 'run', world=RING).measure(truth)
+    mounting = Rotation.from_euler('xyz', model.mounting_rpy)
+    corners, tags = RING.tags.corners(), RING.tags
+    normals = Rotation.from_quat(tags.orientations).apply([0, 0, 1])
+    for k in range(n):
+        body = Rotation.from_quat(truth.orientation[k])
+        camera = truth.position[k] + body.apply(model.lever_arm)
+        count = 0
+        for tag in range(len(tags)):
+            local = (body * mounting).inv().apply(corners[tag] - camera)
+            across = np.abs(np.arctan2(local[:, 1], local[:, 0])) <= model.field_of_view[0] / 2
+            up = np.abs(np.arctan2(local[:, 2], local[:, 0])) <= model.field_of_view[1] / 2
+            sight = camera - tags.positions[tag]
+            away = np.linalg.norm(sight)
+            facing = math.acos(sight @ normals[tag] / away) <= model.max_incidence
+            count += int(across.all() and up.all() and facing and away <= model.max_range)
+        assert told.count[k] == count
+    assert (np.bincount(told.count)[:2] > 10).all()
+
+
+def errors(model, world, runs=2000):
+    """Errors of position and rotation about the world's axes, and what is stated."""
+    truth = straight(runs, 30.0, 0.0)
+    told = model.start(2, 'run', world=world).measure(truth)
+    turn = Rotation.from_quat(told.orientation) * Rotation.from_quat(truth.orientation).inv()
+    return np.hstack([told.position - truth.position, turn.as_rotvec()]), told
+
+
+@pytest.mark.parametrize(('distance', 'count'), [(2.0, 1), (4.0, 1), (4.0, 4)])
+def test_error_is_k_d_to_the_a_over_n_to_the_b_and_stated_so(distance, count) -> None:
+    """0.01 d^2 / sqrt(n) m and 0.005 d^2 / sqrt(n) rad, white."""
+    places = [(distance, 0.0, 0.02 * k) for k in range(count)]
+    law = TagDistance(position=0.01, heading=0.005)
+    model = VisionModel(lever_arm=(0.0, 0.0, 0.03), noise=law, gate=Gate(enabled=False))
+    found, told = errors(model, wall(*places))
+    assert (told.count == count).all()
+    d = told.distance[0]
+    expected = d**2 / math.sqrt(count) * np.repeat([0.01, 0.005], 3)
+    assert np.abs(found.mean(axis=0) / expected).max() < SIGMAS / math.sqrt(2000)
+    assert np.abs(found.std(axis=0) / expected - 1.0).max() < SIGMAS * math.sqrt(0.5 / 2000)
+    np.testing.assert_allclose(np.sqrt(np.diag(told.covariance[0])), expected)
+    nees = np.einsum('ni,nij,nj->n', found, np.linalg.inv(told.covariance), found)
+    assert nees.mean() == pytest.approx(6.0, abs=SIGMAS * math.sqrt(12.0 / 2000))
+
+
+def test_frc_numbers_as_variances_and_as_upstream_as_deviations() -> None:
+    distance, count = np.array([1.0, 1.0, 5.0, 5.0]), np.array([1, 2, 1, 3])
+    numbers = np.array([[1.44, 100.0], [0.7, 0.9], [36.0, 100.0], [4.0, 0.9]])
+    upstream = Frc2024(variant='as_upstream').deviations(distance, count)
+    np.testing.assert_allclose(upstream, numbers)
+    np.testing.assert_allclose(Frc2024().deviations(distance, count) ** 2, numbers)
+    model = VisionModel(noise=EXACT, covariance=Frc2024(), lever_arm=(0.0, 0.0, 0.0))
+    found, told = errors(model, wall((5.0, 0.0, 0.0)), runs=5)
+    assert not found.any()
+    np.testing.assert_allclose(np.diag(told.covariance[0]), [36.0] * 3 + [100.0] * 3)
+
+
+def test_without_tags_in_view_there_is_no_message() -> None:
+    """A circle in the ring: some frames see none; the others have true poses."""
+    gate = Gate(enabled=False)
+    model = VisionModel(noise=EXACT, lever_arm=(0.2, 0.0, 0.5), latency=0.02, gate=gate)
+    motion = Circle(radius=3.0, speed=2.0, duration=20.0)
+    poses = vision_pose.simulate(model, motion, seed=0, run='run', world=RING)
+    told = model.start(0, 'run', world=RING).measure(motion.at(np.arange(601) / 30.0))
+    assert 50 < (told.count == 0).sum() < 300
+    assert len(poses) == (told.count > 0).sum()
+    truth = motion.at(poses.stamp_ns * 1e-9)
+    np.testing.assert_allclose(poses.position, truth.position, atol=1e-12)
+    np.testing.assert_allclose(poses.orientation, truth.orientation, atol=1e-12)
+    assert (poses.arrival_ns - poses.stamp_ns == 20_000_000).all()
+    assert poses.frame == 'map'
+
+
+def test_wrong_one_of_two_poses_fits_the_picture_of_the_tag() -> None:
+    """The centre is where it was in the picture, the normal mirrored at the line of sight."""
+    world = wall((3.0, 0.5, 0.7))
+    model = VisionModel(
+        noise=EXACT, ambiguity=0.3, lever_arm=(0.2, 0.0, 0.5), gate=Gate(enabled=False)
+    )
+    truth = straight(2000, 30.0, 2e-4)
+    told = model.start(1, 'run', world=world).measure(truth)
+    assert (told.count == 1).all()
+    share = told.flipped.mean()
+    assert abs(share - 0.3) < SIGMAS * math.sqrt(0.21 / 2000)
+    k = int(np.flatnonzero(told.flipped)[0])
+    normal, centre = np.array([-1.0, 0.0, 0.0]), world.tags.positions[0]
+
+    def in_camera(position, orientation):
+        body = Rotation.from_quat(orientation)
+        camera = position + body.apply(model.lever_arm)
+        return body.inv().apply(centre - camera), body.inv().apply(normal)
+
+    right = in_camera(truth.position[k], truth.orientation[k])
+    wrong = in_camera(told.position[k], told.orientation[k])
+    np.testing.assert_allclose(wrong[0], right[0], atol=1e-12)
+    sight = -right[0] / np.linalg.norm(right[0])
+    mirrored = 2.0 * (right[1] @ sight) * sight - right[1]
+    np.testing.assert_allclose(wrong[1], mirrored, atol=1e-12)
+    assert np.linalg.norm(told.position[k] - truth.position[k]) > 0.3
+
+
+def test_gate_refuses_single_tags_that_are_high_far_or_jump() -> None:
+    gate = Gate(top_speed=2.0)
+    times = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 3.0])
+    position = np.array(
+        [[0, 0, 0], [0, 0, 1.1], [0, 0, 0], [1.5, 0, 0], [9, 0, 0], [9, 0.5, 0], [0, 0, 0]],
+        dtype=float,
+    )
+    distance = np.array([3.0, 3.0, 7.1, 3.0, 3.0, 3.0, 3.0])
+    count = np.array([1, 1, 1, 1, 2, 1, 0])
+    expected = [True, False, False, True, True, True, False]
+    whole = gate.start().believed(times, position, distance, count)
+    # 1.5 m in 0.3 s is within 1 m + 2 m/s x 0.3 s; two tags are believed wherever they say.
+    np.testing.assert_array_equal(whole, expected)
+    slow = dataclasses.replace(gate, top_speed=1.0).start()
+    assert slow.believed(times, position, distance, count).tolist()[3] is False
+    all_of_them = Gate(enabled=False).start().believed(times, position, distance, count)
+    np.testing.assert_array_equal(all_of_them, count > 0)
+    strict = dataclasses.replace(gate, single_tag_only=False).start()
+    assert strict.believed(times, position, distance, count).tolist()[4] is False
+
+
+def test_gate_keeps_most_wrong_poses_out() -> None:
+    """Of those off by more than 2 m on a circle; most right ones pass. What follows some seconds
+    without a tag cannot be told apart.
+    """
+    model = dataclasses.replace(load_vision('tags'), ambiguity=0.2, noise=EXACT)
+    truth = Circle(radius=3.0, speed=2.0, duration=60.0).at(np.arange(1800) / 30.0)
+    told = model.start(5, 'run', world=RING).measure(truth)
+    wrong = told.flipped & (np.linalg.norm(told.position - truth.position, axis=1) > 2.0)
+    assert wrong.sum() > 50
+    assert told.believed[wrong].mean() < 0.3
+    right = (told.count > 0) & ~told.flipped & (told.distance < 7.0)
+    assert told.believed[right].mean() > 0.8
+
+
+@pytest.mark.parametrize('name', names('vision'))
+def test_stepping_gives_the_bits_of_one_call(name: str) -> None:
+    model = dataclasses.replace(load_vision(name), ambiguity=0.3)
+    truth = Circle(radius=3.0, speed=2.0, duration=10.0).at(np.arange(300) / 30.0)
+    whole = model.start(4, 'run', world=RING).measure(truth)
+    for places in ([1, 2, 2, 50, 51, 200], range(1, 300)):
+        sensor = model.start(4, 'run', world=RING)
+        parts = [sensor.measure(piece) for piece in pieces(truth, places)]
+        same_bits(parts, whole, FIELDS)
+
+
+def test_channel_of_a_stepped_camera_is_that_of_the_batch() -> None:
+    model = load_vision('frc_2024')
+    motion = Circle(radius=3.0, speed=2.0, duration=5.0)
+    poses = vision_pose.simulate(model, motion, seed=3, run='run', world=RING)
+    sensor = model.start(3, 'run', world=RING)
+    stamps = np.rint(np.arange(176) * 1e9 / 35.0).astype(np.int64)
+    arrived = []
+    for k in range(0, 176, 7):
+        told = sensor.measure(motion.at(np.minimum(stamps[k : k + 7] * 1e-9, motion.end)))
+        sent = sensor.channel.deliver(told.messages(stamps[k : k + 7], 'map'))
+        arrived += list(zip(sent.stamp_ns.tolist(), sent.arrival_ns.tolist(), strict=True))
+    assert arrived == list(zip(poses.stamp_ns.tolist(), poses.arrival_ns.tolist(), strict=True))
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(SensorError, match='the world has no tags; a vision pose needs at least 1'):
+        VisionModel().start(0, 'run', world=World())
+    with pytest.raises(ParameterError, match=r'covariance\.model: .*as_drawn, tag_distance, frc'):
+        VisionModel.from_mapping({'covariance': {'model': 'none'}}, 'my.yaml')
+    model = load_vision('frc_2024')
+    assert VisionModel.from_mapping(model.to_mapping(), 'again') == model
+    assert not load_vision('frc_2024:as_upstream').statement.is_exact
+
+
+def test_tags_of_the_field_look_inward() -> None:
+    """Each sees the centre of the field, and reads upright there."""
+    tags = load_world('frc_2023_field').tags
+    centre = np.array([8.27, 4.0, 0.5])
+    turn = Rotation.from_quat(tags.orientations)
+    assert (np.einsum('ni,ni->n', turn.apply([0, 0, 1]), centre - tags.positions) > 0.0).all()
+    np.testing.assert_allclose(turn.apply([0, 1, 0]), np.tile([0, 0, 1.0], (8, 1)), atol=1e-12)

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wheel odometry: kinematics, laws of the errors, covariances, stepping.
+
+Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
+are fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from wheel_examples import dance, heading_of, perfect, pieces, same_bits, straight
+
+from sim_sensors import wheel_odometry
+from sim_sensors.catalogue import load_wheels, names
+from sim_sensors.differential_drive import DifferentialDrive, WheelRates
+from sim_sensors.errors import MotionError, ParameterError
+from sim_sensors.motions import motion_of
+from sim_sensors.scenarios import Circle, FigureEight, Standstill
+from sim_sensors.swerve import weights_of
+from sim_sensors.wheel_drives import AckermannWheels, DifferentialWheels, SwerveWheels
+from sim_sensors.wheel_noise import (
+    NoWheelNoise,
+    PerDistance,
+    SquaredIncrement,
+    SteeringOffset,
+)
+from sim_sensors.wheel_odometry import WheelOdometryModel
+from sim_sensors.wheel_slip import Slip
+
+SIGMAS = 4.5
+SWERVE = SwerveWheels(module_x=(0.3, 0.25, -0.3, -0.2), module_y=(0.2, -0.3, 0.25, -0.2))
+FULL = WheelOdometryModel(
+    drive=SWERVE,
+    lever_arm=(0.1, -0.05, 0.0),
+    noise=SquaredIncrement(),
+    slip=Slip(distance=1.0, length=0.3),
+    radius_error=0.01,
+    encoder_counts=500.0,
+    steering_offset=SteeringOffset(bound=4.0),
+)
+FIELDS = (
+    'pose', 'velocity', 'pose_covariance', 'velocity_covariance', 'true_pose', 'true_velocity',
+    'wheel_angle', 'steering_angle', 'true_wheel_angle', 'true_steering_angle',
+)  # fmt: skip
+
+
+def test_perfect_swerve_tells_the_true_pose_whatever_the_motion() -> None:
+    """Strafing and spinning, with the drive's centre off base_link, at a low rate."""
+    truth = dance(np.arange(0.0, 60.0, 0.1))
+    told = perfect(SWERVE, rate=10.0, lever_arm=(0.2, -0.1, 0.3)).start(0, 'run').measure(truth)
+    for pose in (told.pose, told.true_pose):
+        np.testing.assert_allclose(pose[:, :2], truth.position[:, :2], atol=1e-11)
+        np.testing.assert_allclose(pose[:, 2], heading_of(truth), atol=1e-11)
+    assert not told.pose_covariance.any()
+
+
+@pytest.mark.parametrize(
+    ('drive', 'arm'),
+    [(DifferentialWheels(), 0.0), (AckermannWheels(wheelbase=0.46524), -0.196863)],
+    ids=['differential', 'ackermann'],
+)
+def test_perfect_wheels_follow_what_their_vehicle_does(drive, arm) -> None:
+    """The ART vehicle never slips sideways at its rear axle; what is left is the step of 20 ms."""
+    motion = motion_of('drive_half_sine', seed=3, run='run_1', duration=20.0, parameters={})
+    model = perfect(drive, lever_arm=(arm or -0.196863, 0.0, 0.0))
+    told = wheel_odometry.simulate(model, motion, seed=0, run='run')
+    truth = motion.at(told.stamp_ns * 1e-9)
+    assert np.ptp(truth.position[:, 1]) > 1.0
+    np.testing.assert_allclose(told.position, truth.position, atol=1e-5)
+    np.testing.assert_allclose(told.orientation, truth.orientation, atol=1e-5)
+
+
+def test_wheels_turn_as_the_driven_robot_of_the_path_follower() -> None:
+    """Two implementations of the differential drive agree, forward and backward."""
+    robot, wheels = DifferentialDrive(), DifferentialWheels()
+    steps = np.array([[0.3, 0.0, 0.2], [-0.1, 0.0, 0.4], [0.0, 0.0, -0.5]])
+    travels, _ = wheels.inverse(steps, np.zeros(0))
+    for step, travel in zip(steps, travels, strict=True):
+        rates = robot.inverse(step[0], step[2])
+        np.testing.assert_allclose(travel / wheels.wheel_radius, rates, rtol=1e-14)
+        assert robot.forward(WheelRates(*rates)) == pytest.approx((step[0], step[2]))
+    np.testing.assert_allclose(wheels.forward(travels, travels[:, :0]), steps, atol=1e-15)
+
+
+def test_wheels_of_a_circle_turn_as_geometry_says() -> None:
+    """Radius 3 m, one round to the left: the outer wheel rolls 2 pi (3 + half track)."""
+    t = np.linspace(0.0, 2.0 * math.pi, 201)
+    circle = Circle(radius=3.0, speed=3.0, ramp_time=0.0, duration=7.0).at(t)
+    told = perfect(DifferentialWheels()).start(0, 'run').measure(circle)
+    rolled = told.wheel_angle[-1] * 0.1
+    np.testing.assert_allclose(rolled, 2.0 * math.pi * np.array([2.8, 3.2]), rtol=1e-6)
+    car = perfect(AckermannWheels(wheelbase=0.5)).start(0, 'run').measure(circle)
+    np.testing.assert_allclose(car.steering_angle, math.atan(0.5 / 3.0), rtol=1e-6)
+
+
+def test_swerve_is_that_of_wpilib() -> None:
+    """WPILib, which seed 004 ran on: toTwist2d and the exponential of erring modules."""
+    geometry = pytest.importorskip('wpimath.geometry')
+    kinematics = pytest.importorskip('wpimath.kinematics')
+    places = [geometry.Translation2d(*row) for row in SWERVE.modules]
+    swerve = kinematics.SwerveDrive4Kinematics(*places)
+    model = dataclasses.replace(FULL, lever_arm=(0.0, 0.0, 0.0))
+    told = model.start(5, 'run').measure(dance(np.arange(0.0, 10.0, 0.02)))
+
+    def modules(k):
+        return tuple(
+            kinematics.SwerveModulePosition(0.0508 * rolled, geometry.Rotation2d(angle))
+            for rolled, angle in zip(told.wheel_angle[k], told.steering_angle[k], strict=True)
+        )
+
+    pose = geometry.Pose2d(*told.pose[0])
+    for k in range(1, len(told.pose)):
+        pose = pose.exp(swerve.toTwist2d(modules(k - 1), modules(k)))
+        assert (pose.X(), pose.Y()) == pytest.approx(tuple(told.pose[k, :2]), abs=1e-9)
+    assert math.remainder(pose.rotation().radians() - told.pose[-1, 2], 2.0 * math.pi) == (
+        pytest.approx(0.0, abs=1e-9)
+    )
+    assert np.linalg.norm(told.pose[-1] - told.true_pose[-1]) > 0.05
+
+
+def test_differential_drive_is_that_of_wpilib() -> None:
+    geometry = pytest.importorskip('wpimath.geometry')
+    kinematics = pytest.importorskip('wpimath.kinematics')
+    drive = kinematics.DifferentialDriveKinematics(0.4)
+    model = dataclasses.replace(FULL, drive=DifferentialWheels(), lever_arm=(0.0, 0.0, 0.0))
+    told = model.start(5, 'run').measure(FigureEight().at(np.arange(0.0, 10.0, 0.02)))
+    pose = geometry.Pose2d(*told.pose[0])
+    for left, right in np.diff(0.1 * told.wheel_angle, axis=0):
+        pose = pose.exp(drive.toTwist2d(left, right))
+    assert (pose.X(), pose.Y()) == pytest.approx(tuple(told.pose[-1, :2]), abs=1e-9)
+
+
+def test_modules_turn_by_at_most_a_right_angle() -> None:
+    """Forward, then backward, then left: the wheels reverse instead of turning around."""
+    steps = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [-1.0, 1e-3, 0.0], [0.0, 1.0, 0.0]])
+    travels, angles = SWERVE.inverse(steps, np.zeros(4))
+    assert (np.abs(np.diff(angles, axis=0)) <= math.pi / 2 + 1e-12).all()
+    np.testing.assert_allclose(travels[:2, 0], [1.0, -1.0])
+    np.testing.assert_allclose(SWERVE.forward(travels, angles), steps, atol=1e-15)
+    rest, held = SWERVE.inverse(np.zeros((1, 3)), angles[-1])
+    assert not rest.any()
+    np.testing.assert_array_equal(held[0], angles[-1])
+
+
+def test_least_squares_is_that_of_numpy() -> None:
+    rng = np.random.default_rng(1)
+    travels, angles = rng.normal(size=(5, 4)), rng.normal(size=(5, 4))
+    found = SWERVE.forward(travels, angles)
+    rows = [row for x, y in SWERVE.modules for row in ([1, 0, -y], [0, 1, x])]
+    for k in range(5):
+        moved = np.column_stack([travels[k] * np.cos(angles[k]), travels[k] * np.sin(angles[k])])
+        best = np.linalg.lstsq(np.array(rows), moved.ravel(), rcond=None)[0]
+        np.testing.assert_allclose(found[k], best, atol=1e-13)
+    assert np.linalg.eigvalsh(weights_of(SWERVE.modules)).min() > 0.0
+
+
+def rolled(noise, n, step, runs=400):
+    """Errors in rad of what wheels rolled after `n` steps of `step` rad, `(4 runs,)`."""
+    model = WheelOdometryModel(drive=SwerveWheels(), noise=noise, rate=100.0)
+    truth = straight(n + 1, 100.0, step * 0.0508)
+    ends = [model.start(7, f'{run}').measure(truth) for run in range(runs)]
+    return np.concatenate([end.wheel_angle[-1] - end.true_wheel_angle[-1] for end in ends])
+
+
+def test_source_noise_is_its_formula_and_depends_on_the_rate() -> None:
+    """Variance (0.4)^2 D^4 / n^3 of D rad in n steps: twice the rate, 2.83 times less."""
+    D = 20.0
+    found = {}
+    for n in (20, 40):
+        error = rolled(SquaredIncrement(), n, D / n)
+        count = len(error)
+        expected = 0.4 * D * D / n**1.5
+        assert abs(error.mean()) < SIGMAS * expected / math.sqrt(count)
+        assert abs(error.std() / expected - 1.0) < SIGMAS * math.sqrt(0.5 / count)
+        found[n] = error.std()
+    assert found[20] / found[40] == pytest.approx(2.83, rel=0.2)
+    # At 90 rad/s and 50 Hz a step errs by 72 % of itself.
+    step = SquaredIncrement().deviation(np.array([1.8 * 0.0508]), 0.0508) / 0.0508
+    assert step == pytest.approx(1.296)
+
+
+def test_per_distance_noise_and_slips_do_not_depend_on_the_rate() -> None:
+    """After 2 m at 20, 40 and 160 steps; of slips by themselves the very places are the same."""
+    for n in (20, 40, 160):
+        error = 0.0508 * rolled(PerDistance(density=0.02), n, 2.0 / 0.0508 / n)
+        expected = 0.02 * math.sqrt(2.0)
+        assert abs(error.std() / expected - 1.0) < SIGMAS * math.sqrt(0.5 / len(error))
+    slip = Slip(distance=0.3, length=0.1, ratio=0.5)
+    totals = []
+    for n in (20, 160):
+        process = slip.start(3, 'run', 'wheels', 2)
+        totals.append(process.advance(np.full((n, 2), 10.0 / n)).sum(axis=0))
+    np.testing.assert_allclose(totals[0], totals[1], atol=1e-12)
+    assert np.abs(totals[0]).min() > 0.0
+
+
+def test_slips_have_their_mean_and_variance() -> None:
+    """Locked never: mean ratio length per slip; half of them locked: no mean, stated variance."""
+    way, wheels = 1000.0, 8
+    travels = np.full((2000, wheels), way / 2000)
+    spinning = Slip(distance=1.0, length=0.2, ratio=0.5, locked=0.0)
+    total = spinning.start(1, 'run', 'wheels', wheels).advance(travels).sum(axis=0) / way
+    assert total.mean() == pytest.approx(0.5 * 0.2 / 1.2, rel=0.08)
+    both = dataclasses.replace(spinning, locked=0.5)
+    pieces_of_way = both.start(1, 'run', 'wheels', wheels).advance(travels)
+    blocks = pieces_of_way.reshape(20, 100, wheels).sum(axis=1).ravel()
+    expected = math.sqrt(both.variance_per_metre * 50.0)
+    assert abs(blocks.mean()) < SIGMAS * expected / math.sqrt(len(blocks))
+    # The variance of a variance of exponential sizes is larger than that of normal ones.
+    assert blocks.std() == pytest.approx(
+        expected, rel=SIGMAS * 0.7 / math.sqrt(len(blocks)) + 0.01
+    )
+    backward = both.start(1, 'run', 'wheels', wheels).advance(-travels)
+    np.testing.assert_array_equal(backward, -pieces_of_way)
+
+
+def test_nothing_errs_at_rest() -> None:
+    """The wheels neither roll nor jitter, and the covariance is the floor."""
+    model = dataclasses.replace(FULL, encoder_counts=0.0)
+    told = model.start(1, 'run').measure(Standstill(duration=10.0).at(np.arange(500) / 50.0))
+    assert not told.velocity.any()
+    assert not told.pose_covariance.any()
+    np.testing.assert_array_equal(told.pose, np.zeros((500, 3)))
+    floor = np.diag([1e-4, 1e-4, 1e-4])
+    np.testing.assert_allclose(told.velocity_covariance, np.tile(floor, (500, 1, 1)))
+
+
+def test_steering_errs_as_the_text_says_or_as_its_code_does() -> None:
+    """Text: uniform, variance 16/3; code: eight whole degrees, mean -0.5, variance 5.25."""
+    n = 40000
+    text = np.degrees(SteeringOffset(bound=4.0).draw(0, 'run', 'wheels', n))
+    code = SteeringOffset(bound=4.0, variant='as_upstream')
+    whole = np.degrees(code.draw(0, 'run', 'wheels', n))
+    assert np.abs(text).max() <= 4.0
+    assert abs(text.mean()) < SIGMAS * math.sqrt(16.0 / 3.0 / n)
+    assert text.var() == pytest.approx(16.0 / 3.0, rel=0.03)
+    values, counts = np.unique(np.round(whole, 9), return_counts=True)
+    np.testing.assert_array_equal(values, np.arange(-4, 4))
+    assert np.abs(counts / n - 0.125).max() < SIGMAS * math.sqrt(0.125 * 0.875 / n)
+    assert whole.mean() == pytest.approx(-0.5, abs=0.06)
+    assert code.mean_square == pytest.approx(np.radians(math.sqrt(5.25 + 0.25)) ** 2)
+    assert SteeringOffset(bound=4.0).mean_square == pytest.approx(np.radians(4.0) ** 2 / 3.0)
+    np.testing.assert_array_equal(np.floor(text + 4.0) - 4.0, np.round(whole))
+
+
+def test_steering_error_bends_the_way_of_a_swerve_but_stays_constant() -> None:
+    """All modules off by the same angle turn the way by it and no heading."""
+    steps = np.tile([0.1, 0.0, 0.0], (10, 1))
+    drive = SwerveWheels()
+    travels, angles = drive.inverse(steps, np.zeros(4))
+    told = drive.forward(travels, angles + math.radians(3.0))
+    np.testing.assert_allclose(np.arctan2(told[:, 1], told[:, 0]), math.radians(3.0))
+    np.testing.assert_allclose(told[:, 2], 0.0, atol=1e-15)
+    sensor = dataclasses.replace(FULL, noise=NoWheelNoise()).start(2, 'run')
+    found = sensor.measure(dance(np.arange(0.0, 5.0, 0.02)))
+    offset = found.steering_angle - found.true_steering_angle
+    np.testing.assert_allclose(offset, np.tile(sensor.steering_offsets, (len(offset), 1)))
+
+
+def test_encoders_count_whole_counts() -> None:
+    """The error never adds up to more than one count."""
+    model = perfect(DifferentialWheels(), encoder_counts=64.0)
+    told = model.start(0, 'run').measure(FigureEight().at(np.arange(0.0, 10.0, 0.02)))
+    count = 2.0 * math.pi / 64.0
+    wheel = told.wheel_angle / count
+    np.testing.assert_allclose(wheel, np.round(wheel), atol=1e-6)
+    error = told.wheel_angle - told.true_wheel_angle
+    assert 0.5 * count < np.abs(error).max() <= count * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize('drive', [SWERVE, DifferentialWheels(), AckermannWheels()])
+def test_stated_covariance_is_that_of_the_errors(drive) -> None:
+    """300 runs of white noise on a path with bends: each variance, and the whole by its NEES."""
+    model = WheelOdometryModel(
+        drive=drive, lever_arm=(0.2, 0.1, 0.0), noise=PerDistance(density=0.005), rate=20.0
+    )
+    truth = FigureEight(speed=1.0).at(np.arange(0.0, 10.0, 0.05))
+    runs = [model.start(9, f'{run}').measure(truth) for run in range(300)]
+    errors = np.array([run.pose[-1] - run.true_pose[-1] for run in runs])
+    stated = runs[0].pose_covariance[-1]
+    # To first order only, and stated from what was told: 5 % beside the scatter of the sample.
+    bound = SIGMAS * math.sqrt(2.0 / 300) + 0.05
+    np.testing.assert_allclose(errors.var(axis=0) / np.diag(stated), 1.0, atol=bound)
+    nees = [
+        error @ np.linalg.solve(run.pose_covariance[-1], error)
+        for run, error in zip(runs, errors, strict=True)
+    ]
+    assert np.mean(nees) == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / 300) + 0.15)
+    velocity = np.array([run.velocity[100] - run.true_velocity[100] for run in runs])
+    floor = np.diag([1e-4, 1e-4, 1e-4])
+    white = runs[0].velocity_covariance[100] - floor
+    measures = np.diag(white) > 1e-12
+    assert measures.sum() >= 2
+    ratio = velocity.var(axis=0)[measures] / np.diag(white)[measures]
+    np.testing.assert_allclose(ratio, 1.0, atol=bound)
+
+
+@pytest.mark.parametrize('model', [FULL, *(load_wheels(name) for name in names('wheels'))])
+def test_stepping_gives_the_bits_of_one_call(model: WheelOdometryModel) -> None:
+    truth = dance(np.arange(0.0, 6.0, 0.02))
+    whole = model.start(4, 'run').measure(truth)
+    sensor = model.start(4, 'run')
+    parts = [sensor.measure(piece) for piece in pieces(truth, [1, 2, 2, 50, 51, 200])]
+    same_bits(parts, whole, FIELDS)
+    by_one = model.start(4, 'run')
+    same_bits([by_one.measure(each) for each in pieces(truth, range(1, 300))], whole, FIELDS)
+
+
+def test_sources_of_error_do_not_touch_each_other() -> None:
+    """Without slips the noise is the same, and so are radii and steering."""
+    truth = dance(np.arange(0.0, 4.0, 0.02))
+    some = dataclasses.replace(FULL, encoder_counts=0.0)
+    less = dataclasses.replace(some, slip=Slip(), radius_error=0.0)
+    first, second = some.start(4, 'run'), less.start(4, 'run')
+    first.measure(truth), second.measure(truth)
+    np.testing.assert_array_equal(first.steering_offsets, second.steering_offsets)
+    bare = dataclasses.replace(less, noise=NoWheelNoise()).start(4, 'run').measure(truth)
+    noise = less.start(4, 'run').measure(truth).wheel_angle - bare.wheel_angle
+    with_slips = dataclasses.replace(less, slip=FULL.slip)
+    slips = dataclasses.replace(with_slips, noise=NoWheelNoise()).start(4, 'run').measure(truth)
+    both = with_slips.start(4, 'run').measure(truth).wheel_angle
+    np.testing.assert_allclose(both - slips.wheel_angle, noise, atol=1e-12)
+    assert np.abs(slips.wheel_angle - bare.wheel_angle).max() > 1.0
+
+
+def test_messages_are_planar_odometry_with_latency() -> None:
+    model = dataclasses.replace(FULL, latency=0.03, initial_pose='origin')
+    odometry = wheel_odometry.simulate(
+        model, FigureEight(duration=4.0), seed=1, run='run', origin_ns=10**18
+    )
+    assert len(odometry) == 201
+    assert (odometry.frame, odometry.child_frame) == ('odom', 'base_link')
+    assert (odometry.arrival_ns - odometry.stamp_ns == 30_000_000).all()
+    assert not odometry.position[0].any()
+    np.testing.assert_array_equal(odometry.orientation[0], [0.0, 0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(odometry.pose_covariance[:, 2, 2], 1e6)
+    assert (np.linalg.eigvalsh(odometry.pose_covariance[5:]) > -1e-12).all()
+
+
+def test_what_cannot_be_is_refused() -> None:
+    sensor = FULL.start(0, 'run')
+    sensor.measure(dance([0.0, 0.1]))
+    with pytest.raises(MotionError, match='does not follow'):
+        sensor.measure(dance([0.1, 0.2]))
+    with pytest.raises(ParameterError, match='all modules are at one place'):
+        SwerveWheels(module_x=(0.1,) * 4, module_y=(0.1,) * 4)
+    with pytest.raises(ParameterError, match=r'drive\.model: .tank. is not allowed; must be one'):
+        WheelOdometryModel.from_mapping({'drive': {'model': 'tank'}}, 'my.yaml')
+    with pytest.raises(ParameterError, match=r'slip\.distance: .*must be 0 or >= 0\.001'):
+        WheelOdometryModel.from_mapping({'slip': {'distance': 1e-6}}, 'my.yaml')
+    mapping = {'noise': {'model': 'squared_increment', 'std': -1}}
+    with pytest.raises(ParameterError, match=r'noise\.std: -1 is not allowed; must be a number'):
+        WheelOdometryModel.from_mapping(mapping, 'my.yaml')
+    assert WheelOdometryModel.from_mapping(FULL.to_mapping(), 'again') == FULL
+
+
+def test_presets_are_what_their_source_says() -> None:
+    source = load_wheels('frc_swerve')
+    assert isinstance(source.noise, SquaredIncrement)
+    assert source.noise.scale * source.noise.std == pytest.approx(0.4)
+    assert (source.steering_offset.bound, source.rate) == (4.0, 50.0)
+    assert source.steering_offset.is_exact
+    assert not load_wheels('frc_swerve:as_upstream').steering_offset.is_exact
+    truth = dance(np.arange(0.0, 10.0, 0.02))
+    told = load_wheels('ideal').start(0, 'run').measure(truth)
+    np.testing.assert_allclose(told.pose[:, :2], truth.position[:, :2], atol=1e-12)
