@@ -18,6 +18,8 @@ __all__ = [
     'run_node',
     'sensors_node',
     'trajectory_node',
+    'vision_node',
+    'wheel_odometry_node',
 ]
 
 
@@ -77,3 +79,13 @@ def sensors_node() -> int:
 def trajectory_node() -> int:
     """Run trajectory_node."""
     return run_node('sim_sensors.ros.trajectory_node')
+
+
+def vision_node() -> int:
+    """Run vision_node."""
+    return run_node('sim_sensors.ros.vision_node')
+
+
+def wheel_odometry_node() -> int:
+    """Run wheel_odometry_node."""
+    return run_node('sim_sensors.ros.wheel_odometry_node')

@@ -24,7 +24,8 @@ from sim_sensors.feature_bytes import ROW, feature_rows
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.mismatches import Mismatches
 from sim_sensors.odometry import OdometryMotion
-from sim_sensors.ros.feature_messages import camera_info, feature_messages, pose_messages
+from sim_sensors.ros.feature_messages import camera_info, feature_messages
+from sim_sensors.ros.messages import pose_messages
 from sim_sensors.world_file import load_world
 
 WORLD = """

@@ -15,7 +15,8 @@ from sim_sensors.camera import CameraModel, CameraSensor
 from sim_sensors.camera_measurement import CameraMeasurement
 from sim_sensors.catalogue import load_camera
 from sim_sensors.measurements import IntArray
-from sim_sensors.ros.feature_messages import camera_info, feature_messages, pose_messages
+from sim_sensors.ros.feature_messages import camera_info, feature_messages
+from sim_sensors.ros.messages import pose_messages
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import MEASUREMENT_QOS, SensorNode
 from sim_sensors.ros.sensor_settings import CameraSettings

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from geometry_msgs.msg import PoseWithCovarianceStamped
 from sensor_msgs.msg import CameraInfo, PointCloud2, PointField
 from std_msgs.msg import Header
 
 from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows
 from sim_sensors.feature_tracks import FeatureArray
-from sim_sensors.measurements import PoseArray
 from sim_sensors.pinhole import Intrinsics
 from sim_sensors.ros.messages import time_message
 
-__all__ = ['camera_info', 'feature_messages', 'pose_messages']
+__all__ = ['camera_info', 'feature_messages']
 
 
 def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
@@ -43,17 +41,6 @@ def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
             # A feature that was not seen before has no pixel there, which is not a number.
             is_dense=bool((features.age[features.rows(k)] > 0).all()),
         )
-
-
-def pose_messages(poses: PoseArray) -> Iterator[PoseWithCovarianceStamped]:
-    """Return the rows as geometry_msgs/PoseWithCovarianceStamped."""
-    for k in range(len(poses)):
-        message = PoseWithCovarianceStamped(header=_header(int(poses.stamp_ns[k]), poses.frame))
-        place, turn = message.pose.pose.position, message.pose.pose.orientation
-        place.x, place.y, place.z = poses.position[k].tolist()
-        turn.x, turn.y, turn.z, turn.w = poses.orientation[k].tolist()
-        message.pose.covariance = poses.pose_covariance[k].ravel()
-        yield message
 
 
 def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import TwistStamped, Vector3, Vector3Stamped
+from geometry_msgs.msg import (
+    PoseStamped,
+    PoseWithCovarianceStamped,
+    TwistStamped,
+    Vector3Stamped,
+)
 from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Imu, MagneticField, NavSatFix
+from sensor_msgs.msg import Imu, JointState, MagneticField, NavSatFix
 from std_msgs.msg import Header
 
 from sim_sensors.measurements import (
@@ -18,14 +24,18 @@ from sim_sensors.measurements import (
     ImuArray,
     MagneticFieldArray,
     OdometryArray,
+    PoseArray,
 )
 
 __all__ = [
     'fix_messages',
     'imu_messages',
+    'joint_message',
     'magnetic_field_messages',
     'odometry_array',
     'odometry_messages',
+    'pose_message',
+    'pose_messages',
     'stamp_ns',
     'time_message',
     'twist_message',
@@ -117,6 +127,33 @@ def fix_messages(fixes: FixArray) -> Iterator[NavSatFix]:
         yield message
 
 
+def pose_messages(poses: PoseArray) -> Iterator[PoseWithCovarianceStamped]:
+    """Return the rows as geometry_msgs/PoseWithCovarianceStamped."""
+    for k in range(len(poses)):
+        header = _header(int(poses.stamp_ns[k]), poses.frame)
+        message = PoseWithCovarianceStamped(header=header)
+        _fill(message.pose.pose.position, poses.position[k])
+        _fill_quaternion(message.pose.pose.orientation, poses.orientation[k])
+        message.pose.covariance = poses.pose_covariance[k].ravel()
+        yield message
+
+
+def pose_message(
+    stamp: int, frame: str, position: FloatArray, orientation: FloatArray
+) -> PoseStamped:
+    """Return a geometry_msgs/PoseStamped of a position `(3,)` and a quaternion `(4,)`."""
+    message = PoseStamped(header=_header(stamp, frame))
+    _fill(message.pose.position, position)
+    _fill_quaternion(message.pose.orientation, orientation)
+    return message
+
+
+def joint_message(stamp: int, names: Sequence[str], position: FloatArray) -> JointState:
+    """Return a sensor_msgs/JointState of joints and their positions, rad; no velocities."""
+    header = _header(stamp, '')
+    return JointState(header=header, name=list(names), position=position.tolist())
+
+
 def twist_message(stamp: int, frame: str, linear: FloatArray, angular: FloatArray) -> TwistStamped:
     """Return a geometry_msgs/TwistStamped of two vectors `(3,)`."""
     message = TwistStamped(header=_header(stamp, frame))
@@ -136,7 +173,7 @@ def _header(stamp: int, frame: str) -> Header:
     return Header(stamp=time_message(stamp), frame_id=frame)
 
 
-def _fill(message: Vector3, values: FloatArray) -> None:
+def _fill(message: Any, values: FloatArray) -> None:
     message.x, message.y, message.z = values.tolist()
 
 

@@ -10,7 +10,7 @@ import abc
 import collections
 import json
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from nav_msgs.msg import Odometry
@@ -35,6 +35,8 @@ from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.reporter import Reporter
 from sim_sensors.ros.sensor_settings import SensorSettings
 from sim_sensors.scenarios import Standstill
+from sim_sensors.vision_pose import VisionModel
+from sim_sensors.wheel_odometry import WheelOdometryModel
 
 __all__ = ['MEASUREMENT_QOS', 'SensorNode']
 
@@ -43,6 +45,10 @@ _AT_ONCE = 200
 # Reliable feeds both kinds of subscriptions.
 MEASUREMENT_QOS = QoSProfile(depth=10)
 _THROTTLE_S = 5.0
+
+SensorModel: TypeAlias = (
+    ImuModel | GpsModel | Magnetometer | CameraModel | VisionModel | WheelOdometryModel
+)
 
 
 class SensorNode(Node, abc.ABC):
@@ -109,7 +115,7 @@ class SensorNode(Node, abc.ABC):
         self.declared.follow(self._on_change)
 
     @abc.abstractmethod
-    def load(self, model: str) -> ImuModel | GpsModel | Magnetometer | CameraModel:
+    def load(self, model: str) -> SensorModel:
         """Return the model by name or path."""
 
     @abc.abstractmethod

@@ -17,6 +17,8 @@ __all__ = [
     'ImuSettings',
     'MagnetometerSettings',
     'SensorSettings',
+    'VisionSettings',
+    'WheelSettings',
     'diagnostics_period',
 ]
 
@@ -144,6 +146,40 @@ class CameraSettings(SensorSettings):
     )
     world_frame: str = parameter(
         'map', '', 'Frame of the poses: that of the world and of the odometry.', read_only=True
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class WheelSettings(SensorSettings):
+    """What a wheel odometry node is told."""
+
+    model: str = parameter(
+        'swerve',
+        '',
+        'Wheel odometry model: name of a preset, or path of a YAML file.',
+        read_only=True,
+    )
+    sensor: str = parameter(
+        'wheels', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class VisionSettings(SensorSettings):
+    """What a vision node is told."""
+
+    model: str = parameter(
+        'tags', '', 'Vision pose model: name of a preset, or path of a YAML file.', read_only=True
+    )
+    sensor: str = parameter(
+        'vision', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+    world: str = parameter(
+        'tag_ring',
+        '',
+        'World whose tags are seen, its origin that of the odometry: name of a preset, or path of '
+        'a YAML file.',
+        read_only=True,
     )
 
 

@@ -25,7 +25,11 @@ from sim_sensors.ros.sensor_settings import (
     ImuSettings,
     MagnetometerSettings,
     SensorSettings,
+    VisionSettings,
+    WheelSettings,
 )
+from sim_sensors.ros.vision_node import VisionNode
+from sim_sensors.ros.wheel_odometry_node import WheelOdometryNode
 
 __all__ = ['main', 'sensor_nodes']
 
@@ -36,13 +40,16 @@ _KINDS: dict[str, tuple[str, type[SensorNode], SensorSettings]] = {
     'gps': ('gps_node', GpsNode, GpsSettings()),
     'mag': ('magnetometer_node', MagnetometerNode, MagnetometerSettings()),
     'camera': ('camera_node', CameraNode, CameraSettings()),
+    'wheels': ('wheel_odometry_node', WheelOdometryNode, WheelSettings()),
+    'vision': ('vision_node', VisionNode, VisionSettings()),
 }
 
 
 def sensor_nodes(**node_options: Any) -> list[Node]:
     """Return a node that names the sensors, and the sensors.
 
-    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND; kinds: imu, gps, mag, camera.
+    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND; kinds: imu, gps, mag, camera,
+    wheels, vision.
 
     `front/imu` is an `imu_node` in the namespace `front` below that of this process. The entry is
     also the default of the label `sensor`, so that two sensors draw different noise. All measure
@@ -58,7 +65,7 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
         'sensors',
         ['imu', 'gps'],
         ParameterDescriptor(
-            description='Sensors, each NAMESPACE/KIND or KIND; kinds: imu, gps, mag, camera.',
+            description=f'Sensors, each NAMESPACE/KIND or KIND; kinds: {", ".join(_KINDS)}.',
             read_only=True,
             dynamic_typing=True,
         ),

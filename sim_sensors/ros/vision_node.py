@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node that tells its pose as a vision system does that sees tags."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+
+from sim_sensors.catalogue import load_vision
+from sim_sensors.measurements import IntArray
+from sim_sensors.ros.messages import pose_message, pose_messages
+from sim_sensors.ros.running import run
+from sim_sensors.ros.sensor_node import SensorNode
+from sim_sensors.ros.sensor_settings import VisionSettings
+from sim_sensors.vision_measurement import VisionMeasurement
+from sim_sensors.vision_pose import VisionModel, VisionSensor
+from sim_sensors.world_file import load_world
+
+__all__ = ['VisionNode', 'main']
+
+
+class VisionNode(SensorNode):
+    """Publishes geometry_msgs/PoseWithCovarianceStamped on `vision/pose` while tags are in view
+    and the pose is believed, and the true pose then on `~/truth/pose`.
+
+    Parameters
+    ----------
+    settings : VisionSettings
+        Defaults of the parameters besides those of the model.
+    **node_options
+        For `rclpy.node.Node`.
+    """
+
+    prefix = 'vision'
+    topic = 'vision/pose'
+    message_type = PoseWithCovarianceStamped
+    truth_topic = '~/truth/pose'
+    truth_type = PoseStamped
+
+    def __init__(self, settings: VisionSettings | None = None, **node_options: Any) -> None:
+        super().__init__('vision_node', settings or VisionSettings(), **node_options)
+
+    def load(self, model: str) -> VisionModel:
+        """Return the model by name or path."""
+        return load_vision(model)
+
+    def switch_on(self) -> VisionSensor:
+        """Return the camera in its initial state, with the parameters in force."""
+        settings: VisionSettings = self.declared.get()
+        model: VisionModel = self.declared.get(self.prefix)
+        world = load_world(settings.world)
+        return model.start(settings.seed, settings.run, settings.sensor, world=world)
+
+    def messages(
+        self, stamp_ns: IntArray, measurement: VisionMeasurement
+    ) -> Iterator[tuple[object, object]]:
+        """Return poses, and what there was to measure."""
+        frame: str = self.declared.get(self.prefix).frame_id
+        rows = pose_messages(measurement.messages(stamp_ns, frame))
+        for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
+            place, turn = measurement.true_position[k], measurement.true_orientation[k]
+            yield row, pose_message(stamp, frame, place, turn)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a vision node until it is stopped; return the exit status."""
+    return run('vision_node', lambda: [VisionNode()], args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wheel_odometry_node and vision_node over real DDS: the bits of the batch run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from nav_msgs.msg import Odometry
+from ros_examples import DEEP, Graph, final_stamps, graph_of_its_own, stamps
+from sensor_msgs.msg import JointState
+
+from sim_sensors import vision_pose, wheel_odometry
+from sim_sensors.catalogue import load_vision, load_wheels
+from sim_sensors.motions import truth_of
+from sim_sensors.odometry import OdometryMotion
+from sim_sensors.ros.messages import odometry_messages, pose_messages
+from sim_sensors.scenarios import Circle
+from sim_sensors.world_file import load_world
+
+TRUTH = truth_of(Circle(radius=3.0, speed=2.0, duration=4.0))
+ORIGIN = int(TRUTH.stamp_ns[0])
+MOTION = OdometryMotion(TRUTH, origin_ns=ORIGIN, velocity='twist')
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+def bits(messages: Sequence[Any]) -> bytes:
+    """Every number of odometry or of poses."""
+    rows = []
+    for message in messages:
+        pose = message.pose.pose
+        row = [getattr(pose.position, axis) for axis in 'xyz']
+        row += [getattr(pose.orientation, axis) for axis in 'xyzw'] + list(message.pose.covariance)
+        if isinstance(message, Odometry):
+            twist = message.twist.twist
+            row += [
+                getattr(part, axis) for part in (twist.linear, twist.angular) for axis in 'xyz'
+            ]
+            row += list(message.twist.covariance)
+        rows.append(row)
+    return np.array(rows).tobytes()
+
+
+def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Graph) -> None:
+    """At 40 Hz, a differential drive in place of none; joints turn as the batch run's do."""
+    for topic, kind in (
+        ('wheel/odometry', Odometry),
+        ('wheel_odometry_node/truth/odometry', Odometry),
+        ('wheel/joint_states', JointState),
+    ):
+        graph.listen(topic, kind)
+    graph.start(
+        'wheel_odometry_node', 'model:=differential', 'seed:=7', 'run:=circle_1',
+        'wheels.rate:=40.0', 'wheels.noise.density:=0.05', 'wheels.drive.half_track:=0.25', *DEEP,
+    )  # fmt: skip
+    graph.connect('wheel/odometry')
+    got = graph.received['wheel/odometry']
+    graph.play(TRUTH, lambda k: len(got) >= len(final_stamps(TRUTH, 40.0, k)))
+    assert stamps(got) == final_stamps(TRUTH, 40.0)
+    plain = load_wheels('differential')
+    model = dataclasses.replace(
+        plain,
+        rate=40.0,
+        noise=dataclasses.replace(plain.noise, density=0.05),
+        drive=dataclasses.replace(plain.drive, half_track=0.25),
+    )
+    made = wheel_odometry.simulate(model, MOTION, seed=7, run='circle_1', origin_ns=ORIGIN)
+    assert bits(got) == bits(list(odometry_messages(made.take(slice(0, len(got))))))
+    assert {(m.header.frame_id, m.child_frame_id) for m in got} == {('odom', 'base_link')}
+    truths = graph.received['wheel_odometry_node/truth/odometry']
+    joints = graph.received['wheel/joint_states']
+    graph.wait(lambda: len(truths) == len(joints) == len(got), 'truth and joints')
+    assert stamps(truths) == stamps(joints) == stamps(got)
+    last = MOTION.at([(stamps(got)[-1] - ORIGIN) * 1e-9]).position[0]
+    place = truths[-1].pose.pose.position
+    assert (place.x, place.y) == pytest.approx(tuple(last[:2]), abs=1e-4)
+    assert bits(truths) != bits(got)
+    assert joints[-1].name == ['left_wheel', 'right_wheel']
+    whole = model.start(7, 'circle_1').measure(MOTION.at((np.array(stamps(got)) - ORIGIN) * 1e-9))
+    np.testing.assert_array_equal([list(m.position) for m in joints], whole.wheel_angle)
+
+
+def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(graph: Graph) -> None:
+    """In the ring, a third of single tags seen wrong; only what is believed is published."""
+    graph.listen('vision/pose', PoseWithCovarianceStamped)
+    graph.listen('vision_node/truth/pose', PoseStamped)
+    graph.start(
+        'vision_node', 'model:=frc_2024', 'world:=tag_ring', 'seed:=7', 'run:=circle_1',
+        'vision.ambiguity:=0.3', 'vision.max_range:=7.0', 'vision.delivery.drop_out:=0.1', *DEEP,
+    )  # fmt: skip
+    graph.connect('vision/pose')
+    plain = load_vision('frc_2024')
+    model = dataclasses.replace(
+        plain,
+        ambiguity=0.3,
+        max_range=7.0,
+        delivery=dataclasses.replace(plain.delivery, drop_out=0.1),
+    )
+    made = vision_pose.simulate(
+        model, MOTION, seed=7, run='circle_1', origin_ns=ORIGIN, world=load_world('tag_ring')
+    )
+    got = graph.received['vision/pose']
+    ends = TRUTH.stamp_ns - 10_000_000
+    expected = np.searchsorted(np.maximum(made.arrival_ns, made.stamp_ns), ends, side='right')
+    graph.play(TRUTH, lambda k: len(got) >= expected[k - 1] - 1)
+    assert 20 < len(made) < 0.8 * 4.0 * 35.0
+    assert len(made) - 5 <= len(got) <= len(made)
+    assert bits(got) == bits(list(pose_messages(made.take(slice(0, len(got))))))
+    truths = graph.received['vision_node/truth/pose']
+    graph.wait(lambda: len(truths) == len(got), 'a true pose for each')
+    assert stamps(truths) == stamps(got)
+    at = MOTION.at((np.array(stamps(got)) - ORIGIN) * 1e-9)
+    told = [(m.pose.position.x, m.pose.position.y) for m in truths]
+    np.testing.assert_allclose(told, at.position[:, :2], atol=1e-12)
+
+
+def test_both_share_a_process(graph: Graph) -> None:
+    """`sensors:=[wheels, vision]` with the defaults of batch runs."""
+    graph.listen('wheel/odometry', Odometry)
+    graph.listen('vision/pose', PoseWithCovarianceStamped)
+    graph.start('sensors_node', 'sensors:=[wheels, vision]', 'seed:=5', *DEEP)
+    graph.connect('wheel/odometry', 'vision/pose', sensors=2)
+    wheels, poses = graph.received['wheel/odometry'], graph.received['vision/pose']
+    graph.play(TRUTH, lambda k: len(wheels) >= len(final_stamps(TRUTH, 50.0, k)))
+    labels: Any = {'seed': 5, 'run': 'recording/1/run_1', 'origin_ns': ORIGIN}
+    made = wheel_odometry.simulate(load_wheels('swerve'), MOTION, **labels)
+    assert bits(wheels) == bits(list(odometry_messages(made.take(slice(0, len(wheels))))))
+    seen = vision_pose.simulate(
+        load_vision('tags'), MOTION, world=load_world('tag_ring'), **labels
+    )
+    graph.wait(lambda: len(poses) >= len(seen) - 3, 'poses')
+    assert bits(poses) == bits(list(pose_messages(seen.take(slice(0, len(poses))))))
+
+
+@pytest.mark.parametrize(
+    ('node', 'parameter', 'problem'),
+    [
+        ('wheel_odometry_node', 'model:=chrono', "'chrono' is an IMU model"),
+        (
+            'wheel_odometry_node',
+            'wheels.drive.half_track:=-1.0',
+            'half_track: -1.0',
+        ),
+        ('vision_node', 'world:=default', 'the world has no tags'),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_status_2(
+    graph: Graph, node: str, parameter: str, problem: str
+) -> None:
+    model = ('model:=differential',) if 'half_track' in parameter else ()
+    process = graph.start(node, parameter, *model)
+    _, said = process.communicate(timeout=60.0)
+    assert process.returncode == 2
+    assert len([line for line in said.splitlines() if 'error' in line]) == 1
+    assert problem in said
