@@ -10,6 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.frames import FrameTree
+from sim2real_eval.planar_sensors import with_planar_sensors
 from sim2real_eval.recording import OPTIONAL_ROLES, Recording, RecordingError
 from sim2real_eval.told import decisive
 from sim2real_eval.truth_frame import frame_remarks, truth_of_base, truth_origin
@@ -30,9 +31,18 @@ from sim_sensors.measurements import (
 )
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.seeding import run_label
+from sim_sensors.vision_pose import VisionModel
+from sim_sensors.wheel_odometry import WheelOdometryModel
 from sim_sensors.world import World
 
-__all__ = ['REAL_SENSOR', 'Placed', 'Twin', 'TwinMaker', 'TwinSensors', 'within']
+__all__ = [
+    'REAL_SENSOR',
+    'Placed',
+    'Twin',
+    'TwinMaker',
+    'TwinSensors',
+    'within',
+]
 
 S = TypeVar('S', ImuModel, GpsModel, Magnetometer)
 
@@ -56,6 +66,10 @@ class Twin:
         None: the recording's own magnetometer stays, if it has one.
     camera : CameraModel or None
         None: the recording's own features and poses stay, if it has any.
+    wheels : WheelOdometryModel or None
+        None: the recording's own wheel odometry stays, if it has one.
+    vision : VisionModel or None
+        None: the recording's own poses stay, if it has some.
     """
 
     label: str
@@ -63,6 +77,8 @@ class Twin:
     imu: ImuModel | None
     mag: Magnetometer | None = None
     camera: CameraModel | None = None
+    wheels: WheelOdometryModel | None = None
+    vision: VisionModel | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,6 +291,11 @@ class TwinMaker:
                 origin_ns=self.start_ns,
                 base_frame=self._base,
             )
+        if twin.wheels is not None or twin.vision is not None:
+            recording = with_planar_sensors(
+                recording, self.motion, (twin.wheels, twin.vision), self._world, seed=self._seed,
+                run=sensors.run, start_ns=self.start_ns, base_frame=self._base,
+            )  # fmt: skip
         if sensors.imu is not None and sensors.gps is not None:
             # Whatever the motion was made from, it is the true one of what was measured on it.
             recording = dataclasses.replace(recording, reference=None)

@@ -44,4 +44,4 @@ def test_the_command_runs_as_a_process_and_finds_its_configuration() -> None:
     found = json.loads(outcome.out)
     assert 'ch_rw' in found['gps']
     assert 'chrono' in found['imu']
-    assert found['judge'] == ['clean', 'paper_released']
+    assert found['judge'] == ['clean', 'paper_released', 'wheels', 'wheels_vision']

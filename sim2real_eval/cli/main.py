@@ -35,6 +35,7 @@ from sim2real_eval.cli import (
     simulate,
     study,
     vepd,
+    wheels,
 )
 from sim2real_eval.cli.output import complain
 from sim2real_eval.workers import single_threads
@@ -92,7 +93,7 @@ def build_parser() -> _Parser:
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
         demo, simulate, follow, judge, vepd, study, gate, report, compare, reference,
-        allan, characterize, fit, scenario, models,
+        allan, characterize, fit, scenario, wheels, models,
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser

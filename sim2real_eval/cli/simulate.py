@@ -98,6 +98,16 @@ def add_parser(verbs: Any) -> None:
         help='camera model or file, in a --world with something to see (default: none)',
     )
     parser.add_argument(
+        '--wheels',
+        metavar='MODEL',
+        help='wheel odometry model or file (default: none is simulated; a recorded one stays)',
+    )
+    parser.add_argument(
+        '--vision',
+        metavar='MODEL',
+        help='model or file of poses from the tags of --world (default: none is simulated)',
+    )
+    parser.add_argument(
         '--world',
         metavar='WORLD',
         help='world or file: gravity, magnetic field, dipoles, what is seen, origin (default: '
@@ -123,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
 
     from sim2real_eval.recording import write_recording
     from sim2real_eval.twin import REAL_SENSOR
-    from sim_sensors.catalogue import load_mag
+    from sim_sensors.catalogue import load_mag, load_vision, load_wheels
     from sim_sensors.world_file import load_world
 
     variants = twins(options.gps, options.imu)
@@ -136,7 +146,13 @@ def run(options: argparse.Namespace) -> int:
     if options.origin is not None and options.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
-    twin = dataclasses.replace(variants[0], mag=mag, camera=_camera(options, world))
+    twin = dataclasses.replace(
+        variants[0],
+        mag=mag,
+        camera=_camera(options, world),
+        wheels=load_wheels(options.wheels) if options.wheels else None,
+        vision=load_vision(options.vision) if options.vision else None,
+    )
     groups = _twins(options, twin, world) if options.truth else _motions(options, twin, world, out)
     written = []
     failures = []

@@ -189,7 +189,10 @@ ARGUMENTS: dict[str, Argument] = {
     'profile': Argument(
         'Shipped parameters for both nodes: the paper as released, or tuned ones.',
         'paper_released',
-        tuple(name for name in config_names('judge') if not name.endswith(NAVSAT)),
+        # Those without navsat_transform_node take wheels and a camera.
+        tuple(
+            name.removesuffix(NAVSAT) for name in config_names('judge') if name.endswith(NAVSAT)
+        ),
     ),
     'judge_params_file': Argument(
         'Parameter file of ekf_node, in place of that of the profile.', kind=Path

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real wheels`: drift of wheels alone and with a camera, by the law of their noise."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import add_json, add_seed, at_least, key_value
+from sim2real_eval.cli.output import print_json, print_table, progress_bar
+from sim2real_eval.cli.shared_options import add_overwrite
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.wheel_study import WheelSetup
+    from sim_sensors.wheel_odometry import WheelOdometryModel
+
+__all__ = ['add_parser', 'run']
+
+_MODELS = 'swerve,swerve@100,frc_swerve,frc_swerve@100'
+
+_EPILOG = """\
+The first model stands for the real robot: VEPD compares the others with runs of it. A rate
+behind @ replaces that of the model: the law of frc_swerve depends on it.
+
+examples:
+  sim2real wheels
+  sim2real wheels --models differential,my_robot.yaml --motion circle --runs 20 --out drift
+  sim2real wheels --vision frc_2024 --world frc_2023_field --motion line --json
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'wheels',
+        help='drift of wheel odometry alone and with poses from tags, by noise model',
+        description='Drive, measure wheels and tags, and judge with the profiles wheels and '
+        'wheels_vision: drift of both, and the VEPD of each noise model (docs/sensors/wheels.md).',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        '--models',
+        default=_MODELS,
+        metavar='LIST',
+        help=f'wheel odometry models or files, each MODEL or MODEL@HZ (default {_MODELS})',
+    )
+    parser.add_argument(
+        '--vision', default='tags', metavar='MODEL', help='vision model or file (default tags)'
+    )
+    parser.add_argument(
+        '--world', default='tag_ring', metavar='WORLD',
+        help='world or file with tags (default tag_ring)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--motion',
+        default='figure_eight',
+        metavar='NAME',
+        help='motion, as for simulate (default figure_eight)',
+    )
+    parser.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        metavar='KEY=VALUE',
+        help='parameter of an analytic motion; repeatable',
+    )
+    parser.add_argument(
+        '--duration', type=at_least(0, float, above=True), default=60.0, metavar='S',
+        help='of the motion (default 60)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--runs', type=at_least(2, int), default=10, metavar='N',
+        help='of each model (default 10)',
+    )  # fmt: skip
+    parser.add_argument('--out', metavar='DIR', help='folder for plot, record and runs')
+    add_overwrite(parser)
+    add_json(parser)
+    add_seed(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.report.wheel_table import wheel_table
+    from sim2real_eval.wheel_folder import check_wheel_folder, wheel_record, write_wheels
+    from sim2real_eval.wheel_study import run_wheel_study
+
+    setup = _setup(options)
+    if options.out:
+        check_wheel_folder(options.out, overwrite=options.overwrite)
+    with progress_bar(setup.runs * (len(setup.variants) + 1), 'runs') as advance:
+        study = run_wheel_study(setup, advance)
+    if options.out:
+        write_wheels(options.out, study, overwrite=options.overwrite)
+    if options.json:
+        print_json(wheel_record(study))
+    else:
+        print_table(wheel_table(study))
+        first = next(iter(setup.variants))
+        print(f'VEPD: distance from runs of {first} that stand for the real robot.')
+        if options.out:
+            print(f'Plot, record and runs: {options.out}')
+    return 0
+
+
+def _setup(options: argparse.Namespace) -> WheelSetup:
+    from sim2real_eval.wheel_study import WheelSetup
+    from sim_sensors.catalogue import load_vision
+    from sim_sensors.motions import motion_of
+    from sim_sensors.world_file import load_world
+
+    variants: dict[str, WheelOdometryModel] = {}
+    for text in options.models.split(','):
+        if text.strip() in variants:
+            raise ParameterError('--models', '', f'{text.strip()!r} is named twice')
+        variants[text.strip()] = _model(text.strip())
+    parameters = dict(key_value(text) for text in options.set)
+    if 'duration' in parameters:
+        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    return WheelSetup(
+        motion=motion_of(
+            options.motion,
+            seed=options.seed,
+            run='wheels',
+            duration=options.duration,
+            parameters=parameters,
+        ),
+        name=options.motion,
+        variants=variants,
+        vision=load_vision(options.vision),
+        world=load_world(options.world),
+        runs=options.runs,
+        seed=options.seed,
+    )
+
+
+def _model(text: str) -> WheelOdometryModel:
+    """Return the model of MODEL or MODEL@HZ."""
+    import dataclasses
+
+    from sim_sensors.catalogue import load_wheels
+
+    name, at, rate = text.rpartition('@')
+    if not at:
+        return load_wheels(text)
+    try:
+        value = float(rate)
+    except ValueError:
+        raise ParameterError(
+            '--models', '', f'{text!r} is not allowed; must be MODEL or MODEL@HZ'
+        ) from None
+    return dataclasses.replace(load_wheels(name), rate=value)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wheels with a camera, fused by the judge: drift, consistency, VEPD; `sim2real wheels`."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call
+
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
+from sim2real_eval.recording import read_recording
+from sim2real_eval.wheel_study import JUDGES, WheelSetup, WheelStudy, run_wheel_study
+from sim_sensors.catalogue import load_vision, load_wheels
+from sim_sensors.scenarios import FigureEight
+from sim_sensors.wheel_noise import NoWheelNoise
+from sim_sensors.world_file import load_world
+
+Capture = pytest.CaptureFixture[str]
+VARIANTS = {
+    'swerve': load_wheels('swerve'),
+    'frc': load_wheels('frc_swerve'),
+    'coarse': dataclasses.replace(
+        load_wheels('swerve'), noise=dataclasses.replace(load_wheels('swerve').noise, density=0.2)
+    ),
+}
+
+
+def setup(runs: int, **changes) -> WheelSetup:
+    made = WheelSetup(
+        motion=FigureEight(speed=1.0, duration=60.0),
+        name='figure_eight',
+        variants=VARIANTS,
+        vision=load_vision('tags'),
+        world=load_world('tag_ring'),
+        runs=runs,
+        seed=1,
+    )
+    return dataclasses.replace(made, **changes)
+
+
+@pytest.fixture(scope='module')
+def study() -> WheelStudy:
+    return run_wheel_study(setup(6))
+
+
+def test_wheels_drift_and_a_camera_stops_it(study: WheelStudy) -> None:
+    """Alone the error grows from the first half to the second; with tags it stays."""
+
+    def squares(drifts, first, last):
+        return np.mean([np.mean(d.error[(d.time > first) & (d.time < last)] ** 2) for d in drifts])
+
+    for variant in study.variants:
+        for alone, fused in zip(variant.odometry, variant.fused, strict=True):
+            assert fused.rms < 0.35 * alone.rms
+            settled = fused.error[fused.time > 5.0]
+            # Five times the error of one picture of two tags 5 m away, 0.18 m.
+            assert settled.max() < 0.9
+            assert fused.heading_rms < 0.3 * alone.heading_rms
+        early, late = squares(variant.odometry, 5.0, 25.0), squares(variant.odometry, 35.0, 60.0)
+        assert late > 2.0 * early
+        early, late = squares(variant.fused, 5.0, 25.0), squares(variant.fused, 35.0, 60.0)
+        assert late < 2.0 * early
+
+
+def test_judge_is_as_sure_of_itself_as_it_may_be_when_the_errors_are_those_it_is_told() -> None:
+    """White noise only, no wrong poses: mean NEES of x, y is 2; a constant error of the steering,
+    which is told as if it were white, makes it more.
+
+    Estimates of a run are correlated over about a second, so 4 runs are some 200 independent
+    ones of variance 4: 4.5 standard errors are 0.64; process noise on top makes it less than 2.
+    """
+    white = dataclasses.replace(
+        VARIANTS['swerve'],
+        slip=dataclasses.replace(VARIANTS['swerve'].slip, distance=0.0),
+        radius_error=0.0,
+        steering_offset=dataclasses.replace(VARIANTS['swerve'].steering_offset, bound=0.0),
+    )
+    clear = dataclasses.replace(load_vision('tags'), ambiguity=0.0)
+    told = setup(4, variants={'white': white}, vision=clear)
+    assert 1.0 < np.mean(run_wheel_study(told).variants[0].nees) < 2.64
+    hidden = dataclasses.replace(
+        load_wheels('frc_swerve'), noise=NoWheelNoise(), speed_floor=0.001, yaw_rate_floor=0.001
+    )
+    found = run_wheel_study(setup(4, variants={'hidden': hidden}, vision=clear))
+    assert np.mean(found.variants[0].nees) > 2.64
+
+
+def test_vepd_is_least_for_the_same_model_and_grows_with_the_noise(study: WheelStudy) -> None:
+    for name in JUDGES:
+        same, frc, coarse = (variant.vepd[name] for variant in study.variants)
+        assert same < frc
+        assert same < 0.3 * coarse
+
+
+def test_recordings_hold_what_the_judge_takes(capsys: Capture, tmp_path: Path) -> None:
+    """simulate writes wheels and poses into a bag; the shipped profile finds the way in it."""
+    outcome = call(
+        capsys, 'simulate', '--motion', 'figure_eight', '--duration', 20, '--wheels', 'swerve',
+        '--vision', 'tags', '--world', 'tag_ring', '--out', tmp_path / 'bags',
+    )  # fmt: skip
+    assert outcome.status == 0
+    recording = read_recording(tmp_path / 'bags' / 'figure_eight_1')
+    assert len(recording.messages[WHEEL_TOPIC]) == 1001
+    assert 200 < len(recording.messages[VISION_TOPIC]) <= 600
+    judged = JudgeSetup.load('wheels_vision').judge(recording)
+    truth = recording.truth
+    assert truth is not None
+    place = np.column_stack(
+        [np.interp(judged.stamp_ns, truth.stamp_ns, truth.position[:, k]) for k in (0, 1)]
+    )
+    inside = (judged.stamp_ns > truth.stamp_ns[200]) & (judged.stamp_ns < truth.stamp_ns[-1])
+    error = np.linalg.norm(judged.position[inside, :2] - place[inside], axis=1)
+    assert np.sqrt(np.mean(error**2)) < 0.2
+    told = call(
+        capsys, 'judge', tmp_path / 'bags' / 'figure_eight_1', '--config', 'wheels_vision',
+        '--out', tmp_path / 'estimate.csv',
+    )  # fmt: skip
+    assert told.status == 0
+    refused = call(
+        capsys, 'simulate', '--motion', 'circle', '--vision', 'tags', '--out', tmp_path / 'none'
+    )
+    assert refused.status in (1, 2)
+    assert 'the world has no tags' in refused.err
+
+
+def test_verb_shows_and_writes_every_run(capsys: Capture, tmp_path: Path) -> None:
+    words = ['wheels', '--models', 'swerve,frc_swerve@100', '--runs', 2, '--duration', 10]
+    shown = call(capsys, *words)
+    assert shown.status == 0
+    assert 'frc_swerve@100' in shown.out
+    printed = call(capsys, *words, '--json', '--out', tmp_path / 'out')
+    record = json.loads(printed.out)
+    assert record == json.loads((tmp_path / 'out' / 'wheels.json').read_text(encoding='utf-8'))
+    assert [each['label'] for each in record['variants']] == ['swerve', 'frc_swerve@100']
+    assert record['variants'][1]['model']['rate'] == 100.0
+    assert {path.name for path in (tmp_path / 'out').iterdir()} == {
+        'wheels.json', 'wheels.png', 'runs.csv',
+    }  # fmt: skip
+    with (tmp_path / 'out' / 'runs.csv').open(encoding='utf-8') as file:
+        rows = list(csv.DictReader(file))
+    assert [(row['variant'], row['run']) for row in rows] == [
+        ('swerve', '1'), ('swerve', '2'), ('frc_swerve@100', '1'), ('frc_swerve@100', '2'),
+    ]  # fmt: skip
+    assert call(capsys, *words, '--out', tmp_path / 'out').status == 2
+
+
+@pytest.mark.parametrize(
+    ('words', 'problem'),
+    [
+        (('--models', 'swerv'), 'did you mean swerve?'),
+        (('--models', 'swerve@fast'), "'swerve@fast' is not allowed; must be MODEL or MODEL@HZ"),
+        (('--models', 'swerve@-5'), 'rate: -5.0 is not allowed; must be a number > 0'),
+        (('--models', 'swerve,swerve'), "'swerve' is named twice"),
+        (('--world', 'default'), 'the world has no tags'),
+        (('--vision', 'swerve'), "'swerve' is a wheel odometry model"),
+        (('--set', 'duration=3'), 'is not set here but with --duration'),
+        (('--motion', 'standstil'), 'standstil'),
+        (('--runs', '1'), '--runs'),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_status_2(
+    capsys: Capture, words: tuple[str, ...], problem: str
+) -> None:
+    outcome = call(capsys, 'wheels', *words)
+    assert outcome.status == 2
+    assert problem in outcome.err
+    assert len(outcome.err.strip().splitlines()) == 1
