@@ -19,18 +19,21 @@ __all__ = ['PLANAR_MINIMUM', 'dlt_pose', 'is_planar']
 
 PLANAR_MINIMUM = 4
 _GENERAL_MINIMUM = 6
-# Thickness of a scene against its extent below which it is a plane.
+# Thickness of a scene against its extent below which it is a plane, and below which it may be
+# better taken for one: the camera matrix is then nearly open, and its pose worse than that of a
+# plane a little beside the points.
 _PLANE = 1e-6
+_SLAB = 0.2
 # Of singular values, against the largest; below it there is more than one solution.
 _DEGENERATE = 1e-8
 # Step of the derivative of a pose with respect to the entries of a matrix of norm 1.
 _STEP = 1e-6
 
 
-def is_planar(points: FloatArray) -> bool:
-    """Return whether points `(n, 3)` are in one plane, n >= 3."""
+def is_planar(points: FloatArray, *, nearly: bool = False) -> bool:
+    """Return whether points `(n, 3)` are in one plane, n >= 3; `nearly`: thinner than a fifth."""
     extent = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return bool(extent[2] <= _PLANE * extent[0])
+    return bool(extent[2] <= (_SLAB if nearly else _PLANE) * extent[0])
 
 
 def dlt_pose(
@@ -39,7 +42,8 @@ def dlt_pose(
     """Return the pose of a camera that sees `points` along `rays`.
 
     Points in one plane take the homography of that plane, at least four of them; others take the
-    camera matrix, at least six.
+    camera matrix, at least six. Those near a plane take both, the former of their places in the
+    nearest plane, and the pose that puts them nearer to their rays is kept.
 
     Parameters
     ----------
@@ -56,15 +60,39 @@ def dlt_pose(
         When there are too few points, or they leave the pose open (on a line, for instance).
     """
     count = len(points)
-    least = PLANAR_MINIMUM
-    planar = count >= least and is_planar(points)
-    if count >= least and not planar:
-        least = _GENERAL_MINIMUM
-    if count < least or not (np.isfinite(rays).all() and np.isfinite(points).all()):
+    finite = bool(np.isfinite(rays).all() and np.isfinite(points).all())
+    planar = finite and count >= PLANAR_MINIMUM and is_planar(points)
+    if not finite or count < (PLANAR_MINIMUM if planar else _GENERAL_MINIMUM):
         raise SensorError(
             f'a pose from {count} points; must be at least {PLANAR_MINIMUM} in a plane or '
             f'{_GENERAL_MINIMUM} that are not, with finite numbers'
         )
+    if planar or not is_planar(points, nearly=True):
+        return _pose(points, rays, ray_covariance, planar)
+    found = []
+    for flat in (True, False):
+        try:
+            found.append(_pose(points, rays, ray_covariance, flat))
+        except SensorError:
+            continue
+    if not found:
+        raise SensorError('the points leave the pose open; must not be on a line')
+    return min(found, key=lambda pose: _misfit(pose, points, rays))
+
+
+def _misfit(pose: CameraPose, points: FloatArray, rays: FloatArray) -> float:
+    """Return the sum of squared distances of rays from those to the points; inf: behind."""
+    local = (points - pose.position) @ pose.rotation
+    if not (local[:, 2] > 0.0).all():
+        return np.inf
+    return float(np.sum((local[:, :2] / local[:, 2:] - rays) ** 2))
+
+
+def _pose(
+    points: FloatArray, rays: FloatArray, ray_covariance: FloatArray | None, planar: bool
+) -> CameraPose:
+    """Return the pose by the homography of the nearest plane, or by the camera matrix."""
+    count = len(points)
     centre = points.mean(axis=0)
     # Axes of the scene: the first two span the plane where there is one; right-handed.
     axes = np.linalg.svd(points - centre, full_matrices=False)[2]

@@ -59,7 +59,7 @@ def refined_pose(
         When the points leave the pose open.
     """
     best, cost = _descend(pose, points, pixels, intrinsics, std)
-    if is_planar(points):
+    if is_planar(points, nearly=True):
         other, other_cost = _descend(_mirrored(best, points), points, pixels, intrinsics, std)
         if other_cost < cost:
             best = other
