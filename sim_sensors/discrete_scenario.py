@@ -75,12 +75,7 @@ class DiscreteScenario(PointQueries):
         time = np.array(times, dtype=np.float64)
         if time.ndim != 1 or len(time) < 2:
             raise MotionError(f'{where}: has {time.size} rows; must be >= 2')
-        late = np.flatnonzero(~(np.diff(time) > 0.0))
-        if len(late):
-            raise MotionError(
-                f'{where}: time {time[late[0] + 1]:.9g} s comes after {time[late[0]]:.9g} s; must '
-                'increase strictly'
-            )
+        _check_increasing(time, where)
         rate = np.array(angular_velocities_b, dtype=np.float64)
         if rate.shape != (len(time), 3):
             raise MotionError(
@@ -116,6 +111,8 @@ class DiscreteScenario(PointQueries):
         """
         table = _read(Path(path))
         column = {name: table[:, i] for i, name in enumerate(_COLUMNS)}
+        # Here, where the times are those of the file.
+        _check_increasing(column['t'], str(path))
 
         def vector(letter: str, axes: str = 'xyz') -> FloatArray:
             return np.column_stack([column[f'{letter}_{axis}'] for axis in axes])
@@ -179,6 +176,15 @@ class DiscreteScenario(PointQueries):
             line(rows.angular_velocity),
             line(rows.acceleration),
             (rows.angular_velocity[k + 1] - rows.angular_velocity[k]) / h,
+        )
+
+
+def _check_increasing(time: FloatArray, where: str) -> None:
+    late = np.flatnonzero(~(np.diff(time) > 0.0))
+    if len(late):
+        raise MotionError(
+            f'{where}: time {time[late[0] + 1]:.9g} s comes after {time[late[0]]:.9g} s; must '
+            'increase strictly'
         )
 
 

@@ -142,7 +142,7 @@ def test_a_table_is_joined_so_that_its_columns_belong_together() -> None:
         (f'{HEADER}\n0,1', 'line 2: has 2 columns'),
         (f'{HEADER}\n0,1{",0" * 14},x\n', "line 2: could not convert string to float: 'x'"),
         (f'{HEADER}\n0,1{",0" * 14},nan\n', 'line 2: has a value that is not finite'),
-        (f'{HEADER}\n0,1{",0" * 15}\n0,1{",0" * 15}\n', 'time 0 s comes after 0 s'),
+        (f'{HEADER}\n7,1{",0" * 15}\n7,1{",0" * 15}\n', 'time 7 s comes after 7 s'),
         (f'{HEADER}\n0,2{",0" * 15}\n1,2{",0" * 15}\n', 'orientation has norm 2, must be 1'),
     ],
 )
