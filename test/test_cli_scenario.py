@@ -66,7 +66,10 @@ def test_record_and_series_hold_what_was_found(
     assert contents(Path('walk')) == before
 
 
-def test_a_list_may_begin_with_a_negative_number(capsys: Capture) -> None:
+def test_a_list_may_begin_with_a_negative_number(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     line = 'scenario', '--runs', 20, '--duration', 0.1, '--json', '--seed', 0
     record = json.loads(call(capsys, *line, '--bias', '-1e-1,.2,-0.3,0,-.1,0').out)
     assert record['bias'] == [-0.1, 0.2, -0.3, 0.0, -0.1, 0.0]
