@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from sim2real_eval.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.twin import Twin, TwinMaker
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
@@ -44,4 +42,4 @@ def synthetic_recording(
         roles={'truth': topic},
     )
     maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin, world=world)
-    return dataclasses.replace(maker.make(twin), notes=())
+    return maker.make(twin)

@@ -8,7 +8,7 @@ import dataclasses
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.recording import Recording, StaticTransform
+from sim2real_eval.recording import Note, Recording, StaticTransform
 from sim_sensors import camera
 from sim_sensors.camera import CameraModel
 from sim_sensors.trajectory import Motion
@@ -70,6 +70,14 @@ def with_camera(
         world=world,
     )
     recording = recording.with_messages('features', seen.features)
+    if not len(seen.features.ids):
+        unseen = Note(
+            recording.roles['features'],
+            'nothing of the world was ever in the image',
+            len(seen.features),
+            'frames are empty; mind where the camera looks and where the motion goes',
+        )
+        recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
     return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
 
 

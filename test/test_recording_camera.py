@@ -179,6 +179,15 @@ def test_a_camera_with_nothing_to_see_is_refused(
     check_refused(capsys, said, *line, '--out', tmp_path / 'out')
 
 
+def test_a_camera_that_never_sees_anything_is_told_of(tmp_path: Path, capsys: Capture) -> None:
+    """On the board's own plane, at its corner."""
+    line = ('simulate', '--motion', 'standstill', '--duration', '1', '--camera', 'webcam_vga')
+    outcome = call(capsys, *line, '--world', 'chessboard', '--out', tmp_path / 'out')
+    assert outcome.status == 0
+    told = '/camera/features: nothing of the world was ever in the image (31x): frames are empty'
+    assert told in outcome.err
+
+
 def test_an_unknown_camera_is_refused(tmp_path: Path, capsys: Capture) -> None:
     line = ('simulate', '--motion', 'line', '--camera', 'webcan_vga', '--world', 'chessboard')
     said = "camera model: 'webcan_vga' is unknown (did you mean webcam_vga?)"
