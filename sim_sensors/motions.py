@@ -14,6 +14,7 @@ from sim_sensors.rigid_scenarios import RIGID_SCENARIOS, RigidScenario
 from sim_sensors.rotations import rotate_back
 from sim_sensors.sampling import sample_motion
 from sim_sensors.scenarios import SCENARIOS, Scenario
+from sim_sensors.swaying import Swaying
 from sim_sensors.trajectory import Motion
 
 __all__ = ['ANALYTIC', 'MOTIONS', 'START_NS', 'motion_of', 'truth_of']
@@ -23,7 +24,11 @@ START_NS = 1_700_000_000_000_000_000
 
 _TRUTH_RATE = 100.0
 
-ANALYTIC: dict[str, type[Scenario] | type[RigidScenario]] = {**SCENARIOS, **RIGID_SCENARIOS}
+ANALYTIC: dict[str, type[Scenario] | type[RigidScenario] | type[Swaying]] = {
+    **SCENARIOS,
+    **RIGID_SCENARIOS,
+    Swaying.kind: Swaying,
+}
 """Analytic scenarios by name: on level ground, then in space."""
 
 MOTIONS = (*(f'drive_{name}' for name in DRIVES), *ANALYTIC)

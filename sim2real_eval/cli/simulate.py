@@ -35,7 +35,7 @@ __all__ = ['add_parser', 'run']
 _EPILOG = """\
 motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, each run a little different);
          standstill, line, circle, half_sine, figure_eight (analytic, with --set KEY=VALUE);
-         constant_twist, accelerating (the same in space)
+         constant_twist, accelerating, swaying (the same in space)
 
 examples:
   sim2real simulate --motion drive_circle --runs 10 --gps ch_rw --imu chrono --out circles

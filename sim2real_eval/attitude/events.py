@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the filter is fed: samples of IMU, magnetometer and camera in the order of their stamps."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
+from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
+from sim_sensors import rotations
+from sim_sensors.measurements import (
+    FloatArray,
+    ImuArray,
+    IntArray,
+    MagneticFieldArray,
+    PoseArray,
+)
+
+__all__ = ['AttitudeInput', 'Events', 'events_of']
+
+_UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttitudeInput:
+    """Sensors of one run.
+
+    Attributes
+    ----------
+    imu : ImuArray
+    mag : MagneticFieldArray or None
+    poses : PoseArray or None
+        Of the body in the world.
+    imu_turn, mag_turn : (4,)
+        Quaternion x y z w, sensor to body.
+    """
+
+    imu: ImuArray
+    mag: MagneticFieldArray | None = None
+    poses: PoseArray | None = None
+    imu_turn: tuple[float, ...] = _UPRIGHT
+    mag_turn: tuple[float, ...] = _UPRIGHT
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Events:
+    """Samples of all sensors in the order of their stamps; arrays as `filter_events` takes them.
+
+    Attributes
+    ----------
+    stamp_ns : (n,) int64
+        No two of a kind alike; accelerometer before magnetometer before camera.
+    kind, dt, rate, values, covariance, density
+        See `filter_events`.
+    """
+
+    stamp_ns: IntArray
+    kind: IntArray
+    dt: FloatArray
+    rate: FloatArray
+    values: FloatArray
+    covariance: FloatArray
+    density: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.stamp_ns)
+
+
+def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
+    """Return the samples between the first and the last of the IMU, turned into the body.
+
+    Raises
+    ------
+    AttitudeError
+        When there are too few samples, or no noise is stated nor given.
+    """
+    imu = given.imu
+    if len(imu) < 2:
+        raise AttitudeError(f'the IMU has {len(imu)} samples; must have 2 or more')
+    turn = np.asarray(given.imu_turn, dtype=np.float64)[None]
+    rate = rotations.rotate(turn, imu.angular_velocity)
+    parts = [_accelerometer(imu, turn, settings)]
+    if given.mag is not None and settings.magnetometer:
+        parts.append(_magnetometer(given.mag, given.mag_turn, settings))
+    if given.poses is not None and settings.camera:
+        parts.append(_camera(given.poses))
+    stamps, kinds, values, covariances = (
+        np.concatenate([part[i] for part in parts]) for i in range(4)
+    )
+    inside = (stamps >= imu.stamp_ns[0]) & (stamps <= imu.stamp_ns[-1])
+    for part in parts[1:]:
+        if not np.isin(part[0], stamps[inside]).any():
+            raise AttitudeError('a sensor has no sample in the time of the IMU; must have some')
+    finite = np.isfinite(values).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2))
+    chosen = np.flatnonzero(inside & finite)
+    order = chosen[np.lexsort((kinds[chosen], stamps[chosen]))]
+    stamps = stamps[order]
+    time = (stamps - imu.stamp_ns[0]) * 1e-9
+    dt = np.diff(time, prepend=0.0)
+    return Events(
+        stamp_ns=stamps,
+        kind=np.where(kinds[order] >= 0, kinds[order], -1),
+        dt=dt,
+        rate=_rates((imu.stamp_ns - imu.stamp_ns[0]) * 1e-9, rate, time, dt, settings.rate),
+        values=np.ascontiguousarray(values[order]),
+        covariance=np.ascontiguousarray(covariances[order]),
+        density=_density(imu, turn, settings),
+    )
+
+
+_Part = tuple[IntArray, IntArray, FloatArray, FloatArray]
+
+
+def _rates(
+    at: FloatArray, rate: FloatArray, time: FloatArray, dt: FloatArray, way: str
+) -> FloatArray:
+    """Return the angular velocity before each event; no event but a sample changes it."""
+    if way == 'held':
+        latest = np.searchsorted(at, time - dt, side='right') - 1
+        held: FloatArray = np.ascontiguousarray(rate[np.maximum(latest, 0)])
+        return held
+    middle = time - 0.5 * dt
+    return np.stack([np.interp(middle, at, column) for column in rate.T], axis=1)
+
+
+def _density(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) -> FloatArray:
+    if settings.gyroscope_density > 0.0:
+        return np.eye(3) * settings.gyroscope_density**2
+    stated = np.median(imu.angular_velocity_covariance, axis=0)
+    if not np.trace(stated) > 0.0:
+        raise AttitudeError(
+            'the IMU states no covariance of its angular velocity; give --gyroscope-noise, the '
+            'density of its white noise in rad/s/sqrt(Hz)'
+        )
+    period = float(np.median(np.diff(imu.stamp_ns))) * 1e-9
+    return _turned(stated[None], turn)[0] * period
+
+
+def _accelerometer(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) -> _Part:
+    if not settings.accelerometer:
+        # The filter still steps with the gyroscope.
+        none = np.zeros((len(imu), 4)), np.zeros((len(imu), 4, 4))
+        return imu.stamp_ns, np.full(len(imu), -1), *none
+    covariance = _stated(
+        imu.linear_acceleration_covariance,
+        settings.accelerometer_std,
+        'the IMU states no covariance of its specific force; give --accelerometer-noise, the '
+        'standard deviation of a sample in m/s^2',
+    )
+    covariance = _turned(covariance, turn) + np.eye(3) * settings.acceleration_std**2
+    return _part(
+        imu.stamp_ns, ACCELEROMETER, rotations.rotate(turn, imu.linear_acceleration), covariance
+    )
+
+
+def _magnetometer(
+    mag: MagneticFieldArray, turn: tuple[float, ...], settings: AttitudeSettings
+) -> _Part:
+    covariance = _stated(
+        mag.magnetic_field_covariance,
+        settings.magnetometer_std,
+        'the magnetometer states no covariance; give --magnetometer-noise, the standard '
+        'deviation of a sample in T',
+    )
+    quaternion = np.asarray(turn, dtype=np.float64)[None]
+    return _part(
+        mag.stamp_ns,
+        MAGNETOMETER,
+        rotations.rotate(quaternion, mag.magnetic_field),
+        _turned(covariance, quaternion),
+    )
+
+
+def _camera(poses: PoseArray) -> _Part:
+    """Return quaternions world to body and their covariance; models.md section 15.4.
+
+    A pose states a rotation d about the world's axes, which in the body is R^T d. Along the
+    quaternion nothing is measured, nor is the state uncertain there; the mean variance stands
+    there for the covariance to have an inverse.
+    """
+    q = rotations.conjugate(poses.orientation)
+    turned = _turned(poses.pose_covariance[:, 3:, 3:], q)
+    size = np.trace(turned, axis1=1, axis2=2)
+    known = size > 0.0
+    if not known.any():
+        raise AttitudeError('the poses of the camera state no covariance; they must')
+    xi = xi_matrices(q)
+    covariance = 0.25 * xi @ turned @ np.swapaxes(xi, 1, 2)
+    covariance += (size / 12.0)[:, None, None] * q[:, :, None] * q[:, None, :]
+    return (
+        poses.stamp_ns[known],
+        np.full(int(known.sum()), CAMERA),
+        q[known],
+        covariance[known],
+    )
+
+
+def _stated(covariance: FloatArray, std: float, lack: str) -> FloatArray:
+    """Return covariances `(n, 3, 3)`: as given, else as stated, else it is an error."""
+    if std > 0.0:
+        return np.tile(np.eye(3) * std**2, (len(covariance), 1, 1))
+    size = np.trace(covariance, axis1=1, axis2=2)
+    if not (size > 0.0).all():
+        raise AttitudeError(lack)
+    return covariance
+
+
+def _turned(covariance: FloatArray, turn: FloatArray) -> FloatArray:
+    matrix = Rotation.from_quat(turn).as_matrix()
+    turned: FloatArray = matrix @ covariance @ np.swapaxes(matrix, 1, 2)
+    return turned
+
+
+def _part(stamps: IntArray, kind: int, values: FloatArray, covariance: FloatArray) -> _Part:
+    n = len(stamps)
+    padded, wide = np.zeros((n, 4)), np.zeros((n, 4, 4))
+    padded[:, :3], wide[:, :3, :3] = values, covariance
+    return stamps, np.full(n, kind), padded, wide

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the attitude filter may be told, with the defaults and what is allowed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sim_sensors.errors import Sim2RealError
+from sim_sensors.parameters import Parameters, parameter
+
+__all__ = ['AttitudeError', 'AttitudeSettings']
+
+
+class AttitudeError(Sim2RealError):
+    """An attitude cannot be estimated: no samples, or noise of which nothing is known."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AttitudeSettings(Parameters):
+    """How the quaternion filter of seed 002 runs."""
+
+    initial_std: float = parameter(
+        0.02,
+        'rad',
+        'Of the first attitude about each axis.',
+        minimum=0.0,
+        minimum_excluded=True,
+        maximum=0.5,
+    )
+    gyroscope_density: float = parameter(
+        0.0,
+        'rad/s/sqrt(Hz)',
+        'White noise of the gyroscope; 0: as the messages state.',
+        minimum=0.0,
+    )
+    accelerometer_std: float = parameter(
+        0.0,
+        'm/s^2',
+        'White noise of an accelerometer sample; 0: as the messages state.',
+        minimum=0.0,
+    )
+    acceleration_std: float = parameter(
+        0.0,
+        'm/s^2',
+        'Added to it for the acceleration of the body, of which the filter knows nothing.',
+        minimum=0.0,
+    )
+    magnetometer_std: float = parameter(
+        0.0,
+        'T',
+        'White noise of a magnetometer sample; 0: as the messages state.',
+        minimum=0.0,
+    )
+    rate: str = parameter(
+        'mean',
+        '',
+        'Angular velocity between two samples of the gyroscope: mean: their mean; held: the '
+        'first of them, as a filter has it that knows no later one.',
+        choices=('mean', 'held'),
+    )
+    accelerometer: bool = parameter(True, '', 'Use the accelerometer.')
+    magnetometer: bool = parameter(True, '', 'Use the magnetometer, if there is one.')
+    camera: bool = parameter(True, '', 'Use the poses of the camera, if there are any.')
