@@ -82,9 +82,7 @@ class Swaying(Parameters, PointQueries):
         )
 
 
-def _sines(
-    t: FloatArray, amplitude: FloatArray, frequency: FloatArray
-) -> rotations.Curve:
+def _sines(t: FloatArray, amplitude: FloatArray, frequency: FloatArray) -> rotations.Curve:
     w = 2.0 * np.pi * frequency
     phase = t[:, None] * w
     sine = amplitude * np.sin(phase)

@@ -19,9 +19,10 @@ from sim_sensors.measurements import (
     PoseArray,
 )
 
-__all__ = ['AttitudeInput', 'Events', 'events_of']
+__all__ = ['UPRIGHT', 'AttitudeInput', 'Events', 'events_of']
 
-_UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+"""Of a sensor whose axes are those of the body."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,8 +42,8 @@ class AttitudeInput:
     imu: ImuArray
     mag: MagneticFieldArray | None = None
     poses: PoseArray | None = None
-    imu_turn: tuple[float, ...] = _UPRIGHT
-    mag_turn: tuple[float, ...] = _UPRIGHT
+    imu_turn: tuple[float, ...] = UPRIGHT
+    mag_turn: tuple[float, ...] = UPRIGHT
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,7 +137,8 @@ def _density(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) -> Flo
             'density of its white noise in rad/s/sqrt(Hz)'
         )
     period = float(np.median(np.diff(imu.stamp_ns))) * 1e-9
-    return _turned(stated[None], turn)[0] * period
+    density: FloatArray = _turned(stated[None], turn)[0] * period
+    return density
 
 
 def _accelerometer(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) -> _Part:

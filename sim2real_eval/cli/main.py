@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from sim2real_eval.cli import (
     allan,
+    attitude,
     characterize,
     compare,
     demo,
@@ -93,7 +94,7 @@ def build_parser() -> _Parser:
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
         demo, simulate, follow, judge, vepd, study, gate, report, compare, reference,
-        allan, characterize, fit, scenario, wheels, models,
+        allan, characterize, fit, scenario, attitude, wheels, models,
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser

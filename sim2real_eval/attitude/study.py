@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the attitude filter, simulated or recorded, held against the truth."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sim2real_eval.attitude.errors import AttitudeErrors, attitude_errors
+from sim2real_eval.attitude.estimate import AttitudeEstimate, estimate_attitude
+from sim2real_eval.attitude.events import UPRIGHT, AttitudeInput
+from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
+from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
+from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.workers import map_in_processes
+from sim_sensors import camera, imu, magnetometer, rotations
+from sim_sensors.camera import CameraModel
+from sim_sensors.imu import ImuModel
+from sim_sensors.imu_kinematics import mounting_quaternion
+from sim_sensors.magnetometer import Magnetometer
+from sim_sensors.measurements import FloatArray
+from sim_sensors.seeding import stream
+from sim_sensors.swaying import Swaying
+from sim_sensors.trajectory import Motion
+from sim_sensors.world import World
+
+__all__ = [
+    'HAND_HELD',
+    'AttitudeRun',
+    'AttitudeSetup',
+    'AttitudeStudy',
+    'drawn_attitude',
+    'measure',
+    'simulated_study',
+    'study_of',
+]
+
+HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
+"""Parameters of `Swaying` that keep the chessboard of seed 002 in sight, from the side."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttitudeSetup:
+    """What is simulated and how it is estimated.
+
+    The filter knows white noise, the gravity of the world and the field of the Earth alone: what a
+    model adds to that, or a dipole, it takes for motion.
+
+    Attributes
+    ----------
+    motion : Motion
+    name : str
+        Of the motion.
+    imu : ImuModel
+    mag : Magnetometer or None
+    camera : CameraModel or None
+    world : World
+    runs, seed : int
+    settings : AttitudeSettings
+    """
+
+    motion: Motion
+    imu: ImuModel
+    mag: Magnetometer | None = None
+    camera: CameraModel | None = None
+    world: World = dataclasses.field(default_factory=World)
+    runs: int = 20
+    seed: int = 0
+    name: str = Swaying.kind
+    settings: AttitudeSettings = dataclasses.field(default_factory=AttitudeSettings)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttitudeRun:
+    """One run of the filter.
+
+    Attributes
+    ----------
+    name : str
+    estimate : AttitudeEstimate
+    errors : AttitudeErrors
+    notes : tuple of str
+        What its user should know.
+    """
+
+    name: str
+    estimate: AttitudeEstimate
+    errors: AttitudeErrors
+    notes: tuple[str, ...] = ()
+
+    @property
+    def squares(self) -> list[Squares]:
+        """NEES, and NIS of each sensor."""
+        return [self.errors.nees, *self.estimate.innovations]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttitudeStudy:
+    """Several runs of one kind.
+
+    Attributes
+    ----------
+    first : AttitudeRun
+    names : tuple of str
+    rmse : (runs, 3)
+        Of yaw, pitch and roll, rad.
+    inside : (runs, 4)
+        Share of the errors of x, y, z, w within their 99 % bounds.
+    squares : list of Squares
+        Over all runs: NEES summed at equal times, NIS one after the other; see `over_runs`.
+    """
+
+    first: AttitudeRun
+    names: tuple[str, ...]
+    rmse: FloatArray
+    inside: FloatArray
+    squares: list[Squares]
+
+    @property
+    def overall(self) -> FloatArray:
+        """Root mean square error of yaw, pitch and roll over all runs, `(3,)` rad."""
+        return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
+
+    def consistency(self) -> list[Consistency]:
+        """Hold NEES and NIS against chi-square."""
+        return [consistency(squares) for squares in self.squares]
+
+
+def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
+    """Return what the sensors measure in a run."""
+    labels = {'seed': setup.seed, 'run': run}
+    world = setup.world
+    felt = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, **labels)  # type: ignore[arg-type]
+    field = poses = None
+    if setup.mag is not None:
+        field = magnetometer.simulate(setup.mag, setup.motion, world=world, **labels)  # type: ignore[arg-type]
+    if setup.camera is not None:
+        poses = camera.simulate(setup.camera, setup.motion, world=world, **labels).poses  # type: ignore[arg-type]
+        if not len(poses):
+            raise AttitudeError(
+                f'the camera sees no {setup.camera.pose.fewest} features of the world on the '
+                'motion; it must, or must not be given'
+            )
+    return AttitudeInput(
+        felt,
+        field,
+        poses,
+        tuple(mounting_quaternion(setup.imu.mounting_rpy)[0]),
+        UPRIGHT if setup.mag is None else tuple(mounting_quaternion(setup.mag.mounting_rpy)[0]),
+    )
+
+
+def simulated_study(
+    setup: AttitudeSetup, *, jobs: int = 1, progress: Callable[[], None] | None = None
+) -> AttitudeStudy:
+    """Simulate and estimate every run.
+
+    Parameters
+    ----------
+    setup : AttitudeSetup
+    jobs : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Called after each run.
+
+    Raises
+    ------
+    Sim2RealError
+        When a run cannot be simulated or estimated.
+    """
+    # The first is made here: what is wrong with it is wrong with all.
+    first = _simulated(setup, 1)
+    if progress is not None:
+        progress()
+    others = map_in_processes(
+        functools.partial(_summary, setup), range(2, setup.runs + 1), jobs=jobs, progress=progress
+    )
+    return _study(first, [_of_run(first), *others])
+
+
+def study_of(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
+    """Return the study of runs that are there already."""
+    return _study(runs[0], [_of_run(run) for run in runs])
+
+
+def drawn_attitude(
+    truth: FloatArray, settings: AttitudeSettings, seed: int, run: str
+) -> FloatArray:
+    """Return where the filter begins, `(4,)`: the truth `(1, 4)` with an error as it is told."""
+    drawn = stream(seed, run, 'attitude_filter', 'initial').standard_normal((1, 3))
+    begin: FloatArray = rotations.multiply(truth, rotations.exp(settings.initial_std * drawn))[0]
+    return begin
+
+
+_Summary = tuple[str, FloatArray, FloatArray, list[Squares]]
+
+
+def _of_run(run: AttitudeRun) -> _Summary:
+    return run.name, run.errors.rmse, run.errors.inside, run.squares
+
+
+def _summary(setup: AttitudeSetup, number: int) -> _Summary:
+    return _of_run(_simulated(setup, number))
+
+
+def _study(first: AttitudeRun, summaries: Sequence[_Summary]) -> AttitudeStudy:
+    names, rmse, inside, squares = zip(*summaries, strict=True)
+    return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares))
+
+
+def _simulated(setup: AttitudeSetup, number: int) -> AttitudeRun:
+    name = f'{setup.name}_{number}'
+    given = measure(setup, name)
+    estimate = estimate_attitude(
+        given,
+        drawn_attitude(
+            setup.motion.at([setup.motion.start]).orientation, setup.settings, setup.seed, name
+        ),
+        gravity=setup.world.gravity,
+        field=np.zeros(3) if setup.mag is None else setup.world.undisturbed_field,
+        settings=setup.settings,
+    )
+    truth = setup.motion.at(estimate.stamp_ns * 1e-9).orientation
+    return AttitudeRun(name, estimate, attitude_errors(estimate, truth))

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real attitude`: the quaternion filter of seed 002 and its consistency."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.cli.arguments import (
+    add_jobs,
+    add_json,
+    add_seed,
+    add_topics,
+    at_least,
+    key_value,
+    sources,
+)
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+    successes,
+)
+from sim2real_eval.cli.shared_options import add_base_frame, add_overwrite
+from sim_sensors.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sim2real_eval.attitude.settings import AttitudeSettings
+    from sim2real_eval.attitude.study import AttitudeSetup, AttitudeStudy
+
+__all__ = ['add_parser', 'run']
+
+_EPILOG = """\
+Without recordings it is the case study of seed 002, simulated: a box with an MTx
+and a webcam, turned before a chessboard.
+
+examples:
+  sim2real attitude --out attitude
+  sim2real attitude --camera none --runs 200 --duration 140 --out many
+  sim2real attitude --mag disturbed --world dipole_room --camera none
+  sim2real attitude my_bag --without magnetometer --acceleration 1 --out real
+"""
+
+_NONE = 'none'
+# Options that only a simulation has, with what they default to there.
+_SIMULATED = {
+    'motion': 'swaying',
+    'duration': 20.0,
+    'runs': 20,
+    'imu': 'xsens_mtx',
+    'mag': 'xsens_mtx',
+    'camera': 'webcam_vga',
+}
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'attitude',
+        help='attitude by a quaternion filter, simulated or recorded, and its consistency',
+        description='Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
+        'with the extended Kalman filter of seed 002, and hold errors and their covariance '
+        'against the truth (docs/attitude.md).',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        'recordings',
+        nargs='*',
+        metavar='RECORDING',
+        help='bags or CSV folders with IMU and truth; none: simulate',
+    )
+    _add_simulation(parser.add_argument_group('simulation'))
+    add_topics(parser)
+    add_base_frame(parser)
+    _add_filter(parser.add_argument_group('filter'))
+    parser.add_argument('--out', metavar='DIR', help='folder for plots, record and errors')
+    add_overwrite(parser)
+    add_json(parser)
+    add_seed(parser)
+    add_jobs(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_simulation(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        '--motion', metavar='NAME', help='motion, as for simulate (default swaying)'
+    )
+    group.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        metavar='KEY=VALUE',
+        help='parameter of an analytic motion; repeatable',
+    )
+    group.add_argument(
+        '--duration', type=at_least(0, float, above=True), metavar='S', help='(default 20)'
+    )
+    group.add_argument('--runs', type=at_least(1, int), metavar='N', help='(default 20)')
+    for sensor, name, default in (
+        ('imu', 'IMU', 'xsens_mtx'),
+        ('mag', 'magnetometer', 'xsens_mtx'),
+        ('camera', 'camera', 'webcam_vga'),
+    ):
+        none = '' if sensor == 'imu' else ', or none'
+        group.add_argument(
+            f'--{sensor}',
+            metavar='MODEL',
+            help=f'{name} model or file{none} (default {default})',
+        )
+    group.add_argument(
+        '--world',
+        metavar='WORLD',
+        help='world or file: gravity, magnetic field, dipoles, what the camera sees (default '
+        'chessboard); with recordings the field that the filter expects (default: that measured '
+        'in the first 2 s)',
+    )
+
+
+def _add_filter(group: argparse._ActionsContainer) -> None:
+    noise = at_least(0, float, above=True)
+    group.add_argument(
+        '--without',
+        action='append',
+        default=[],
+        choices=('accelerometer', 'magnetometer', 'camera'),
+        help='sensor that the filter does not use; repeatable',
+    )
+    group.add_argument(
+        '--rate',
+        choices=('mean', 'held'),
+        default='mean',
+        help='angular velocity between two samples: their mean (default), or the first one',
+    )
+    for option, dest, metavar, text in (
+        ('--initial-std', 'initial_std', 'RAD', 'error of the first attitude (default 0.02)'),
+        ('--gyroscope-noise', 'gyroscope_density', 'D', 'density, rad/s/sqrt(Hz)'),
+        ('--accelerometer-noise', 'accelerometer_std', 'STD', 'of a sample, m/s^2'),
+        ('--magnetometer-noise', 'magnetometer_std', 'STD', 'of a sample, T'),
+    ):
+        stated = '' if dest == 'initial_std' else ' (default: as the messages state)'
+        group.add_argument(option, dest=dest, type=noise, metavar=metavar, help=text + stated)
+    group.add_argument(
+        '--acceleration',
+        dest='acceleration_std',
+        type=at_least(0, float),
+        metavar='STD',
+        help='of the body, m/s^2, added to the noise of the accelerometer (default 0)',
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.attitude_folder import check_attitude_folder, write_attitude
+
+    settings = _settings(options)
+    if options.out:
+        check_attitude_folder(options.out, overwrite=options.overwrite)
+    failures: list[str] = []
+    if options.recordings:
+        study, inputs, notes = _recorded(options, settings, failures)
+    else:
+        study, inputs, notes = _simulated(options, settings)
+    from sim2real_eval.attitude_folder import attitude_record
+
+    record = attitude_record(study, {**inputs, 'filter': settings.to_mapping(), 'notes': notes})
+    if options.out:
+        write_attitude(options.out, study, record, overwrite=options.overwrite)
+    if options.json:
+        print_json(record)
+    else:
+        _show(study, recorded=bool(options.recordings))
+        print_notes(notes)
+        if options.out:
+            print(f'Plots, record and errors: {options.out}')
+    return 1 if failures else 0
+
+
+def _show(study: AttitudeStudy, *, recorded: bool) -> None:
+    from sim2real_eval.report.attitude_table import attitude_table
+    from sim2real_eval.report.consistency_table import consistency_table
+
+    n = len(study.names)
+    kind = 'recorded' if recorded else 'simulated'
+    runs = f'{n} {kind} runs' if n > 1 else study.names[0]
+    print_table(attitude_table(study, f'Attitude errors, {runs}'))
+    print()
+    print_table(consistency_table(study.consistency(), f'Consistency, {runs}: 1 is consistent'))
+    shares = ', '.join(
+        f'{name} {100.0 * share:.1f} %'
+        for name, share in zip('xyzw', study.inside.mean(axis=0), strict=True)
+    )
+    print(f'Errors of the quaternion within their 99 % bounds: {shares}')
+
+
+def _settings(options: argparse.Namespace) -> AttitudeSettings:
+    from sim2real_eval.attitude.settings import AttitudeSettings
+
+    given: dict[str, Any] = dict.fromkeys(options.without, False)
+    for name in (
+        'initial_std',
+        'gyroscope_density',
+        'accelerometer_std',
+        'magnetometer_std',
+        'acceleration_std',
+    ):
+        if getattr(options, name) is not None:
+            given[name] = getattr(options, name)
+    return AttitudeSettings.from_mapping({**given, 'rate': options.rate}, 'filter')
+
+
+def _simulated(
+    options: argparse.Namespace, settings: AttitudeSettings
+) -> tuple[AttitudeStudy, dict[str, Any], list[str]]:
+    from sim2real_eval.attitude.study import simulated_study
+
+    if options.topic:
+        raise ParameterError('--topic', '', 'goes with recordings only')
+    chosen = {name: getattr(options, name) or default for name, default in _SIMULATED.items()}
+    setup = _setup(options, chosen, settings)
+    with progress_bar(setup.runs, 'runs') as progress:
+        study = simulated_study(setup, jobs=options.jobs, progress=progress)
+    inputs = {
+        **chosen,
+        'set': dict(key_value(text) for text in options.set),
+        'world': options.world or 'chessboard',
+        'seed': options.seed,
+    }
+    return study, inputs, []
+
+
+def _setup(
+    options: argparse.Namespace, chosen: dict[str, Any], settings: AttitudeSettings
+) -> AttitudeSetup:
+    from sim2real_eval.attitude.study import HAND_HELD, AttitudeSetup
+    from sim_sensors.catalogue import load_camera, load_imu, load_mag
+    from sim_sensors.motions import motion_of
+    from sim_sensors.world_file import load_world
+
+    parameters = dict(key_value(text) for text in options.set)
+    if 'duration' in parameters:
+        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    if options.motion is None:
+        parameters = {**HAND_HELD, **parameters}
+    motion = motion_of(
+        chosen['motion'],
+        seed=options.seed,
+        run='attitude',
+        duration=chosen['duration'],
+        parameters=parameters,
+    )
+    return AttitudeSetup(
+        motion=motion,
+        name=chosen['motion'],
+        imu=load_imu(chosen['imu']),
+        mag=None if chosen['mag'] == _NONE else load_mag(chosen['mag']),
+        camera=None if chosen['camera'] == _NONE else load_camera(chosen['camera']),
+        world=load_world(options.world or 'chessboard'),
+        runs=chosen['runs'],
+        seed=options.seed,
+        settings=settings,
+    )
+
+
+def _recorded(
+    options: argparse.Namespace, settings: AttitudeSettings, failures: list[str]
+) -> tuple[AttitudeStudy, dict[str, Any], list[str]]:
+    from sim2real_eval.attitude.recorded import recorded_run
+    from sim2real_eval.attitude.study import study_of
+    from sim_sensors.world_file import load_world
+
+    for name in (*_SIMULATED, 'set'):
+        if getattr(options, name):
+            raise ParameterError(f'--{name}', '', 'goes without recordings only')
+    world = load_world(options.world) if options.world else None
+    found = sources(options.recordings, options.topic, None)
+    with progress_bar(len(found), 'recordings') as advance:
+        runs = list(
+            successes(
+                found,
+                lambda source: recorded_run(
+                    source.read(),
+                    settings,
+                    world=world,
+                    seed=options.seed,
+                    base_frame=options.base_frame,
+                ),
+                failures,
+                advance,
+            )
+        )
+    report_failures(failures, of=len(found))
+    inputs = {
+        'recordings': [source.path for source in found],
+        'world': options.world,
+        'seed': options.seed,
+    }
+    notes = list(dict.fromkeys(note for run in runs for note in run.notes))
+    return study_of(runs), inputs, notes
