@@ -233,6 +233,11 @@ class TwinMaker:
             *frame_remarks(truth, self.real.gps, self._frame),
         )
 
+    @property
+    def world(self) -> World:
+        """What surrounds the sensors; its origin is that of the truth."""
+        return self._world
+
     def make(self, twin: Twin, repetition: int = 1) -> Recording:
         """Return the recording with the sensors of `twin` in place of its own.
 
@@ -330,10 +335,12 @@ class TwinMaker:
     def at_real_rates(self, twin: Twin) -> Twin:
         """Return the twin with every simulated sensor at the median rate of the real one."""
         imu_rate, gps_rate = _rate(self.real.imu), _rate(self.real.gps)
+        mag_rate = _rate(self.real.mag)
         return dataclasses.replace(
             twin,
             imu=twin.imu and dataclasses.replace(twin.imu, rate=imu_rate or twin.imu.rate),
             gps=twin.gps and dataclasses.replace(twin.gps, rate=gps_rate or twin.gps.rate),
+            mag=twin.mag and dataclasses.replace(twin.mag, rate=mag_rate or twin.mag.rate),
         )
 
     def likeness_notes(self, twin: Twin) -> tuple[str, ...]:

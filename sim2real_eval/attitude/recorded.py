@@ -10,14 +10,11 @@ from sim2real_eval.attitude.estimate import estimate_attitude
 from sim2real_eval.attitude.events import UPRIGHT, AttitudeInput
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
 from sim2real_eval.attitude.study import AttitudeRun, drawn_attitude
+from sim2real_eval.measured_field import maker_with_field
 from sim2real_eval.recording import Recording
-from sim2real_eval.twin import TwinMaker
-from sim_sensors import rotations
 from sim_sensors.world import World
 
 __all__ = ['recorded_run']
-
-_REFERENCE_S = 2.0
 
 
 def recorded_run(
@@ -25,7 +22,6 @@ def recorded_run(
     settings: AttitudeSettings,
     *,
     world: World | None = None,
-    gravity: float | None = None,
     seed: int = 0,
     base_frame: str = 'base_link',
 ) -> AttitudeRun:
@@ -37,10 +33,8 @@ def recorded_run(
         With truth and an IMU.
     settings : AttitudeSettings
     world : World, optional
-        Whose field the filter expects; None: the one measured in the first two seconds, turned by
-        the truth, as in seed 002 section 2.3.1.
-    gravity : float, optional
-        m/s^2; by default that of the world, or standard gravity.
+        Whose field and gravity the filter expects; None: standard gravity and the field measured
+        in the first two seconds, as in seed 002; see `measured_field`.
     seed : int
         Of the error of the first attitude.
     base_frame : str
@@ -51,7 +45,7 @@ def recorded_run(
     Sim2RealError
         When there is no truth or no IMU, or no noise is known.
     """
-    maker = TwinMaker(recording, seed=seed, base_frame=base_frame, world=world)
+    maker = maker_with_field(recording, world, seed=seed, base_frame=base_frame)
     real = maker.real
     felt = real.imu
     if felt is None:
@@ -64,20 +58,12 @@ def recorded_run(
         tuple(maker.mounting(felt.frame)[1]),
         UPRIGHT if field is None else tuple(maker.mounting(field.frame)[1]),
     )
-    expected = np.zeros(3)
-    if field is not None and world is not None:
-        expected = world.undisturbed_field
-    elif field is not None:
-        early = field.take(field.stamp_ns - field.stamp_ns[0] <= _REFERENCE_S * 1e9)
-        at = maker.motion.at((early.stamp_ns - maker.start_ns) * 1e-9).orientation
-        turn = np.asarray(given.mag_turn)[None]
-        expected = rotations.rotate(at, rotations.rotate(turn, early.magnetic_field)).mean(axis=0)
     begin = maker.motion.at([(felt.stamp_ns[0] - maker.start_ns) * 1e-9]).orientation
     estimate = estimate_attitude(
         given,
         drawn_attitude(begin, settings, seed, real.name),
-        gravity=gravity or (world or World()).gravity,
-        field=expected,
+        gravity=maker.world.gravity,
+        field=np.zeros(3) if field is None else maker.world.undisturbed_field,
         settings=settings,
     )
     truth = maker.motion.at((estimate.stamp_ns - maker.start_ns) * 1e-9).orientation

@@ -250,32 +250,44 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     return _distinct(result)
 
 
-def single_sensors(gps: str, imu: str) -> tuple[Twin, ...]:
-    """Return a variant per GPS model and one per IMU model, each with that sensor alone.
+def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
+    """Return a variant per GPS, IMU and magnetometer model, each with that sensor alone.
 
-    For signals, which depend on the model of their own sensor only; see `twins`. Where a GPS and
-    an IMU model share a name, the kind of sensor goes behind it.
+    For signals, which depend on the model of their own sensor only; see `twins`. Where models of
+    two kinds share a name, the kind of sensor goes behind it.
     """
     from sim2real_eval.twin import REAL_SENSOR, Twin
-    from sim_sensors.catalogue import load_gps, load_imu
+    from sim_sensors.catalogue import load_gps, load_imu, load_mag, names
 
     gps_names, imu_names = (
         [name for name in found if name != REAL_SENSOR] for found in _models(gps, imu)
     )
-    gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
+    given = filter(None, (part.strip() for part in mag.split(',')))
+    mag_names = list(dict.fromkeys(n for part in given for n in _expanded(part, names('mag'))))
+    kinds = {'imu': imu_names, 'gps': gps_names, 'mag': mag_names}
+    labels = {kind: _labels(found) for kind, found in kinds.items()}
+    everything = [label for found in labels.values() for label in found]
 
-    def label(name: str, kind: str) -> str:
-        return f'{name}_{kind}' if name in gps_labels and name in imu_labels else name
+    def label(kind: str, number: int) -> str:
+        own = labels[kind][number]
+        alone = everything.count(own) == labels[kind].count(own)
+        return own if alone else f'{own}_{kind}'
 
-    receivers = [
-        Twin(label(mine, 'gps'), gps=load_gps(name), imu=None)
-        for name, mine in zip(gps_names, gps_labels, strict=True)
-    ]
     inertial = [
-        Twin(label(mine, 'imu'), gps=None, imu=load_imu(name))
-        for name, mine in zip(imu_names, imu_labels, strict=True)
+        Twin(label('imu', i), gps=None, imu=load_imu(name)) for i, name in enumerate(imu_names)
     ]
-    return _distinct([*inertial, *receivers])
+    receivers = [
+        Twin(label('gps', i), gps=load_gps(name), imu=None) for i, name in enumerate(gps_names)
+    ]
+    magnetometers = [
+        Twin(label('mag', i), gps=None, imu=None, mag=load_mag(name))
+        for i, name in enumerate(mag_names)
+    ]
+    return _distinct([*inertial, *receivers, *magnetometers])
+
+
+def _expanded(name: str, known: Sequence[str]) -> Sequence[str]:
+    return known if name == 'all' else [name]
 
 
 def _models(gps: str, imu: str) -> tuple[list[str], list[str]]:

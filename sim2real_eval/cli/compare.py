@@ -34,11 +34,13 @@ _EPILOG = """\
 examples:
   sim2real compare --real bags/* --models ch_rw --imu chrono,airsim --out signals
   sim2real compare --real bags/* --models real --imu my_imu.yaml --match-rates --out signals
+  sim2real compare --real bags/* --imu xsens_mtx --mag xsens_mtx --published --out signals
   sim2real compare --real field/* --sim gazebo/* --align apply --out signals
 """
 
 _WITH_MODELS = {
     'imu': '--imu',
+    'mag': '--mag',
     'match_rates': '--match-rates',
     'repetitions': '--repetitions',
 }
@@ -49,9 +51,9 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         'compare',
         help='signals of real sensors against simulated ones, each against its own truth',
-        description='Hold angular rate, specific force, yaw and position of real and of simulated '
-        'recordings against their own truth: RMSE, correlation, trend and spectrum of the errors, '
-        'how unlike they are, and whether that is more than chance.',
+        description='Hold angular rate, specific force, yaw, position and magnetic field of real '
+        'and of simulated recordings against their own truth: RMSE, correlation, trend and '
+        'spectrum of the errors, how unlike they are, and whether that is more than chance.',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -73,6 +75,18 @@ def add_parser(verbs: Any) -> None:
     )
     inputs.add_argument(
         '--imu', default='chrono', metavar='LIST', help='IMU models likewise (default chrono)'
+    )
+    inputs.add_argument(
+        '--mag',
+        default='',
+        metavar='LIST',
+        help='magnetometer models likewise (default: magnetometers are not compared)',
+    )
+    inputs.add_argument(
+        '--world',
+        metavar='WORLD',
+        help='world or file whose magnetic field is the true one, and is simulated (default: the '
+        'field that each magnetometer measures in its first 2 s)',
     )
     add_simulated_runs(inputs)
     add_topics(inputs)
@@ -180,17 +194,22 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.result_folder import check_result_folder
     from sim2real_eval.signals.folder import MARK
     from sim2real_eval.signals.study import SignalStudy, study_record, study_signals
+    from sim_sensors.world_file import load_world
 
     check_result_folder(options.out, MARK, overwrite=options.overwrite)
     method = _options(options)
+    world = load_world(options.world) if options.world else None
     real = sources(options.real, options.topic, None)
     if options.sim:
-        study = SignalStudy(simulated=tuple(sources(options.sim, options.topic, None)))
+        study = SignalStudy(
+            simulated=tuple(sources(options.sim, options.topic, None)), world=world
+        )
     else:
         study = SignalStudy(
-            twins=single_sensors(options.gps or 'ch_rw', options.imu),
+            twins=single_sensors(options.gps or 'ch_rw', options.imu, options.mag),
             repetitions=options.repetitions,
             match_rates=options.match_rates,
+            world=world,
         )
     total = len(real) + len(study.simulated)
     with progress_bar(total, 'recordings') as progress:

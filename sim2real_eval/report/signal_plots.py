@@ -20,6 +20,7 @@ from sim2real_eval.report.figures import (
     save_png,
     tidy,
 )
+from sim2real_eval.report.signal_series_plot import save_series_plots
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison
@@ -47,6 +48,8 @@ def save_signal_plots(folder: str | Path, comparison: SignalComparison) -> list[
         written.append(save_png(psd_figure(comparison, kind), target / f'psd_{name}.png'))
     if 'angular_rate' in found:
         written.append(save_png(scatter_figure(comparison), target / 'scatter.png'))
+    if 'magnetic_field' in found:
+        written += save_series_plots(target, comparison)
     return written
 
 

@@ -52,9 +52,8 @@ def _title(models: Mapping[str, list[SignalRow]]) -> str:
     if len(models) == 1:
         return next(iter(models))
     signals = {row.signal for rows in models.values() for row in rows}
-    position = any(signal.startswith('position') for signal in signals)
-    inertial = any(not signal.startswith('position') for signal in signals)
-    kind = '' if position and inertial else 'GPS ' if position else 'IMU '
+    kinds = {_KINDS.get(signal.rpartition('_')[0], 'IMU') for signal in signals}
+    kind = f'{kinds.pop()} ' if len(kinds) == 1 else ''
     return f'{len(models)} {kind}models'
 
 
@@ -111,7 +110,7 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
             )
         if published:
             known = SEED_002.get(row.signal)
-            found += [f'{known.rmse:.2f}', f'{known.correlation:.2f}'] if known else [_NONE, _NONE]
+            found += [_number(known.rmse), f'{known.correlation:.2f}'] if known else [_NONE, _NONE]
         return found
 
     _fill(table, models, cells)
@@ -160,7 +159,13 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
 
 
 _NONE = '-'
-_SHORT = {'angular_rate': 'rate', 'specific_force': 'force', 'position': 'position'}
+_SHORT = {
+    'angular_rate': 'rate',
+    'specific_force': 'force',
+    'position': 'position',
+    'magnetic_field': 'field',
+}
+_KINDS = {'position': 'GPS', 'magnetic_field': 'magnetometer'}
 
 
 def _name(row: SignalRow) -> Text:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.measured_field import maker_with_field
 from sim2real_eval.recording import Recording
 from sim2real_eval.signals.alignment import Lag, find_lag
 from sim2real_eval.signals.options import SignalError, SignalOptions
@@ -17,8 +18,9 @@ from sim2real_eval.truth_frame import truth_origin
 from sim2real_eval.twin import TwinMaker
 from sim_sensors import rotations
 from sim_sensors.imu_kinematics import ExactKinematics
-from sim_sensors.measurements import FixArray, FloatArray, ImuArray
+from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
 from sim_sensors.trajectory import Trajectory
+from sim_sensors.world import World
 
 __all__ = ['QUANTITIES', 'Measured', 'Quantity', 'RunSignals', 'run_signals']
 
@@ -58,6 +60,7 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity('specific_force', 'm/s^2', ('x', 'y', 'z'), 'imu'),
     Quantity('yaw', 'rad', ('',), 'imu', circular=True),
     Quantity('position', 'm', ('x', 'y', 'z'), 'gps'),
+    Quantity('magnetic_field', 'T', ('x', 'y', 'z'), 'mag'),
 )
 
 
@@ -116,23 +119,28 @@ def run_signals(
     recording: Recording,
     options: SignalOptions,
     *,
-    sensors: Collection[str] = ('imu', 'gps'),
+    sensors: Collection[str] = ('imu', 'gps', 'mag'),
     maker: TwinMaker | None = None,
+    world: World | None = None,
 ) -> RunSignals:
     """Hold the sensors of a recording against its own truth.
 
     The truth of an IMU is that at its mounting, given by the static transforms: angular rate and
-    specific force R^T (a - g) at the lever arm, from the interpolated truth (docs/motion.md).
+    specific force R^T (a - g) at the lever arm, from the interpolated truth (docs/motion.md). That
+    of a magnetometer is the field of the world without its dipoles, turned into the sensor.
 
     Parameters
     ----------
     recording : Recording
-        With truth, and an IMU or a GPS receiver.
+        With truth, and an IMU, a GPS receiver or a magnetometer.
     options : SignalOptions
     sensors : collection of str
         Roles to look at.
     maker : TwinMaker, optional
         Of the recording, where there is one already.
+    world : World, optional
+        Where there is none yet: whose field is the true one; by default the field is measured in
+        the first two seconds, as in seed 002; see `measured_field`.
 
     Raises
     ------
@@ -140,7 +148,9 @@ def run_signals(
         When there is no truth, no sensor, or fewer than 32 measurements.
     """
     if maker is None:
-        maker = TwinMaker(recording, seed=options.seed, base_frame=options.base_frame)
+        maker = maker_with_field(
+            recording, world, seed=options.seed, base_frame=options.base_frame
+        )
         recording = maker.real
     found: dict[str, Measured] = {}
     notes = [str(note) for note in recording.notes] + list(maker.remarks)
@@ -151,6 +161,10 @@ def run_signals(
             found[one.quantity.name] = one
     if recording.gps is not None and 'gps' in sensors:
         one = _position(recording, recording.gps, maker, options)
+        found[one.quantity.name] = one
+    if recording.mag is not None and 'mag' in sensors:
+        _check(recording, 'mag', len(recording.mag))
+        one = _field(recording.mag, maker, options)
         found[one.quantity.name] = one
     if not found:
         raise SignalError(
@@ -257,6 +271,18 @@ def _position(
     one = _against_truth(QUANTITIES[3], stamps, measured, antenna, maker, options)
     # Where the frame of the truth lies on the Earth is known from the fixes alone.
     return dataclasses.replace(one, measured=one.measured - one.error.mean(axis=0))
+
+
+def _field(mag: MagneticFieldArray, maker: TwinMaker, options: SignalOptions) -> Measured:
+    turn = maker.mounting(mag.frame)[1][None]
+    earth = maker.world.undisturbed_field
+
+    def felt(truth: Trajectory) -> FloatArray:
+        sensor = rotations.multiply(truth.orientation, turn)
+        return rotations.rotate_back(sensor, np.tile(earth, (len(sensor), 1)))
+
+    stamps = seconds(mag.stamp_ns, maker.start_ns)
+    return _against_truth(QUANTITIES[4], stamps, mag.magnetic_field, felt, maker, options)
 
 
 def _against_truth(

@@ -28,4 +28,7 @@ SEED_002: Mapping[str, PublishedAgreement] = {
     'specific_force_x': PublishedAgreement(0.15, 0.98),
     'specific_force_y': PublishedAgreement(0.15, 0.99),
     'specific_force_z': PublishedAgreement(0.15, 0.99),
+    'magnetic_field_x': PublishedAgreement(1.74e-6, 0.98),
+    'magnetic_field_y': PublishedAgreement(2.00e-6, 0.99),
+    'magnetic_field_z': PublishedAgreement(1.10e-6, 0.99),
 }

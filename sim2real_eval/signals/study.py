@@ -9,15 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sim2real_eval.comparison import Failure, Source
+from sim2real_eval.measured_field import maker_with_field
 from sim2real_eval.provenance import versions
 from sim2real_eval.recording import recording_digest
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.measured import RunSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
 from sim2real_eval.workers import map_in_processes
 from sim_sensors.errors import Sim2RealError
+from sim_sensors.world import World
 
 __all__ = ['SignalStudy', 'study_record', 'study_signals']
 
@@ -38,12 +40,16 @@ class SignalStudy:
         Simulated runs per recording and variant.
     match_rates : bool
         Simulate at the rates of the real sensors instead of the models' own.
+    world : World or None
+        Whose magnetic field is the true one and the simulated one; None: the one that each real
+        magnetometer measures first, see `measured_field`.
     """
 
     simulated: tuple[Source, ...] = ()
     twins: tuple[Twin, ...] = ()
     repetitions: int = 1
     match_rates: bool = False
+    world: World | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,14 +136,18 @@ def _read(task: _Task, study: SignalStudy, options: SignalOptions) -> _Found | s
     try:
         recording = task.source.read()
         if task.side == SIMULATED or not study.twins:
-            return {task.side: [run_signals(recording, options)]}
-        maker = TwinMaker(recording, seed=options.seed, base_frame=options.base_frame)
-        found = {REAL: [run_signals(maker.real, options, maker=maker)]}
+            return {task.side: [run_signals(recording, options, world=study.world)]}
+        maker = maker_with_field(
+            recording, study.world, seed=options.seed, base_frame=options.base_frame
+        )
+        found = {REAL: [run_signals(maker.real, options, sensors=_wanted(study), maker=maker)]}
         for twin in study.twins:
             mine = maker.at_real_rates(twin) if study.match_rates else twin
             # A sensor that stays real would be compared with itself.
             sensors = [
-                role for role, model in (('imu', twin.imu), ('gps', twin.gps)) if model is not None
+                role
+                for role, model in (('imu', twin.imu), ('gps', twin.gps), ('mag', twin.mag))
+                if model is not None
             ]
             found[twin.label] = [
                 run_signals(
@@ -151,6 +161,12 @@ def _read(task: _Task, study: SignalStudy, options: SignalOptions) -> _Found | s
     except Sim2RealError as error:
         return str(error)
     return found
+
+
+def _wanted(study: SignalStudy) -> tuple[str, ...]:
+    """Return the sensors to look at; a real magnetometer only where one is simulated."""
+    magnetic = any(twin.mag is not None for twin in study.twins)
+    return ('imu', 'gps', 'mag') if magnetic else ('imu', 'gps')
 
 
 def study_record(
@@ -185,6 +201,7 @@ def study_record(
             twin.label: {
                 'gps': REAL if twin.gps is None else twin.gps.to_mapping(),
                 'imu': REAL if twin.imu is None else twin.imu.to_mapping(),
+                **({} if twin.mag is None else {'mag': twin.mag.to_mapping()}),
             }
             for twin in study.twins
         },

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The magnetic field of a recording's place, from its own magnetometer where no world says it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real_eval.recording import Recording
+from sim2real_eval.twin import TwinMaker
+from sim_sensors import rotations
+from sim_sensors.earth_field import EarthField
+from sim_sensors.measurements import FloatArray
+from sim_sensors.world import World
+
+__all__ = ['REFERENCE_S', 'early_field', 'maker_with_field']
+
+REFERENCE_S = 2.0
+"""Time from the first sample of the magnetometer in which the field is measured, s."""
+
+
+def early_field(maker: TwinMaker) -> FloatArray:
+    """Return the mean field, `(3,)` T, world, of the first two seconds, turned by the truth.
+
+    Seed 002 section 2.3.1 does so. What is fixed to the body, such as hard iron, is in it, and
+    turns with the body from then on.
+
+    Parameters
+    ----------
+    maker : TwinMaker
+        Of a recording with a magnetometer.
+    """
+    mag = maker.real.mag
+    assert mag is not None
+    early = mag.take(mag.stamp_ns - mag.stamp_ns[0] <= REFERENCE_S * 1e9)
+    at = maker.motion.at((early.stamp_ns - maker.start_ns) * 1e-9).orientation
+    turn = maker.mounting(mag.frame)[1][None]
+    field = rotations.rotate(at, rotations.rotate(turn, early.magnetic_field))
+    return np.asarray(field.mean(axis=0))
+
+
+def maker_with_field(
+    recording: Recording,
+    world: World | None,
+    *,
+    seed: int,
+    base_frame: str = 'base_link',
+) -> TwinMaker:
+    """Return the maker of a recording's twins, in `world`; None: in one with its early field.
+
+    Raises
+    ------
+    Sim2RealError
+        As `TwinMaker`.
+    """
+    maker = TwinMaker(recording, seed=seed, base_frame=base_frame, world=world)
+    if world is not None or maker.real.mag is None:
+        return maker
+    value = tuple(early_field(maker).tolist())
+    found = World(earth_field=EarthField(model='constant', value=value))
+    return TwinMaker(recording, seed=seed, base_frame=base_frame, world=found)
