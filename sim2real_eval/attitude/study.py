@@ -34,6 +34,7 @@ __all__ = [
     'AttitudeStudy',
     'drawn_attitude',
     'measure',
+    'simulated_run',
     'simulated_study',
     'study_of',
 ]
@@ -172,7 +173,7 @@ def simulated_study(
         When a run cannot be simulated or estimated.
     """
     # The first is made here: what is wrong with it is wrong with all.
-    first = _simulated(setup, 1)
+    first = simulated_run(setup, 1)
     if progress is not None:
         progress()
     others = map_in_processes(
@@ -203,7 +204,7 @@ def _of_run(run: AttitudeRun) -> _Summary:
 
 
 def _summary(setup: AttitudeSetup, number: int) -> _Summary:
-    return _of_run(_simulated(setup, number))
+    return _of_run(simulated_run(setup, number))
 
 
 def _study(first: AttitudeRun, summaries: Sequence[_Summary]) -> AttitudeStudy:
@@ -211,7 +212,8 @@ def _study(first: AttitudeRun, summaries: Sequence[_Summary]) -> AttitudeStudy:
     return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares))
 
 
-def _simulated(setup: AttitudeSetup, number: int) -> AttitudeRun:
+def simulated_run(setup: AttitudeSetup, number: int) -> AttitudeRun:
+    """Simulate and estimate one run; its noise depends on its number alone."""
     name = f'{setup.name}_{number}'
     given = measure(setup, name)
     estimate = estimate_attitude(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ['save_series_plots', 'series_figure']
 
 _POINTS = 3000
+# Ticks in tesla would need exponents.
+_UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 
 
@@ -56,16 +58,18 @@ def series_figure(ready: Prepared, model: str, name: str) -> Figure:
     colour = model_colours([model])[model]
     figure = new_figure(10.0, 2.2 * len(labels) + 0.9)
     panels = figure.subplots(len(labels), 2, squeeze=False, width_ratios=[3.0, 1.0])
+    unit, scale = _UNITS.get(ready.quantity.unit, (ready.quantity.unit, 1.0))
     step = max(1, len(real.time) // _POINTS)
     time = real.time[::step]
     for column, label in enumerate(labels):
         series, dots = panels[column]
-        measured = real.measured[::step, column]
-        other = np.interp(time, simulated.time, simulated.measured[:, column])
+        measured = scale * real.measured[::step, column]
+        other = scale * np.interp(time, simulated.time, simulated.measured[:, column])
         series.plot(time, measured, color=REAL_COLOUR, linewidth=0.8)
         series.plot(time, other, color=colour, linewidth=0.8, alpha=0.7)
-        series.plot(time, real.true[::step, column], color=TRUTH_COLOUR, linewidth=0.7)
-        series.set_title(f'{label} [{ready.quantity.unit.replace("^2", "²")}]', fontsize=9)
+        true = scale * real.true[::step, column]
+        series.plot(time, true, '--', color=TRUTH_COLOUR, linewidth=0.8)
+        series.set_title(f'{label} [{unit}]', fontsize=9)
         dots.plot(measured, other, '.', color=colour, markersize=1.5, alpha=0.5)
         centre = float(measured[0])
         dots.axline((centre, centre), slope=1.0, color=TRUTH_COLOUR, linewidth=0.7)
@@ -78,7 +82,7 @@ def series_figure(ready: Prepared, model: str, name: str) -> Figure:
         handles=[
             Line2D([], [], color=REAL_COLOUR, label='real'),
             Line2D([], [], color=colour, label=f'simulated: {model}'),
-            Line2D([], [], color=TRUTH_COLOUR, linewidth=0.7, label='truth'),
+            Line2D([], [], color=TRUTH_COLOUR, linewidth=0.8, linestyle='--', label='truth'),
         ],
         title=f'{name}: real and simulated on the same true motion',
         title_fontsize=10,

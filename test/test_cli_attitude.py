@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real attitude`: simulated and recorded runs, the folder, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, check_refused, contents
+
+Capture = pytest.CaptureFixture[str]
+FILES = {'attitude.json', 'errors.csv', 'errors.png', 'consistency.png'}
+SHORT = '--camera', 'none', '--runs', 2, '--duration', 2, '--jobs', 1
+
+
+def test_simulated_runs_leave_table_record_and_plots(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ['attitude', *SHORT, '--seed', 3, '--out', 'case']
+    printed = call(capsys, *words, '--json')
+    assert printed.status == 0
+    assert {path.name for path in Path('case').iterdir()} == FILES
+    record = json.loads(Path('case/attitude.json').read_text(encoding='utf-8'))
+    assert record == json.loads(printed.out)
+    assert [row['name'] for row in record['consistency']] == [
+        'NEES orientation', 'NIS accelerometer', 'NIS magnetometer',
+    ]  # fmt: skip
+    table = np.genfromtxt('case/errors.csv', delimiter=',', names=True)
+    assert len(table) == 201
+    first = record['runs'][0]
+    for i, angle in enumerate(record['angles']):
+        rmse = np.sqrt(np.mean(table[f'{angle}_rad'] ** 2))
+        np.testing.assert_allclose(rmse, first['rmse_rad'][i])
+    for axis, share in zip('xyzw', first['inside_99'], strict=True):
+        inside = np.abs(table[f'q{axis}']) <= table[f'q{axis}_bound_99']
+        np.testing.assert_allclose(inside.mean(), share)
+    rmse = np.array([run['rmse_rad'] for run in record['runs']])
+    np.testing.assert_allclose(record['rmse_rad'], np.sqrt(np.mean(rmse**2, axis=0)))
+
+    check_refused(capsys, 'case: exists; choose another --out or give --overwrite', *words)
+    before = contents(Path('case'))
+    shown = call(capsys, *words, '--overwrite')
+    assert shown.status == 0
+    assert 'seed 002' in shown.out
+    for value in ('0.11', '0.63', '0.96'):
+        assert value in shown.out
+    assert contents(Path('case')) == before
+
+
+def test_a_magnet_that_nobody_knows_of_shows_in_the_table(capsys: Capture) -> None:
+    outcome = call(
+        capsys, 'attitude', *SHORT, '--world', 'dipole_room', '--motion', 'swaying', '--set',
+        'position=[4.0,5.0,1.2]',
+    )  # fmt: skip
+    assert outcome.status == 0
+    (line,) = (one for one in outcome.out.splitlines() if one.startswith('NEES'))
+    assert 'too sure' in line
+
+
+def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_path: Path) -> None:
+    """Within three times what the filter states, on a motion without acceleration."""
+    assert call(
+        capsys, 'simulate', '--motion', 'swaying', '--duration', 6, '--imu', 'xsens_mtx', '--mag',
+        'xsens_mtx', '--world', 'default', '--out', tmp_path,
+    ).status == 0  # fmt: skip
+    bag = tmp_path / 'swaying_1'
+    for more in ((), ('--world', 'default')):
+        outcome = call(capsys, 'attitude', bag, *more, '--json')
+        assert outcome.status == 0
+        record = json.loads(outcome.out)
+        assert np.degrees(record['rmse_rad']).max() < 0.5
+        assert min(record['inside_99'].values()) > 0.9
+    without = call(capsys, 'attitude', bag, '--without', 'magnetometer', '--json')
+    rows = json.loads(without.out)['consistency']
+    assert [row['name'] for row in rows] == ['NEES orientation', 'NIS accelerometer']
+
+
+def test_a_real_car_is_estimated_and_the_filter_too_sure(capsys: Capture, real_dir: Path) -> None:
+    bag = real_dir / 'comma2k19/comma2k19_seg40_mcap'
+    if not bag.is_dir():
+        pytest.skip('no real recordings')
+    outcome = call(capsys, 'attitude', bag, '--without', 'magnetometer', '--acceleration', 1)
+    assert outcome.status == 0
+    assert 'too sure' in outcome.out
+    check_refused(capsys, '--magnetometer-noise', 'attitude', bag)
+
+
+def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    for complaint, words in (
+        ('--runs: goes without recordings only', ['bag', '--runs', 3]),
+        ('--camera: goes without recordings only', ['bag', '--camera', 'none']),
+        ('--topic: goes with recordings only', ['--topic', 'imu=/imu']),
+        ('duration: is not set here but with --duration', ['--set', 'duration=3']),
+        ("'webcam' is unknown", ['--camera', 'webcam']),
+        ("no recording", [tmp_path / 'nothing']),
+    ):
+        outcome = call(capsys, 'attitude', *words)
+        assert outcome.status == 2, words
+        assert len(outcome.complaints) == 1
+        assert complaint in outcome.err
+    with_reason = call(capsys, 'attitude', '--runs', 1, '--world', 'default')
+    assert with_reason.status == 2
+    assert 'the camera sees no' in with_reason.err
