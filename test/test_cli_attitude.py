@@ -95,7 +95,7 @@ def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None
         ('--topic: goes with recordings only', ['--topic', 'imu=/imu']),
         ('duration: is not set here but with --duration', ['--set', 'duration=3']),
         ("'webcam' is unknown", ['--camera', 'webcam']),
-        ("no recording", [tmp_path / 'nothing']),
+        ('no such file or folder', [tmp_path / 'nothing']),
     ):
         outcome = call(capsys, 'attitude', *words)
         assert outcome.status == 2, words

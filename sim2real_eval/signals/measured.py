@@ -163,9 +163,15 @@ def run_signals(
         one = _position(recording, recording.gps, maker, options)
         found[one.quantity.name] = one
     if recording.mag is not None and 'mag' in sensors:
-        _check(recording, 'mag', len(recording.mag))
-        one = _field(recording.mag, maker, options)
-        found[one.quantity.name] = one
+        if len(recording.mag) < _LEAST_SAMPLES:
+            # Recordings have one that nobody asked for.
+            notes.append(
+                f'{recording.roles["mag"]} has {len(recording.mag)} measurements: left out; must '
+                f'have {_LEAST_SAMPLES} or more'
+            )
+        else:
+            one = _field(recording.mag, maker, options)
+            found[one.quantity.name] = one
     if not found:
         raise SignalError(
             f'{recording.path or recording.name}: has no messages of {" or ".join(sensors)}'

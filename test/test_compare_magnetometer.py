@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Magnetometers compared as in seed 002: against the turned field of the place, and each other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call
+from scipy.spatial.transform import Rotation
+from scipy.stats import chi2
+
+from sim2real_eval.measured_field import early_field, maker_with_field
+from sim2real_eval.recording import Recording, StaticTransform, write_recording
+from sim2real_eval.signals import SignalOptions, compare_runs, run_signals
+from sim2real_eval.signals.published import SEED_002
+from sim2real_eval.synthetic import synthetic_recording
+from sim2real_eval.twin import Twin, TwinMaker
+from sim_sensors.catalogue import load_imu, load_mag
+from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors
+from sim_sensors.swaying import Swaying
+from sim_sensors.world_file import load_world
+
+Capture = pytest.CaptureFixture[str]
+WORLD = load_world('default')
+OPTIONS = SignalOptions(trend_window=101)
+
+
+def recorded(mag: Magnetometer, *, duration: float = 8.0, **more: object) -> Recording:
+    motion = Swaying.from_mapping({'duration': duration, **more}, 'test')
+    twin = Twin('stand-in', gps=None, imu=load_imu('xsens_mtx'), mag=mag)
+    return synthetic_recording(
+        motion, twin, seed=4, run='swaying_1', scenario='swaying', world=WORLD
+    )
+
+
+def with_errors(**errors: object) -> Magnetometer:
+    return Magnetometer(magnetometer=MagnetometerErrors(**errors))  # type: ignore[arg-type]
+
+
+def test_an_ideal_magnetometer_reads_the_turned_field_of_the_world() -> None:
+    """scipy turns it: world to body to a sensor that is mounted askew."""
+    turn = Rotation.from_euler('xyz', [0.3, 0.1, 2.0])
+    mag = dataclasses.replace(load_mag('ideal'), frame_id='mag')
+    quaternion = tuple(turn.as_quat().tolist())
+    mounted = dataclasses.replace(
+        recorded(mag).with_messages('mag', None),
+        transforms=(
+            StaticTransform('base_link', 'mag', (0.1, 0.2, 0.3), quaternion),
+            StaticTransform('base_link', 'imu_link'),
+        ),
+    )
+    run = TwinMaker(mounted, seed=1, world=WORLD).make(Twin('ideal', None, None, mag))
+    found = run_signals(run, OPTIONS, world=WORLD).measured['magnetic_field']
+    assert run.truth is not None
+    attitude = Rotation.from_quat(run.truth.orientation) * turn
+    np.testing.assert_allclose(
+        found.true, attitude.inv().apply(WORLD.undisturbed_field), atol=1e-13
+    )
+    np.testing.assert_allclose(found.measured, found.true, atol=1e-13)
+
+
+def test_hard_iron_and_noise_come_out_as_they_were_put_in() -> None:
+    """Bias to four standard errors, noise in its chi-square band (false alarms 1e-3 per axis)."""
+    bias, std = np.array([3e-6, -2e-6, 1e-6]), 5e-7
+    run = recorded(with_errors(constant_bias=tuple(bias.tolist()), noise_density=std / 10.0))
+    error = run_signals(run, OPTIONS, world=WORLD).measured['magnetic_field'].error
+    n = len(error)
+    np.testing.assert_allclose(error.mean(axis=0), bias, atol=4.0 * std / np.sqrt(n))
+    low, high = chi2.ppf([5e-4, 1.0 - 5e-4], n - 1) / (n - 1)
+    ratio = error.var(axis=0, ddof=1) / std**2
+    assert (ratio > low).all()
+    assert (ratio < high).all()
+
+
+def test_without_a_world_the_field_is_that_of_the_first_two_seconds() -> None:
+    """To four standard errors of 201 samples; what the body carries is taken for the place's."""
+    std = 5e-7
+    run = recorded(with_errors(noise_density=std / 10.0))
+    maker = maker_with_field(run, None, seed=0)
+    field = maker.world.undisturbed_field
+    np.testing.assert_allclose(field, WORLD.undisturbed_field, atol=4.0 * std / np.sqrt(201))
+    np.testing.assert_array_equal(field, early_field(maker))
+    # A body that does not turn cannot tell hard iron from the field.
+    still = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0)), swing=[0.0, 0.0, 0.0])
+    error = run_signals(still, OPTIONS).measured['magnetic_field'].error
+    np.testing.assert_allclose(error, 0.0, atol=1e-12)
+
+
+def test_real_against_simulated_has_the_noise_of_both() -> None:
+    runs = [
+        dataclasses.replace(recorded(load_mag('xsens_mtx')), name=name)
+        for name in ('real', 'real')
+    ]
+    other = recorded(load_mag('ideal'))
+    real = run_signals(runs[0], OPTIONS, world=WORLD)
+    simulated = run_signals(dataclasses.replace(other, name='real'), OPTIONS, world=WORLD)
+    comparison = compare_runs([real], {'ideal': [simulated]}, OPTIONS)
+    rows = [row for row in comparison.rows if row.signal.startswith('magnetic_field')]
+    assert len(rows) == 3
+    for row in rows:
+        assert row.between is not None
+        # 0.5 uT a sample; 801 of them.
+        assert row.between.rmse == pytest.approx(5e-7, rel=0.1)
+        assert row.between.correlation is not None
+        assert row.between.correlation > 0.98
+        assert row.signal in SEED_002
+
+
+def test_a_recording_is_validated_on_the_command_line(capsys: Capture, tmp_path: Path) -> None:
+    write_recording(recorded(load_mag('xsens_mtx')), tmp_path / 'swaying_1')
+    out = tmp_path / 'signals'
+    words = [
+        'compare', '--real', tmp_path / 'swaying_1', '--models', 'real', '--imu', 'xsens_mtx',
+        '--mag', 'ideal,xsens_mtx', '--published', '--out', out, '--jobs', 1,
+    ]  # fmt: skip
+    shown = call(capsys, *words)
+    assert shown.status == 0
+    assert '2 magnetometer models' in shown.out
+    assert '1.74e-06 0.98' in shown.out
+    names = {path.name for path in out.iterdir()}
+    assert {f'signals_{name}.png' for name in ('angular_rate', 'magnetic_field')} <= names
+    record = json.loads((out / 'comparison.json').read_text(encoding='utf-8'))
+    assert record['models']['xsens_mtx_mag']['mag']['rate'] == 100.0
+    signals = {row['signal'] for row in record['rows'] if row['model'] == 'ideal'}
+    assert signals == {f'magnetic_field_{axis}' for axis in 'xyz'}
+    refused = call(capsys, *words[:3], '--sim', tmp_path, '--mag', 'ideal', '--out', out)
+    assert refused.status == 2
+
+
+def test_a_magnetometer_with_few_samples_spoils_no_comparison() -> None:
+    run = recorded(load_mag('xsens_mtx'))
+    assert run.mag is not None
+    few = run.with_messages('mag', run.mag.take(slice(0, 20)))
+    found = run_signals(few, OPTIONS, world=WORLD)
+    assert 'magnetic_field' not in found.measured
+    assert any('20 measurements' in note for note in found.notes)
