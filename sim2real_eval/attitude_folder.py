@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from sim2real_eval.attitude.errors import ANGLES, BOUND
 from sim2real_eval.attitude.published import PUBLISHED_REAL, PUBLISHED_SIMULATED
 from sim2real_eval.attitude.study import AttitudeStudy
+from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.provenance import versions
 from sim2real_eval.report.attitude_plot import save_attitude_plot
 from sim2real_eval.report.consistency_plot import save_consistency
@@ -85,6 +87,15 @@ def write_attitude(
         write_csv(fresh / 'errors.csv', tuple(columns), np.column_stack([*columns.values()]))
         write_json(fresh / _MARK, record)
         save_attitude_plot(fresh / 'errors.png', first, f'Attitude errors of {first.name}')
-        title = f'{number} runs: NEES summed over them' if number > 1 else first.name
-        save_consistency(fresh / 'consistency.png', study.squares, title=title)
+        several = f'NEES summed over {number} runs, NIS of {first.name}'
+        save_consistency(
+            fresh / 'consistency.png',
+            [_from_start(squares) for squares in (study.squares[0], *first.estimate.innovations)],
+            title=several if number > 1 else first.name,
+        )
     return Path(folder)
+
+
+def _from_start(squares: Squares) -> Squares:
+    """Return squares stamped since the first; sums over runs are already."""
+    return dataclasses.replace(squares, stamp_ns=squares.stamp_ns - squares.stamp_ns[0])

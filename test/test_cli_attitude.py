@@ -73,6 +73,16 @@ def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_pa
         record = json.loads(outcome.out)
         assert np.degrees(record['rmse_rad']).max() < 0.5
         assert min(record['inside_99'].values()) > 0.9
+    assert call(
+        capsys, 'simulate', '--motion', 'swaying', '--duration', 3, '--imu', 'xsens_mtx', '--mag',
+        'xsens_mtx', '--world', 'chessboard', '--camera', 'webcam_vga', '--set',
+        'position=[-0.2,0.15,0.08]', '--set', 'rpy=[0,0.25,-0.64]', '--out', tmp_path / 'seen',
+    ).status == 0  # fmt: skip
+    seen = call(capsys, 'attitude', tmp_path / 'seen/swaying_1', '--world', 'chessboard', '--json')
+    record = json.loads(seen.out)
+    assert record['consistency'][-1]['name'] == 'NIS camera'
+    assert record['consistency'][-1]['samples'] > 80
+    assert np.degrees(record['rmse_rad']).max() < 0.6
     without = call(capsys, 'attitude', bag, '--without', 'magnetometer', '--json')
     rows = json.loads(without.out)['consistency']
     assert [row['name'] for row in rows] == ['NEES orientation', 'NIS accelerometer']

@@ -30,7 +30,7 @@ def recorded_run(
     Parameters
     ----------
     recording : Recording
-        With truth and an IMU.
+        With truth and an IMU; poses of a camera must be of the base in the frame of the truth.
     settings : AttitudeSettings
     world : World, optional
         Whose field and gravity the filter expects; None: standard gravity and the field measured
@@ -54,7 +54,7 @@ def recorded_run(
     given = AttitudeInput(
         felt,
         field,
-        None,
+        real.camera_pose,
         tuple(maker.mounting(felt.frame)[1]),
         UPRIGHT if field is None else tuple(maker.mounting(field.frame)[1]),
     )
