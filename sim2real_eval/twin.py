@@ -187,6 +187,8 @@ class TwinMaker:
         That truth, interpolated; time 0 is its first stamp.
     start_ns, end_ns : int
         First and last stamp of the truth.
+    world : World
+        What surrounds the sensors; its origin is that of the truth.
     remarks : tuple of str
         What the truth's user should know.
 
@@ -226,17 +228,12 @@ class TwinMaker:
             found = truth_origin(truth, self.real.gps)
             origin = found if world is None or self.real.gps is not None else world.frame
         self._frame = origin
-        self._world = dataclasses.replace(world or World(), frame=origin)
+        self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
             *self.motion.remarks,
             *frame_remarks(truth, self.real.gps, self._frame),
         )
-
-    @property
-    def world(self) -> World:
-        """What surrounds the sensors; its origin is that of the truth."""
-        return self._world
 
     def make(self, twin: Twin, repetition: int = 1) -> Recording:
         """Return the recording with the sensors of `twin` in place of its own.
@@ -260,7 +257,7 @@ class TwinMaker:
                 run=sensors.run,
                 start_ns=sensors.imu.start_ns,
                 origin_ns=self.start_ns,
-                gravity=self._world.gravity,
+                gravity=self.world.gravity,
             )
             recording = recording.with_messages('imu', measured)
         if sensors.gps is not None:
@@ -280,7 +277,7 @@ class TwinMaker:
                 self.motion,
                 seed=sensors.seed,
                 run=sensors.run,
-                world=self._world,
+                world=self.world,
                 start_ns=sensors.mag.start_ns,
                 origin_ns=self.start_ns,
             )
@@ -290,7 +287,7 @@ class TwinMaker:
                 recording,
                 twin.camera,
                 self.motion,
-                self._world,
+                self.world,
                 seed=sensors.seed,
                 run=sensors.run,
                 origin_ns=self.start_ns,
@@ -298,7 +295,7 @@ class TwinMaker:
             )
         if twin.wheels is not None or twin.vision is not None:
             recording = with_planar_sensors(
-                recording, self.motion, (twin.wheels, twin.vision), self._world, seed=self._seed,
+                recording, self.motion, (twin.wheels, twin.vision), self.world, seed=self._seed,
                 run=sensors.run, start_ns=self.start_ns, base_frame=self._base,
             )  # fmt: skip
         if sensors.imu is not None and sensors.gps is not None:
