@@ -129,6 +129,12 @@ class StudyOutcome:
             and group in (None, run.group)
         ]
 
+    def part(self, group: str) -> StudyOutcome:
+        """Return what there is of a group of recordings."""
+        return dataclasses.replace(
+            self, runs=tuple(run for run in self.runs if run.group == group)
+        )
+
     def signals(self, key: RunKey) -> RunSignals:
         """Read the signals of a run.
 

@@ -97,12 +97,18 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
 
 
 def consistency(
-    outcome: StudyOutcome, judge: str, colours: Mapping[str, str], *, synthetic: bool
+    outcome: StudyOutcome,
+    judge: str,
+    group: str,
+    colours: Mapping[str, str],
+    *,
+    synthetic: bool,
 ) -> DataTable | None:
     """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
     found: dict[str, list[StudyRun]] = {
-        model: outcome.of(judge, model) for model in (REAL, *outcome.models)
+        model: outcome.of(judge, model, group=group) for model in (REAL, *outcome.models)
     }
+    found = {model: runs for model, runs in found.items() if runs}
     names = [
         name
         for name in _CONSISTENCY
@@ -119,7 +125,8 @@ def consistency(
             mean = float(np.mean(values)) if values else None
             cells.append(decimal(mean, 2 if mean is None or mean < 100.0 else 0))
         rows.append(cells)
-    title = f'Mean over runs of normalised squares over degrees of freedom, judge {judge}'
+    where = f'{judge}, {group}' if group else judge
+    title = f'Mean over runs of normalised squares over degrees of freedom, judge {where}'
     shown = {shown_model(name, synthetic=synthetic): kind for name, kind in colours.items()}
     return DataTable(title, columns, rows, colours=shown)
 
