@@ -13,7 +13,7 @@ from sim2real_eval.report.page.data_table import Column, DataTable
 from sim2real_eval.report.page.scale import NONE, decimal
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.series_folder import REAL
-from sim2real_eval.study import StudyOutcome, StudyRun
+from sim2real_eval.study import StudyOutcome
 
 __all__ = ['by_scenario', 'consistency', 'overview', 'run_table', 'shown_model']
 
@@ -105,10 +105,7 @@ def consistency(
     synthetic: bool,
 ) -> DataTable | None:
     """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
-    found: dict[str, list[StudyRun]] = {
-        model: outcome.of(judge, model, group=group) for model in (REAL, *outcome.models)
-    }
-    found = {model: runs for model, runs in found.items() if runs}
+    found = outcome.by_model(judge, group)
     names = [
         name
         for name in _CONSISTENCY
