@@ -57,7 +57,8 @@ def test_the_command_line_goes_before_the_study_file(tmp_path: Path) -> None:
 def test_files_and_terminal_of_a_study_tell_how_sure_it_is(tmp_path: Path, capsys: object) -> None:
     path = write_study_file(tmp_path, SMALL)
     out = tmp_path / 'out'
-    line = ['study', str(path), '--out', str(out), '--resamples', '150', '--level', '0.9']
+    line = ['study', str(path), '--out', str(out), '--jobs', '1']
+    line += ['--resamples', '150', '--level', '0.9']
     assert main(line) == 0
     said = capsys.readouterr().out  # type: ignore[attr-defined]
     assert 'How sure' in said
