@@ -31,6 +31,11 @@ class _Task(NamedTuple):
     twins: tuple[Twin, ...]
 
 
+class _Simulated(NamedTuple):
+    scores: FloatArray  # (c, r, 3)
+    notes: tuple[tuple[tuple[str, ...], ...], ...]  # of every candidate's repetitions
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class RealRuns:
     """Scores of the recordings themselves, each judged once.
@@ -134,6 +139,8 @@ class Evaluations:
         Their coordinates, see `Tuned.coordinate`.
     scores : (c, n, r, 3) float
         As `RealRuns.scores`, per recording and repetition; NaN where the judge failed.
+    notes : list of tuple of tuple of str
+        What every candidate's runs told, recording by recording and repetition by repetition.
     tells : (c,) bool
         Whether a candidate tells of its coordinates: the start does not when axes that are tuned
         as one differ in it.
@@ -153,6 +160,7 @@ class Evaluations:
         self.values = np.empty((0, len(tuned)))
         self.units = np.empty((0, len(tuned)))
         self.scores = np.empty((0, len(real.names), options.repetitions, 3))
+        self.notes: list[tuple[tuple[str, ...], ...]] = []
         self.tells = np.empty(0, dtype=np.bool_)
         self._twin = twin
         self._options = options
@@ -222,9 +230,10 @@ class Evaluations:
             jobs=self._jobs,
             progress=progress,
         )
-        rows = [
-            np.concatenate(found[i : i + len(pieces)]) for i in range(0, len(tasks), len(pieces))
-        ]
+        of_sources = [found[i : i + len(pieces)] for i in range(0, len(tasks), len(pieces))]
+        rows = [np.concatenate([piece.scores for piece in one]) for one in of_sources]
+        notes = [[told for piece in one for told in piece.notes] for one in of_sources]
+        self.notes += [tuple(itertools.chain(*told)) for told in zip(*notes, strict=True)]
         self.scores = np.concatenate([self.scores, np.stack(rows, axis=1)])
         self.values = np.concatenate([self.values, values])
         units = [
@@ -234,19 +243,24 @@ class Evaluations:
         self.tells = np.concatenate([self.tells, np.ones(len(values), dtype=np.bool_)])
 
 
-def _simulated(task: _Task, options: ComparisonOptions) -> FloatArray:
-    """Return the scores of candidates on one recording, `(c, r, 3)`."""
+def _simulated(task: _Task, options: ComparisonOptions) -> _Simulated:
+    """Return what candidates came to on one recording."""
     plan = RunPlan(task.source.read(), dataclasses.replace(options, twins=task.twins))
-    rows = [_attempt(plan, run) for run in plan.twins]
-    return np.array(rows).reshape(len(task.twins), options.repetitions, 3)
+    rows, notes = zip(*(_attempt(plan, run) for run in plan.twins), strict=True)
+    draws = options.repetitions
+    return _Simulated(
+        np.array(rows).reshape(len(task.twins), draws, 3),
+        tuple(notes[i : i + draws] for i in range(0, len(notes), draws)),
+    )
 
 
-def _attempt(plan: RunPlan, run: PlannedRun) -> list[float]:
+def _attempt(plan: RunPlan, run: PlannedRun) -> tuple[list[float], tuple[str, ...]]:
     try:
-        return _three(plan.score(run, plan.judge(run)).score)
+        scored = plan.score(run, plan.judge(run))
     except Sim2RealError:
         # A candidate may be so bad that the judge fails; the search then leaves it.
-        return [np.nan] * 3
+        return [np.nan] * 3, ()
+    return _three(scored.score), scored.notes
 
 
 def _three(score: RunScore) -> list[float]:

@@ -166,7 +166,15 @@ def fit(
             by_weight(
                 [
                     *_notes(evaluations, parameters, validation),
-                    *merge_notes(('real', notes) for _, notes in real.notes),
+                    *merge_notes(
+                        [
+                            *(('real', notes) for _, notes in real.notes),
+                            *(
+                                ('simulated', notes)
+                                for notes in evaluations.notes[validation.fitted]
+                            ),
+                        ]
+                    ),
                 ]
             )
         ),
@@ -186,6 +194,14 @@ def _notes(
     scores, chance = validation.scores, validation.chance
     if validation.verdict == 'unchanged':
         notes.append(decisive('nothing within the bounds is better than the model given'))
+    if validation.verdict == 'better':
+        notes.append(
+            decisive(
+                f'better: {_gain(validation)}, and recordings held out are foretold better (score '
+                f'{scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; chance '
+                f'{chance:.2g} if neither model were better)'
+            )
+        )
     if validation.verdict == 'over-fits':
         notes.append(
             decisive(
