@@ -28,7 +28,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ['held', 'write_study']
+__all__ = ['abandon', 'held', 'write_study']
 
 _FILE = 'study.yaml'
 _OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
@@ -77,6 +77,15 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def abandon(folder: Path) -> None:
+    """Remove a held study that came to nothing, and the folder where nothing else is in it."""
+    shutil.rmtree(folder / RUNS, ignore_errors=True)
+    for name in (_FILE, MARK):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def write_study(folder: Path, outcome: StudyOutcome) -> None:
