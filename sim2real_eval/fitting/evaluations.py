@@ -19,7 +19,7 @@ from sim2real_eval.fitting.tuned import Tuned, set_values
 from sim2real_eval.metrics import RunScore
 from sim2real_eval.run_plan import ComparisonOptions, PlannedRun, RunPlan
 from sim2real_eval.twin import Twin
-from sim2real_eval.workers import map_in_processes
+from sim2real_eval.workers import Workers
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import FloatArray
 
@@ -67,8 +67,8 @@ class RealRuns:
 def judge_real(
     sources: Sequence[Source],
     options: ComparisonOptions,
+    workers: Workers,
     *,
-    jobs: int = 1,
     progress: Callable[[], None] | None = None,
 ) -> RealRuns:
     """Judge every recording as it is.
@@ -78,9 +78,7 @@ def judge_real(
     FitError
         When none can be judged, or two have one name.
     """
-    found = map_in_processes(
-        functools.partial(_real, options=options), sources, jobs=jobs, progress=progress
-    )
+    found = workers.map(functools.partial(_real, options=options), sources, progress=progress)
     failures = [
         Failure(source.path, outcome)
         for source, outcome in zip(sources, found, strict=True)
@@ -129,7 +127,8 @@ class Evaluations:
     tuned : tuple of Tuned
     options : ComparisonOptions
         Its `twins` do not count.
-    jobs : int
+    workers : Workers, optional
+        Processes that judge, kept over all rounds: to start them takes seconds.
 
     Attributes
     ----------
@@ -152,8 +151,7 @@ class Evaluations:
         twin: Twin,
         tuned: tuple[Tuned, ...],
         options: ComparisonOptions,
-        *,
-        jobs: int = 1,
+        workers: Workers | None = None,
     ) -> None:
         self.real = real
         self.tuned = tuned
@@ -164,7 +162,7 @@ class Evaluations:
         self.tells = np.empty(0, dtype=np.bool_)
         self._twin = twin
         self._options = options
-        self._jobs = jobs
+        self._workers = workers or Workers()
 
     @property
     def usable(self) -> NDArray[np.bool_]:
@@ -211,7 +209,7 @@ class Evaluations:
 
     def _pieces(self, candidates: int) -> list[slice]:
         # A few recordings alone would not keep all processes busy.
-        pieces = min(candidates, -(-2 * self._jobs // len(self.real.sources)))
+        pieces = min(candidates, -(-2 * self._workers.jobs // len(self.real.sources)))
         edges = np.linspace(0, candidates, pieces + 1).astype(int)
         return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
@@ -224,11 +222,8 @@ class Evaluations:
         )
         pieces = self._pieces(len(twins))
         tasks = [_Task(source, labelled[p]) for source in self.real.sources for p in pieces]
-        found = map_in_processes(
-            functools.partial(_simulated, options=self._options),
-            tasks,
-            jobs=self._jobs,
-            progress=progress,
+        found = self._workers.map(
+            functools.partial(_simulated, options=self._options), tasks, progress=progress
         )
         of_sources = [found[i : i + len(pieces)] for i in range(0, len(tasks), len(pieces))]
         rows = [np.concatenate([piece.scores for piece in one]) for one in of_sources]

@@ -22,6 +22,7 @@ from sim2real_eval.run_plan import ComparisonOptions
 from sim2real_eval.told import assumed, by_weight, decisive
 from sim2real_eval.twin import Twin
 from sim2real_eval.uncertainty import UncertaintyOptions
+from sim2real_eval.workers import Workers
 
 __all__ = ['Fit', 'FitOptions', 'fit']
 
@@ -127,19 +128,20 @@ def fit(
     # A study of none: the real runs need no twins.
     bare = dataclasses.replace(comparison, twins=())
     told = progress or (lambda _: None)
-    real = judge_real(sources, bare, jobs=jobs, progress=told(len(sources)))
-    evaluations = Evaluations(real, twin, tuned, bare, jobs=jobs)
-    folds = deal_folds(real.scenarios, options.folds, comparison.seed)
-    everything = np.arange(len(real.names))
-    objective = METRICS[options.metric]
-    surface, error = search(
-        evaluations,
-        objective,
-        [everything, *(np.setdiff1d(everything, held) for held in folds)],
-        budget=budget,
-        seed=comparison.seed,
-        progress=told,
-    )
+    with Workers(jobs) as workers:
+        real = judge_real(sources, bare, workers, progress=told(len(sources)))
+        evaluations = Evaluations(real, twin, tuned, bare, workers)
+        folds = deal_folds(real.scenarios, options.folds, comparison.seed)
+        everything = np.arange(len(real.names))
+        objective = METRICS[options.metric]
+        surface, error = search(
+            evaluations,
+            objective,
+            [everything, *(np.setdiff1d(everything, held) for held in folds)],
+            budget=budget,
+            seed=comparison.seed,
+            progress=told,
+        )
     validation = validate(
         evaluations, options.metric, folds, options=options.uncertainty, seed=comparison.seed
     )
