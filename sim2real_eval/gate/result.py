@@ -192,6 +192,7 @@ def _of_comparison(path: str, mark: Path, record: Mapping[str, Any]) -> GatedRes
         {name: record[name] for name in _ALIKE},
         {judge: _digests(record['judge'])},
         tuple(sorted(failure['recording'] for failure in record['failures'])),
+        bool(record.get(_SYNTHETIC)),
     )
 
 
