@@ -22,7 +22,7 @@ _LATEX = {
     '<': r'\textless{}',
     '>': r'\textgreater{}',
     '|': r'\textbar{}',
-    '"': r'\textquotedbl{}',
+    '"': r'\symbol{34}',
     MINUS: '$-$',
     NONE: '--',
     '∞': r'$\infty$',
