@@ -149,7 +149,8 @@ class Demo:
             seed=self._seed,
         )
         comparison = compare(sources, options, jobs=jobs, progress=progress)
-        record = comparison_record(comparison, sources, options)
+        # For those who read the folder later: report and gate.
+        record = {**comparison_record(comparison, sources, options), 'synthetic': True}
         folder = write_comparison(
             self.folder / judge,
             comparison,

@@ -8,7 +8,7 @@ import importlib.metadata
 import platform
 from pathlib import Path
 
-__all__ = ['file_digest', 'versions']
+__all__ = ['file_digest', 'version', 'versions']
 
 _PACKAGES = ('sim2real_sensors', 'numpy', 'scipy', 'numba', 'pyproj', 'rosbags')
 
@@ -16,12 +16,15 @@ _PACKAGES = ('sim2real_sensors', 'numpy', 'scipy', 'numba', 'pyproj', 'rosbags')
 def versions() -> dict[str, str]:
     """Return the versions of Python, of this package and of the libraries that shape results."""
     found = {'python': platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = 'not installed as a package'
-    return found
+    return found | {package: version(package) for package in _PACKAGES}
+
+
+def version(package: str) -> str:
+    """Return the version of an installed package."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return 'not installed as a package'
 
 
 def file_digest(path: str | Path) -> str:

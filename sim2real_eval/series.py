@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import itertools
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim2real_eval.tables import write_csv
+from sim2real_eval.tables import write_columns
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import FloatArray
 
@@ -143,7 +142,7 @@ class ReadSeries(NamedTuple):
 def write_series(path: str | Path, series: VelocitySeries) -> Path:
     """Write a series in the paper's CSV layout, floats exact, padding empty."""
     columns = [getattr(series, column).tolist() for column in COLUMNS]
-    return write_csv(path, COLUMNS, itertools.zip_longest(*columns))
+    return write_columns(path, COLUMNS, columns)
 
 
 def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:

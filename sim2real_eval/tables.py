@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ['Field', 'csv_text', 'format_field', 'write_bytes', 'write_csv', 'write_json']
+__all__ = [
+    'Field',
+    'csv_text',
+    'format_field',
+    'write_bytes',
+    'write_columns',
+    'write_csv',
+    'write_json',
+]
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_
 
@@ -25,9 +34,6 @@ def format_field(value: Field) -> str:
     recomputation from the file loses nothing. None (absent) is an empty field; a NaN is written as
     `nan`, because a number that could not be computed is not the same as none.
     """
-    if type(value) is float:
-        # First, as nearly all fields of series are.
-        return repr(value)
     if value is None:
         return ''
     if isinstance(value, (bool, np.bool_)):
@@ -80,6 +86,26 @@ def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[F
         The file written.
     """
     return write_bytes(path, csv_text(header, rows).encode())
+
+
+def write_columns(
+    path: str | Path, header: Sequence[str], columns: Sequence[Sequence[float]]
+) -> Path:
+    """Write columns of Python floats as `write_csv` would, several times faster.
+
+    Parameters
+    ----------
+    path : str or Path
+    header : sequence of str
+    columns : sequence of sequences of float
+        Shorter ones end in empty fields.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator='\n')
+    writer.writerow(header)
+    # Which writes floats with `repr` and None as nothing, as `format_field` does.
+    writer.writerows(itertools.zip_longest(*columns))
+    return write_bytes(path, buffer.getvalue().encode())
 
 
 def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path:

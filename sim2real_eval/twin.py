@@ -352,8 +352,8 @@ class TwinMaker:
                 notes.append(
                     decisive(
                         f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the '
-                        'rate alone can change VEPD severalfold; --match-rates simulates at the '
-                        'real rate'
+                        'rate alone can change VEPD severalfold; --match-rates (in a study file '
+                        '`match_rates: true`) simulates at the real rate'
                     )
                 )
         if twin.imu is not None and self.real.imu is not None:

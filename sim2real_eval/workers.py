@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.process import BaseProcess
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TypeVar
 
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['map_in_processes', 'single_threads']
+__all__ = ['Workers', 'map_in_processes', 'single_threads']
 
 # A judge node may need 8 s to end, see ros/lockstep/process.py.
 _FAREWELL_S = 12.0
@@ -53,36 +53,82 @@ def map_in_processes(
     Sim2RealError
         When a process dies, for example for want of memory.
     """
-    results: list[R] = []
-    if jobs == 1 or len(items) <= 1:
-        for item in items:
-            results.append(function(item))
-            if progress is not None:
-                progress()
-        return results
-    # Workers start afresh: forking a process that has run threads may deadlock.
-    context = multiprocessing.get_context('spawn')
-    others = set(multiprocessing.active_children())
-    pool = concurrent.futures.ProcessPoolExecutor(
-        min(jobs, len(items)), mp_context=context, initializer=_begin
-    )
-    try:
-        with _interrupts_held(), single_threads():
-            futures = [pool.submit(_until_terminated, function, item) for item in items]
-        for done in concurrent.futures.as_completed(futures):
-            done.result()
-            if progress is not None:
-                progress()
-        return [future.result() for future in futures]
-    except concurrent.futures.process.BrokenProcessPool:
-        raise Sim2RealError(
-            'a worker process died (out of memory?); fewer --jobs need less memory'
-        ) from None
-    except BaseException:
-        _end(set(multiprocessing.active_children()) - others)
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with Workers(min(jobs, len(items))) as workers:
+        return workers.map(function, items, progress=progress)
+
+
+class Workers:
+    """Processes that are started once for several maps; a context manager.
+
+    They start when they are first needed, and end with the context: at once when that ends in an
+    exception.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes; with one everything runs in this process.
+
+    Attributes
+    ----------
+    jobs : int
+    """
+
+    def __init__(self, jobs: int = 1) -> None:
+        self.jobs = jobs
+        self._pool: concurrent.futures.ProcessPoolExecutor | None = None
+        self._others: set[BaseProcess] = set()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is None:
+            return
+        try:
+            if kind is not None:
+                _end(set(multiprocessing.active_children()) - self._others)
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        progress: Callable[[], None] | None = None,
+    ) -> list[R]:
+        """Return `function(item)` of each item, see `map_in_processes`."""
+        results: list[R] = []
+        if self.jobs <= 1 or len(items) <= 1:
+            for item in items:
+                results.append(function(item))
+                if progress is not None:
+                    progress()
+            return results
+        if self._pool is None:
+            # Workers start afresh: forking a process that has run threads may deadlock.
+            context = multiprocessing.get_context('spawn')
+            self._others = set(multiprocessing.active_children())
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                self.jobs, mp_context=context, initializer=_begin
+            )
+        try:
+            with _interrupts_held(), single_threads():
+                futures = [self._pool.submit(_until_terminated, function, item) for item in items]
+            for done in concurrent.futures.as_completed(futures):
+                done.result()
+                if progress is not None:
+                    progress()
+            return [future.result() for future in futures]
+        except concurrent.futures.process.BrokenProcessPool:
+            raise Sim2RealError(
+                'a worker process died (out of memory?); fewer --jobs need less memory'
+            ) from None
 
 
 @contextlib.contextmanager

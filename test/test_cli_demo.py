@@ -38,6 +38,10 @@ def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
         assert title in ' '.join(outcome.out.split())
         table = files[f'{judge}/vepd.csv'].decode().splitlines()
         assert len(table) == 1 + 5 * 4
+    for later in (['report', out / 'clean'], ['gate', out / 'clean', '--max-vepd', 9]):
+        said = call(capsys, *later).out
+        assert 'SYNTHETIC' in said
+        assert 'real sensors' not in said
     assert outcome.out.count('ch_gauss_airsim') == 2 * 8
     assert [one.name for one in tmp_path.iterdir()] == ['demo']
 

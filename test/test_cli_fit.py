@@ -54,6 +54,9 @@ def test_a_known_noise_is_found_within_its_interval(
     assert one['high'] / one['low'] < 2.5
     assert one['verdict'] == 'identified'
     assert record['verdict'] == 'better'
+    assert record['notes'][0].startswith('better: ')
+    # What vepd would say of the simulated runs: two of each of six recordings.
+    assert any('12 of 12 simulated runs: ' in note for note in record['notes'])
     assert record['after'] < 0.2 * record['before']
     model = load_gps(out / 'gps.yaml')
     assert model.noise.std == (one['fitted'],) * 3
@@ -104,6 +107,7 @@ def test_a_characterisation_can_be_the_start(
         (['--tune', 'gps.noise.std', '--gps', 'real'], 'is unknown'),
         (['--tune', 'gps.noise.std', '--candidates', '5'], 'are too few; must be 8 or more'),
         (['--tune', 'gps.noise.std', '--metric', 'nope'], 'invalid choice'),
+        (['--tune', 'gps.noise.std', '--folds', '1'], "'1' must be 0 or an integer >= 2"),
         ([], '--tune'),
     ],
 )

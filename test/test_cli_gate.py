@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -12,6 +13,7 @@ from cli_examples import Outcome, call, check_refused, run_of
 from comparison_examples import options, twin, written
 from gate_examples import write_result
 
+from sim2real_eval.gate.result import GatedResult
 from sim2real_eval.recording import write_recording
 
 Capture = pytest.CaptureFixture[str]
@@ -73,6 +75,29 @@ def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None
         assert 'above the baseline' in outcome.out
         assert gate(capsys, worse, '--baseline', file, '--max-increase', 0.02).status == 0
         assert gate(capsys, better, '--baseline', file, '--max-increase', -0.02).status == 1
+
+
+def test_other_real_runs_than_in_the_baseline_are_told(capsys: Capture, tmp_path: Path) -> None:
+    result = write_result(tmp_path / 'r', {'m': 0.05})
+    other = write_result(tmp_path / 'other', {'m': 0.05}, seed=1)
+    told = 'The real runs are not those of the baseline'
+    assert told in gate(capsys, result, '--baseline', other, '--max-increase', 1).out
+    assert told not in gate(capsys, result, '--baseline', result).out
+    # Of a file alone it is not known whose runs they were.
+    kept = other / 'vepd.json'
+    (other / 'runs.csv').unlink()
+    assert told not in gate(capsys, result, '--baseline', kept, '--max-increase', 1).out
+
+
+def test_stand_ins_are_not_compared_with_real_recordings(tmp_path: Path) -> None:
+    result = GatedResult.read(write_result(tmp_path / 'r', {'m': 0.05}))
+    real, drawn = (
+        dataclasses.replace(result, settings={**result.settings, 'synthetic': synthetic})
+        for synthetic in (False, True)
+    )
+    assert drawn.differs(real) == 'synthetic is False there and True here'
+    assert drawn.differs(drawn) is None
+    assert result.differs(real) is None
 
 
 def test_a_lost_model_and_lost_recordings_break_the_gate(capsys: Capture, tmp_path: Path) -> None:
@@ -144,6 +169,7 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         ('empty --max-vepd 1', 'empty: holds no study.json or vepd.json'),
         ('text.json --max-vepd 1', 'text.json: is not JSON'),
         ('list.json --max-vepd 1', 'list.json: is no result'),
+        ('nan.json --max-vepd 1', 'nan.json: is no result'),
         ('r --max-vepd -1', "'-1' must be a number >= 0"),
         ('r --max-vepd nan', "'nan' must be a number"),
         ('r --max-increase 0.1', '--max-increase: goes with --baseline only'),
@@ -170,4 +196,7 @@ def test_wrong_lines(
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'text.json').write_text('no', encoding='utf-8')
     (tmp_path / 'list.json').write_text('[]', encoding='utf-8')
+    record = json.loads((tmp_path / 'r' / 'vepd.json').read_text(encoding='utf-8'))
+    record['vepd'][0]['vepd'] = float('nan')
+    (tmp_path / 'nan.json').write_text(json.dumps(record), encoding='utf-8')
     check_refused(capsys, complaint, 'gate', *arguments.split())

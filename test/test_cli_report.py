@@ -153,6 +153,8 @@ def test_labels_are_text_in_markdown_and_latex() -> None:
         r'a\_b \& 5\% \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \# \$'
     )
     assert latex_text('[x]').startswith('{[}')
+    # \textquotedbl would ask for another font encoding than LaTeX's own.
+    assert latex_text('"') == r'\symbol{34}'
     table = latex_table(paper_tables(standings(small_study(runs=2)))[0])
     body = [line for line in table.splitlines() if line.endswith(r'\\')]
     assert len({len(re.findall(r'(?<!\\)&', line)) for line in body}) == 1

@@ -50,7 +50,7 @@ def test_values_have_four_digits_and_stay_inside_the_bounds() -> None:
     [
         ('', '--tune: is missing'),
         ('noise.std=0.01:1', "'noise.std' names no sensor"),
-        ('gps.noise.sdt=0.01:1', "'gps.noise.sdt' is unknown; must be one of gps.rate"),
+        ('gps.noise.sdt=0.01:1', '(did you mean gps.noise.std?); must be one of gps.rate'),
         ('gps.noise.std.w=0.01:1', 'is unknown'),
         ('gps.geodesy=0:1', 'is unknown'),
         ('gps.noise.std=1:0.1', 'lower bound must be below'),

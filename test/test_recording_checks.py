@@ -328,6 +328,7 @@ def test_a_single_candidate_is_taken_with_a_note_and_several_are_refused(tmp_pat
         ('scenario: ""', 'scenario: .*must be a text'),
         ('scenario: all', "scenario: 'all' is not allowed"),
         ('name: a/b', "name: 'a/b' is not allowed"),
+        (r'name: "a\0b"', r"name: 'a\\x00b' is not allowed"),
         ('name: ..', "name: '..' is not allowed"),
         ('name: a\nname: b', "key 'name' was already given on line 1"),
     ],

@@ -279,3 +279,18 @@ def test_a_study_of_one_scenario_is_set_beside_its_own_column_of_the_paper() -> 
     assert cells[-1] == '0.0796'
     for title in ('Beside VEPD', 'Options'):
         assert f'<h2>{title}</h2>' in page
+
+
+def test_conditions_are_no_recordings_and_each_has_its_own_plots() -> None:
+    study = small_study(judges=('clean',), groups=('', 'tunnel'), scenarios=('line',), runs=3)
+    names = {f'tunnelline_{n}': f'line_{n}@tunnel' for n in (1, 2, 3)}
+    names |= {f'line_{n}': f'line_{n}@sky' for n in (1, 2, 3)}
+    study = renamed(study, recording=names, group={'': 'sky'})
+    study = with_record(study, conditions=[{'label': 'sky'}, {'label': 'tunnel'}])
+    page = study_page(study)
+    assert '<dt>recordings</dt><dd>3 in 1 scenario</dd>' in page
+    assert '<dt>conditions</dt><dd>2</dd>' in page
+    spectra = page.split('<h3>Spectrum of the speed error</h3>')[1].split('<h3>')[0]
+    assert re.findall(r'<h4>(.*?)</h4>', spectra) == ['sky', 'tunnel']
+    (judge,) = study.judges
+    assert [len(gather(study, judge).part(group).runs) for group in study.groups] == [12, 12]

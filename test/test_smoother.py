@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -294,3 +295,9 @@ def test_it_meets_the_velocity_of_a_real_drive(real_dir: Path) -> None:
     series = velocity_series(run, recording.truth, origin_ns=int(run.stamp_ns[0]))
     errors = series.se_vel - np.interp(series.se_time, series.gt_time, series.gt_vel)
     assert np.sqrt(np.mean(errors**2)) < 0.05
+
+
+def test_the_version_of_gtsam_is_told_with_the_result() -> None:
+    """It shapes these numbers and no others."""
+    assert SmootherJudge.load().settings()['gtsam'] == importlib.metadata.version('gtsam')
+    assert 'gtsam' not in ErrorStateJudge.load().settings()

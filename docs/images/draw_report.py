@@ -22,7 +22,7 @@ def main() -> None:
     if binary is None:
         raise SystemExit('no chromium on the path')
     with running_browser(binary) as browser:
-        browser.open(Path(sys.argv[1]), width=1180, height=930)
+        browser.open(Path(sys.argv[1]), width=1180, height=1000)
         browser.picture(HERE / 'report.png')
 
 

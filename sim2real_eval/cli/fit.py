@@ -100,10 +100,11 @@ def add_parser(verbs: Any) -> None:
     )
     search.add_argument(
         '--folds',
-        type=at_least(0, int),
+        type=_folds,
         default=5,
         metavar='N',
-        help='parts into which the recordings are dealt, each held out once (default 5); 0: none',
+        help='parts into which the recordings are dealt, each held out once: 2 or more '
+        '(default 5); 0: none',
     )
     search.add_argument(
         '--candidates',
@@ -136,6 +137,14 @@ def add_parser(verbs: Any) -> None:
     add_seed(parser)
     add_jobs(parser)
     parser.set_defaults(run=run)
+
+
+def _folds(text: str) -> int:
+    """Argparse type: a number of folds; one alone would leave nothing to fit to."""
+    value = at_least(0, int)(text)
+    if value == 1:
+        raise argparse.ArgumentTypeError(f'{text!r} must be 0 or an integer >= 2')
+    return int(value)
 
 
 def run(options: argparse.Namespace) -> int:

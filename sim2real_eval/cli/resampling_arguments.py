@@ -14,22 +14,30 @@ if TYPE_CHECKING:
 __all__ = ['add_resampling', 'resampling_options']
 
 
-def add_resampling(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the uncertainty as a group of their own."""
+def add_resampling(parser: argparse.ArgumentParser, *, of: str = '') -> None:
+    """Add the options of the uncertainty as a group of their own.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    of : str
+        Where else the numbers may come from; they are then None when not given.
+    """
     group = parser.add_argument_group('uncertainty')
     group.add_argument(
         '--resamples',
         type=at_least(100, int),
-        default=10_000,
+        default=None if of else 10_000,
         metavar='N',
-        help='relabellings and resamples behind intervals and chances (default 10000)',
+        help=f'relabellings and resamples behind intervals and chances (default: {of}10000)',
     )
     group.add_argument(
         '--level',
         type=at_least(0.5, float),
-        default=0.95,
+        default=None if of else 0.95,
         metavar='P',
-        help='level of intervals; what has a chance below 1 - P counts as real (default 0.95)',
+        help='level of intervals; what has a chance below 1 - P counts as real '
+        f'(default: {of}0.95)',
     )
 
 

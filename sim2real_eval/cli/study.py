@@ -27,6 +27,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.cli.resampling_arguments import add_resampling
 from sim2real_eval.cli.shared_options import add_overwrite
 from sim2real_eval.cli.study_beside import show_beside
 from sim_sensors.errors import ParameterError
@@ -93,6 +94,7 @@ def add_parser(verbs: Any) -> None:
         help='seed of all random draws (default: that of the study file, else 0); equal seeds '
         'give equal bytes',
     )
+    add_resampling(parser, of='that of the study file, else ')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
     add_overwrite(parser)
     add_json(parser)
@@ -111,6 +113,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.failures import told_failures
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.runner import run_study
+    from sim2real_eval.study.sureness import uncertainty_records
 
     plan = StudyPlan.load(options.study, overrides(options))
     with contextlib.ExitStack() as stack:
@@ -147,7 +150,7 @@ def run(options: argparse.Namespace) -> int:
                     for judge, group in outcome.compared
                     for row in outcome.table(judge, group)
                 ],
-                'uncertainty': _uncertainty(report),
+                'uncertainty': uncertainty_records(outcome),
             }
         )
         show_beside(outcome, Path(options.out), quiet=True)
@@ -157,21 +160,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _report(outcome: StudyOutcome, folder: Path) -> StudyReport:
-    """Write the page, the tables for a paper and uncertainty.json."""
+    """Write the page and the tables for a paper."""
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
-    from sim2real_eval.tables import write_json
 
     report = study_report(outcome, folder=folder)
-    write_json(folder / 'uncertainty.json', _uncertainty(report))
     write_report(report, folder / PAGE)
     return report
-
-
-def _uncertainty(report: StudyReport) -> list[dict[str, Any]]:
-    return [
-        {'judge': one.judge, 'group': one.group, **one.known.to_mapping()}
-        for one in report.standings
-    ]
 
 
 def overrides(options: argparse.Namespace) -> Overrides:
@@ -187,11 +181,13 @@ def overrides(options: argparse.Namespace) -> Overrides:
         if options.runs is not None:
             raise ParameterError('--runs', '', 'goes with stand-ins only, not with --real')
         real = sources(options.real, options.topic, options.scenario)
-    return Overrides(real, options.seed, options.runs, options.simulate_on)
+    return Overrides(
+        real, options.seed, options.runs, options.simulate_on, options.resamples, options.level
+    )
 
 
 def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
-    from sim2real_eval.cli.result import shown
+    from sim2real_eval.cli.result import print_uncertainty, shown
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.study_report import PAGE
 
@@ -201,18 +197,21 @@ def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is. --real PATH... gives it your own.')
     print()
-    for judge, group in outcome.compared:
-        where = f', {group}' if group else ''
+    unsure = []
+    for one in report.standings:
+        rows = shown(one.rows)
         print_table(
             vepd_console_table(
-                shown(outcome.table(judge, group)),
-                title=f'VEPD of {record["component"]} speed, judge {judge}{where}: smaller is '
-                'closer',
+                rows,
+                title=f'VEPD of {record["component"]} speed, judge '
+                f'{one.judge}{f", {one.group}" if one.group else ""}: smaller is closer',
             )
         )
         print()
+        told = print_uncertainty(one.uncertainty, rows)
+        unsure += [f'{one.label}: {line}' if len(report.standings) > 1 else line for line in told]
     show_beside(outcome, Path(folder), quiet=False)
-    print_notes(record['notes'])
+    print_notes([*record['notes'], *unsure])
     for line in report.answer:
         print(line)
     print(f'Tables, runs and series: {folder}; page: {Path(folder, PAGE)}')

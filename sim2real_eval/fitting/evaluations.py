@@ -19,7 +19,7 @@ from sim2real_eval.fitting.tuned import Tuned, set_values
 from sim2real_eval.metrics import RunScore
 from sim2real_eval.run_plan import ComparisonOptions, PlannedRun, RunPlan
 from sim2real_eval.twin import Twin
-from sim2real_eval.workers import map_in_processes
+from sim2real_eval.workers import Workers
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import FloatArray
 
@@ -29,6 +29,11 @@ __all__ = ['Evaluations', 'RealRuns', 'judge_real']
 class _Task(NamedTuple):
     source: Source
     twins: tuple[Twin, ...]
+
+
+class _Simulated(NamedTuple):
+    scores: FloatArray  # (c, r, 3)
+    notes: tuple[tuple[tuple[str, ...], ...], ...]  # of every candidate's repetitions
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,8 +67,8 @@ class RealRuns:
 def judge_real(
     sources: Sequence[Source],
     options: ComparisonOptions,
+    workers: Workers,
     *,
-    jobs: int = 1,
     progress: Callable[[], None] | None = None,
 ) -> RealRuns:
     """Judge every recording as it is.
@@ -73,9 +78,7 @@ def judge_real(
     FitError
         When none can be judged, or two have one name.
     """
-    found = map_in_processes(
-        functools.partial(_real, options=options), sources, jobs=jobs, progress=progress
-    )
+    found = workers.map(functools.partial(_real, options=options), sources, progress=progress)
     failures = [
         Failure(source.path, outcome)
         for source, outcome in zip(sources, found, strict=True)
@@ -124,7 +127,8 @@ class Evaluations:
     tuned : tuple of Tuned
     options : ComparisonOptions
         Its `twins` do not count.
-    jobs : int
+    workers : Workers, optional
+        Processes that judge, kept over all rounds: to start them takes seconds.
 
     Attributes
     ----------
@@ -134,6 +138,8 @@ class Evaluations:
         Their coordinates, see `Tuned.coordinate`.
     scores : (c, n, r, 3) float
         As `RealRuns.scores`, per recording and repetition; NaN where the judge failed.
+    notes : list of tuple of tuple of str
+        What every candidate's runs told, recording by recording and repetition by repetition.
     tells : (c,) bool
         Whether a candidate tells of its coordinates: the start does not when axes that are tuned
         as one differ in it.
@@ -145,18 +151,18 @@ class Evaluations:
         twin: Twin,
         tuned: tuple[Tuned, ...],
         options: ComparisonOptions,
-        *,
-        jobs: int = 1,
+        workers: Workers | None = None,
     ) -> None:
         self.real = real
         self.tuned = tuned
         self.values = np.empty((0, len(tuned)))
         self.units = np.empty((0, len(tuned)))
         self.scores = np.empty((0, len(real.names), options.repetitions, 3))
+        self.notes: list[tuple[tuple[str, ...], ...]] = []
         self.tells = np.empty(0, dtype=np.bool_)
         self._twin = twin
         self._options = options
-        self._jobs = jobs
+        self._workers = workers or Workers()
 
     @property
     def usable(self) -> NDArray[np.bool_]:
@@ -203,7 +209,7 @@ class Evaluations:
 
     def _pieces(self, candidates: int) -> list[slice]:
         # A few recordings alone would not keep all processes busy.
-        pieces = min(candidates, -(-2 * self._jobs // len(self.real.sources)))
+        pieces = min(candidates, -(-2 * self._workers.jobs // len(self.real.sources)))
         edges = np.linspace(0, candidates, pieces + 1).astype(int)
         return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
@@ -216,15 +222,13 @@ class Evaluations:
         )
         pieces = self._pieces(len(twins))
         tasks = [_Task(source, labelled[p]) for source in self.real.sources for p in pieces]
-        found = map_in_processes(
-            functools.partial(_simulated, options=self._options),
-            tasks,
-            jobs=self._jobs,
-            progress=progress,
+        found = self._workers.map(
+            functools.partial(_simulated, options=self._options), tasks, progress=progress
         )
-        rows = [
-            np.concatenate(found[i : i + len(pieces)]) for i in range(0, len(tasks), len(pieces))
-        ]
+        of_sources = [found[i : i + len(pieces)] for i in range(0, len(tasks), len(pieces))]
+        rows = [np.concatenate([piece.scores for piece in one]) for one in of_sources]
+        notes = [[told for piece in one for told in piece.notes] for one in of_sources]
+        self.notes += [tuple(itertools.chain(*told)) for told in zip(*notes, strict=True)]
         self.scores = np.concatenate([self.scores, np.stack(rows, axis=1)])
         self.values = np.concatenate([self.values, values])
         units = [
@@ -234,19 +238,24 @@ class Evaluations:
         self.tells = np.concatenate([self.tells, np.ones(len(values), dtype=np.bool_)])
 
 
-def _simulated(task: _Task, options: ComparisonOptions) -> FloatArray:
-    """Return the scores of candidates on one recording, `(c, r, 3)`."""
+def _simulated(task: _Task, options: ComparisonOptions) -> _Simulated:
+    """Return what candidates came to on one recording."""
     plan = RunPlan(task.source.read(), dataclasses.replace(options, twins=task.twins))
-    rows = [_attempt(plan, run) for run in plan.twins]
-    return np.array(rows).reshape(len(task.twins), options.repetitions, 3)
+    rows, notes = zip(*(_attempt(plan, run) for run in plan.twins), strict=True)
+    draws = options.repetitions
+    return _Simulated(
+        np.array(rows).reshape(len(task.twins), draws, 3),
+        tuple(notes[i : i + draws] for i in range(0, len(notes), draws)),
+    )
 
 
-def _attempt(plan: RunPlan, run: PlannedRun) -> list[float]:
+def _attempt(plan: RunPlan, run: PlannedRun) -> tuple[list[float], tuple[str, ...]]:
     try:
-        return _three(plan.score(run, plan.judge(run)).score)
+        scored = plan.score(run, plan.judge(run))
     except Sim2RealError:
         # A candidate may be so bad that the judge fails; the search then leaves it.
-        return [np.nan] * 3
+        return [np.nan] * 3, ()
+    return _three(scored.score), scored.notes
 
 
 def _three(score: RunScore) -> list[float]:

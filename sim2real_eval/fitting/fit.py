@@ -22,6 +22,7 @@ from sim2real_eval.run_plan import ComparisonOptions
 from sim2real_eval.told import assumed, by_weight, decisive
 from sim2real_eval.twin import Twin
 from sim2real_eval.uncertainty import UncertaintyOptions
+from sim2real_eval.workers import Workers
 
 __all__ = ['Fit', 'FitOptions', 'fit']
 
@@ -127,19 +128,20 @@ def fit(
     # A study of none: the real runs need no twins.
     bare = dataclasses.replace(comparison, twins=())
     told = progress or (lambda _: None)
-    real = judge_real(sources, bare, jobs=jobs, progress=told(len(sources)))
-    evaluations = Evaluations(real, twin, tuned, bare, jobs=jobs)
-    folds = deal_folds(real.scenarios, options.folds, comparison.seed)
-    everything = np.arange(len(real.names))
-    objective = METRICS[options.metric]
-    surface, error = search(
-        evaluations,
-        objective,
-        [everything, *(np.setdiff1d(everything, held) for held in folds)],
-        budget=budget,
-        seed=comparison.seed,
-        progress=told,
-    )
+    with Workers(jobs) as workers:
+        real = judge_real(sources, bare, workers, progress=told(len(sources)))
+        evaluations = Evaluations(real, twin, tuned, bare, workers)
+        folds = deal_folds(real.scenarios, options.folds, comparison.seed)
+        everything = np.arange(len(real.names))
+        objective = METRICS[options.metric]
+        surface, error = search(
+            evaluations,
+            objective,
+            [everything, *(np.setdiff1d(everything, held) for held in folds)],
+            budget=budget,
+            seed=comparison.seed,
+            progress=told,
+        )
     validation = validate(
         evaluations, options.metric, folds, options=options.uncertainty, seed=comparison.seed
     )
@@ -166,7 +168,15 @@ def fit(
             by_weight(
                 [
                     *_notes(evaluations, parameters, validation),
-                    *merge_notes(('real', notes) for _, notes in real.notes),
+                    *merge_notes(
+                        [
+                            *(('real', notes) for _, notes in real.notes),
+                            *(
+                                ('simulated', notes)
+                                for notes in evaluations.notes[validation.fitted]
+                            ),
+                        ]
+                    ),
                 ]
             )
         ),
@@ -186,6 +196,14 @@ def _notes(
     scores, chance = validation.scores, validation.chance
     if validation.verdict == 'unchanged':
         notes.append(decisive('nothing within the bounds is better than the model given'))
+    if validation.verdict == 'better':
+        notes.append(
+            decisive(
+                f'better: {_gain(validation)}, and recordings held out are foretold better (score '
+                f'{scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; chance '
+                f'{chance:.2g} if neither model were better)'
+            )
+        )
     if validation.verdict == 'over-fits':
         notes.append(
             decisive(

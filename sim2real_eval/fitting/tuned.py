@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -195,7 +196,11 @@ def _target(name: str, twin: Twin) -> Target:
         raise ParameterError(
             OPTION, '', f'{name!r} names no sensor; must begin with gps. or imu.'
         )  # fmt: skip
-    raise ParameterError(OPTION, '', f'{name!r} is unknown; must be one of {", ".join(known)}')
+    near = difflib.get_close_matches(tries[0], known, 1)
+    hint = f' (did you mean {near[0]}?)' if near else ''
+    raise ParameterError(
+        OPTION, '', f'{name!r} is unknown{hint}; must be one of {", ".join(known)}'
+    )
 
 
 def _are_axes(text: str) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ __all__ = ['Cell', 'GatedResult', 'Place']
 
 _MARKS = ('study.json', 'vepd.json')
 _ALIKE = ('component', 'metric', 'start_heading')
+_SYNTHETIC = 'synthetic'
 
 
 class Cell(NamedTuple):
@@ -151,10 +153,10 @@ def _of_study(path: str, outcome: StudyOutcome) -> GatedResult:
         path,
         vepd,
         _places(rows),
-        {name: record[name] for name in _ALIKE if name in record},
+        {name: record[name] for name in (*_ALIKE, _SYNTHETIC) if name in record},
         {one['label']: _digests(one) for one in record['judges']},
         tuple(sorted({failure['recording'] for failure in record['failures']})),
-        bool(record.get('synthetic')),
+        bool(record.get(_SYNTHETIC)),
     )
 
 
@@ -176,16 +178,21 @@ def _of_comparison(path: str, mark: Path, record: Mapping[str, Any]) -> GatedRes
                 )
                 for row in csv.DictReader(file)
             ]
+    vepd = {
+        Cell(judge, '', row['model'], row['scenario']): float(row['vepd'])
+        for row in record['vepd']
+    }
+    if not vepd or not all(map(math.isfinite, vepd.values())):
+        # NaN is above no limit: it would pass.
+        raise ValueError('no distances, or some that are no numbers')
     return GatedResult(
         path,
-        {
-            Cell(judge, '', row['model'], row['scenario']): float(row['vepd'])
-            for row in record['vepd']
-        },
+        vepd,
         _places(rows),
         {name: record[name] for name in _ALIKE},
         {judge: _digests(record['judge'])},
         tuple(sorted(failure['recording'] for failure in record['failures'])),
+        bool(record.get(_SYNTHETIC)),
     )
 
 

@@ -59,7 +59,8 @@ class GateVerdict:
         if self.left_out:
             sentences.append(f'Recordings were left out: {", ".join(self.left_out)}')
         if broken:
-            sentences.append(f'{len(broken)} of {_count(len(held), "number")} break a limit')
+            breaks = 'breaks' if len(broken) == 1 else 'break'
+            sentences.append(f'{len(broken)} of {_count(len(held), "number")} {breaks} a limit')
             sentences += [f'{case.cell}: {"; ".join(case.broken)}' for case in broken[:_MOST]]
             if len(broken) > _MOST:
                 sentences.append(f'So do {len(broken) - _MOST} more')
@@ -161,6 +162,10 @@ def judge_result(
         raise Sim2RealError(f'{result.path}: nothing is in it and in {baseline and baseline.path}')
     if options.by != 'estimate' and any(case.low is None for case in cases if case.vepd):
         notes.append('Some intervals cannot be told: too few recordings, or no runs.csv')
+    if baseline is not None and _others(result, baseline):
+        notes.append(
+            'The real runs are not those of the baseline, so that part of a change may be theirs'
+        )
     if result.synthetic:
         notes.append('Recordings are SYNTHETIC stand-ins')
     return GateVerdict(options, tuple(cases), result.failures, tuple(notes))
@@ -297,7 +302,7 @@ def _increase(
     if before is None:
         known = baseline.vepd[cell]
         return case.low - known, case.high - known
-    if np.array_equal(now[0].values, before[0].values) and now[0].names == before[0].names:
+    if _same(now[0], before[0]):
         found = uncertainty(
             now[0], {_NOW: now[1], _BEFORE: before[1]}, _method(options), seed=options.seed
         )
@@ -306,6 +311,19 @@ def _increase(
     if old is None or old.low is None or old.high is None:
         return None, None
     return case.low - old.high, case.high - old.low
+
+
+def _same(one: ScoredRuns, other: ScoredRuns) -> bool:
+    return one.names == other.names and np.array_equal(one.values, other.values)
+
+
+def _others(result: GatedResult, baseline: GatedResult) -> bool:
+    """Say whether there are other real runs somewhere than in the baseline, as far as is known."""
+    return bool(baseline.runs) and any(
+        place.judge in {there.judge for there in baseline.runs}
+        and (place not in baseline.runs or not _same(runs[REAL], baseline.runs[place][REAL]))
+        for place, runs in result.runs.items()
+    )
 
 
 def only(names: Sequence[str]) -> tuple[str, ...]:

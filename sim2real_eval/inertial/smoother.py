@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -21,6 +23,7 @@ from sim2real_eval.inertial.solution import Nodes, solve
 from sim2real_eval.inertial.steps import cut
 from sim2real_eval.judge.judged import JudgedRun, PartCount
 from sim2real_eval.judge.transform_file import TransformFile
+from sim2real_eval.provenance import version
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -45,6 +48,10 @@ class SmootherJudge(InertialJudge):
         """Return the judge as `InertialJudge.load` does; JudgeError without gtsam."""
         load_gtsam()
         return super().load(config, transforms)
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what made the result beside the files, the version of gtsam too."""
+        return {**super().settings(), 'gtsam': version('gtsam')}
 
     def judge(
         self,

@@ -70,7 +70,8 @@ def input_advice(
                 text += (
                     ', from a start heading of 0 (east): forward speed is then meaningless and '
                     'accelerations are fused in a wrong direction unless the run starts eastward; '
-                    'give the heading in `initial_state`, or `sim2real vepd --start-heading`'
+                    'give the heading in `initial_state`, or `sim2real vepd --start-heading` '
+                    '(in a study file `start_heading: true`)'
                 )
                 text = decisive(text)
             notes.append(text)

@@ -39,7 +39,9 @@ def slow_truth_advice(truth_rate: float, grid_rate: float) -> str | None:
         f'truth comes at {rate} Hz, the grid runs at {grid_rate:g} Hz: between its samples the '
         f'truth is a straight line, so motion faster than {round(truth_rate / 2, 1):g} Hz counts '
         "as error of the estimate, and the upper part of the truth's spectrum, with its entropy, "
-        f"is made by the interpolation; --rate {rate} compares at the truth's own rate"
+        f'is made by the interpolation; --rate {rate} (in a study file '
+        f'`metric: {{rate: {rate}}}`) '
+        "compares at the truth's own rate"
     )
 
 
@@ -67,7 +69,8 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
         lines.append(
             decisive(
                 f'truth starts at {start:.1f} m/s: a judge that starts at rest is scored for '
-                'finding the speed, not for its sensors; --warmup SECONDS leaves the start out'
+                'finding the speed, not for its sensors; --warmup SECONDS leaves the start out '
+                '(in a study file `metric: {warmup: SECONDS}`)'
             )
         )
     if run.duration < SHORT_RUN:

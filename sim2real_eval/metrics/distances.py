@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from scipy.stats import rankdata, wasserstein_distance
 
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.tables import Field, write_csv
+from sim2real_eval.tables import Field
 
 __all__ = [
     'POOLED',
@@ -21,7 +20,6 @@ __all__ = [
     'coverage_notes',
     'vepd',
     'vepd_table',
-    'write_vepd',
 ]
 
 POOLED = 'all'
@@ -210,8 +208,3 @@ def coverage_notes(
                 'scenarios'
             )
     return notes
-
-
-def write_vepd(path: str | Path, rows: Iterable[VepdRow]) -> Path:
-    """Write vepd.csv, floats exact."""
-    return write_csv(path, VEPD_COLUMNS, [row.fields() for row in rows])

@@ -120,10 +120,15 @@ def read_metadata(path: Path) -> Metadata:
     for key in ('name', 'scenario'):
         label = values.get(key, 'label')
         # Both become parts of file names; `all` is the row of the pooled scenarios.
-        if label.startswith('.') or set(label) & set('/\\') or label == 'all':
+        if (
+            label.startswith('.')
+            or set(label) & set('/\\')
+            or label == 'all'
+            or not label.isprintable()
+        ):
             raise RecordingError(
-                f'{path}: {key}: {label!r} is not allowed; must not be all, begin with a dot or '
-                'hold / or \\'
+                f'{path}: {key}: {label!r} is not allowed; must not be all, begin with a dot, or '
+                'hold /, \\ or control characters'
             )
     if values.get('arrival', 'stamp') not in ('stamp', 'recorded'):
         raise RecordingError(

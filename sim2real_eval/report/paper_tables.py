@@ -22,7 +22,7 @@ _LATEX = {
     '<': r'\textless{}',
     '>': r'\textgreater{}',
     '|': r'\textbar{}',
-    '"': r'\textquotedbl{}',
+    '"': r'\symbol{34}',
     MINUS: '$-$',
     NONE: '--',
     '∞': r'$\infty$',
@@ -52,7 +52,7 @@ def _ranking_table(standing: Standing) -> DataTable:
     columns += [Column('group')] if found.letters else []
     columns += [
         Column('W1 RMSE', 'm/s', numeric=True),
-        Column('W1 entropy', numeric=True),
+        Column('W2 entropy', numeric=True),
         Column('runs', 'real/sim', numeric=True),
     ]
     columns += [Column('paper', 'VEPD', numeric=True)] if found.published else []

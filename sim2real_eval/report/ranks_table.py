@@ -134,7 +134,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             str(agreement.models),
             _two(agreement.kendall),
             _two(agreement.spearman),
-            '-' if agreement.chance is None else f'{agreement.chance:.3f}',
+            _chance(agreement.chance),
         )
         last = pair.scenario
     return table
@@ -161,6 +161,12 @@ def short_number(value: float) -> str:
     if value == 0.0:
         return '0'
     return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e4 else f'{value:.1e}'
+
+
+def _chance(value: float | None) -> str:
+    if value is None:
+        return '-'
+    return '<0.001' if value < 0.001 else f'{value:.3f}'
 
 
 def _two(value: float | None) -> str:

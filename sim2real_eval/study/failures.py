@@ -30,12 +30,6 @@ class StudyFailure(NamedTuple):
     model: str
     reason: str
 
-    def __str__(self) -> str:
-        known = self.reason.startswith(self.recording)
-        what = self.reason if known else f'{self.recording}: {self.reason}'
-        who = f'{self.model}, ' if self.model not in ('', REAL) else ''
-        return f'{what} ({who}judge {self.judge})'
-
 
 class Losses:
     """The runs of a study that do not count because something failed.

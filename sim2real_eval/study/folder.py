@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.metrics.distances import VEPD_COLUMNS
 from sim2real_eval.result_folder import check_result_folder
 from sim2real_eval.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.study.outcome import MARK, StudyOutcome
 from sim2real_eval.study.plan import StudyPlan, change
 from sim2real_eval.study.side_results import side_results
 from sim2real_eval.study.store import RUNS
-from sim2real_eval.tables import write_bytes, write_csv
+from sim2real_eval.study.sureness import study_uncertainty, uncertainty_records
+from sim2real_eval.tables import write_bytes, write_csv, write_json
+from sim2real_eval.uncertainty.by_scenario import SURE_COLUMNS, sure_fields
 from sim_sensors.errors import Sim2RealError
 
 try:
@@ -27,7 +28,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ['held', 'write_study']
+__all__ = ['abandon', 'held', 'write_study']
 
 _FILE = 'study.yaml'
 _OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
@@ -78,6 +79,15 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
             os.close(descriptor)
 
 
+def abandon(folder: Path) -> None:
+    """Remove a held study that came to nothing, and the folder where nothing else is in it."""
+    shutil.rmtree(folder / RUNS, ignore_errors=True)
+    for name in (_FILE, MARK):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
 def write_study(folder: Path, outcome: StudyOutcome) -> None:
     """Write everything that follows from the runs; the mark, which says finished, last."""
     numbers = _numbers(outcome)
@@ -99,15 +109,17 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
             for run, number in zip(outcome.runs, numbers, strict=True)
         ),
     )
+    known = study_uncertainty(outcome)
     write_csv(
         folder / 'vepd.csv',
-        ('judge', 'group', *VEPD_COLUMNS),
+        ('judge', 'group', *SURE_COLUMNS),
         (
-            (judge, group, *row.fields())
+            (judge, group, *sure_fields(row, known[judge, group]))
             for judge, group in outcome.compared
             for row in outcome.table(judge, group)
         ),
     )
+    write_json(folder / 'uncertainty.json', uncertainty_records(outcome), allow_nan=False)
     for judge in outcome.judges:
         write_series_folder(
             folder / 'series' / judge,

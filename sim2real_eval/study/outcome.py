@@ -129,6 +129,20 @@ class StudyOutcome:
             and group in (None, run.group)
         ]
 
+    def by_model(self, judge: str, group: str) -> dict[str, list[StudyRun]]:
+        """Return the runs of each source that has any, `real` first."""
+        return {
+            model: runs
+            for model in (REAL, *self.models)
+            if (runs := self.of(judge, model, group=group))
+        }
+
+    def part(self, group: str) -> StudyOutcome:
+        """Return what there is of a group of recordings."""
+        return dataclasses.replace(
+            self, runs=tuple(run for run in self.runs if run.group == group)
+        )
+
     def signals(self, key: RunKey) -> RunSignals:
         """Read the signals of a run.
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.run_notes import notes_of_models
-from sim2real_eval.study.failures import Losses, StudyFailure
-from sim2real_eval.study.folder import held, write_study
+from sim2real_eval.study.failures import Losses, StudyFailure, told_failures
+from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.run import RunKey, StudyRun
@@ -57,7 +57,8 @@ def run_study(
     Raises
     ------
     Sim2RealError
-        When the folder may not be used, or no recording could be compared. What failed while
+        When the folder may not be used, or no recording could be compared: a folder that holds
+        no run that counts is then removed. What failed while
         others did not is in `record['failures']`.
     """
     target = Path(folder)
@@ -84,7 +85,10 @@ def run_study(
         runs = _collected(store, known, [key for key in groups if key not in losses])
         outcome = _outcome(plan, store, runs, losses)
         if not outcome.compared:
-            raise Sim2RealError(_reasons(failures))
+            if not runs:
+                # Nothing to go on with, and the corrected study must not be refused because of it.
+                abandon(target)
+            raise Sim2RealError(_reasons(told_failures(outcome.record)))
         write_study(target, outcome)
         return outcome
 
@@ -124,8 +128,7 @@ def _outcome(
     return StudyOutcome(record, tuple(runs), store.signals)
 
 
-def _reasons(failures: Iterable[StudyFailure]) -> str:
-    reasons = list(dict.fromkeys(str(one) for one in failures))
+def _reasons(reasons: Sequence[str]) -> str:
     more = f'; and {len(reasons) - _MOST_REASONS} more' if len(reasons) > _MOST_REASONS else ''
     return '; '.join(reasons[:_MOST_REASONS]) + more
 

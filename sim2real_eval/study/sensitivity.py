@@ -123,11 +123,7 @@ def sensitivity_tables(outcome: StudyOutcome, options: MetricOptions) -> list[Se
     ways = variations(str(outcome.record['component']), options)
     found = []
     for judge, group in outcome.compared:
-        sources = {
-            model: runs
-            for model in (REAL, *outcome.models)
-            if (runs := outcome.of(judge, model, group=group))
-        }
+        sources = outcome.by_model(judge, group)
         found += _tables(judge, group, _scored(outcome, sources, ways), ways)
     return found
 

@@ -146,11 +146,7 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
     """
     found = []
     for judge, group in outcome.compared:
-        sources = {
-            model: runs
-            for model in (REAL, *outcome.models)
-            if (runs := outcome.of(judge, model, group=group))
-        }
+        sources = outcome.by_model(judge, group)
         curves = _Curves.of(outcome, [run for runs in sources.values() for run in runs], options)
         scenarios = list(dict.fromkeys(run.scenario for run in sources[REAL]))
         for scenario in (*scenarios, *([POOLED] if len(scenarios) > 1 else [])):

@@ -59,12 +59,17 @@ class Overrides:
         Stand-ins per scenario.
     simulate_on : str or None
         `truth` or `drive`.
+    resamples : int or None
+    level : float or None
+        Of the statistics, see `UncertaintyOptions`.
     """
 
     real: Sequence[Source] | None = None
     seed: int | None = None
     runs: int | None = None
     simulate_on: str | None = None
+    resamples: int | None = None
+    level: float | None = None
 
     def words(self) -> list[str]:
         """Return the options of `sim2real study` that say so."""
@@ -73,6 +78,8 @@ class Overrides:
             ('--seed', self.seed),
             ('--runs', self.runs),
             ('--simulate-on', self.simulate_on),
+            ('--resamples', self.resamples),
+            ('--level', self.level),
         ):
             if value is not None:
                 words += [option, str(value)]
@@ -177,7 +184,7 @@ class StudyFile:
             conditions=read_conditions(fields['conditions'])
             if 'conditions' in fields
             else (Condition(),),
-            uncertainty=_uncertainty(fields),
+            uncertainty=_uncertainty(fields, over),
             overrides=over,
         )
 
@@ -240,8 +247,11 @@ def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -
     return given if wanted == 'drive' else None
 
 
-def _uncertainty(fields: dict[str, Entry]) -> UncertaintyOptions:
-    if 'uncertainty' not in fields:
-        return UncertaintyOptions()
-    entry = fields['uncertainty']
-    return UncertaintyOptions.from_mapping(entry.value, entry.where, entry.key)
+def _uncertainty(fields: dict[str, Entry], over: Overrides) -> UncertaintyOptions:
+    options = UncertaintyOptions()
+    if 'uncertainty' in fields:
+        entry = fields['uncertainty']
+        options = UncertaintyOptions.from_mapping(entry.value, entry.where, entry.key)
+    said = {'resamples': over.resamples, 'level': over.level}
+    said = {name: value for name, value in said.items() if value is not None}
+    return UncertaintyOptions.from_mapping({**options.to_mapping(), **said}, 'sim2real', '--')

@@ -83,6 +83,7 @@ def _as_study(record: Mapping[str, Any], judge: str, folder: Path) -> dict[str, 
         },
         # The files are re-zeroed already.
         'metric': {**record['metric'], 'rezero': 'none'},
+        'uncertainty': next(iter(record['uncertainty'].values()))['options'],
         'synthetic': bool(record.get('synthetic')),
         'judges': [{'label': judge, **record['judge']}],
         'recordings': recordings,

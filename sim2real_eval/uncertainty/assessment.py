@@ -163,6 +163,12 @@ def _judged(
     resampled = distance.weighted(weights)
     alone = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
     linear = distance.linear(weights, alone)
+    means = linear
+    if not labels.paired:
+        # Paired, the motions that both sides share leave little for this to mend.
+        ahead = np.sign(runs.values.mean(axis=0) - real.values.mean(axis=0))
+        ahead /= real.values.shape[1]
+        means = other @ (runs.values @ ahead) - one @ (real.values @ ahead)
     result = DistanceUncertainty(model, len(real), len(runs), seen)
     estimate = seen
     chance = None
@@ -199,7 +205,7 @@ def _judged(
         )
         result = dataclasses.replace(result, estimate=estimate, low=low, high=high)
     return result, DrawnDistance(
-        seen, estimate, estimate if result.low else 0.0, resampled, linear
+        seen, estimate, estimate if result.low else 0.0, resampled, linear, means
     )
 
 

@@ -76,6 +76,12 @@ class Evidence:
         """Return the runs of a model, or `real`."""
         return [one for one in self.runs if one.run.key.model == model]
 
+    def part(self, group: str) -> Evidence:
+        """Return what there is of a group of recordings."""
+        return dataclasses.replace(
+            self, runs=tuple(one for one in self.runs if one.run.group == group)
+        )
+
     def called(self, model: str) -> str:
         """Return what a source is called."""
         return shown_model(model, synthetic=self.synthetic)

@@ -148,9 +148,15 @@ def _colours(models: Sequence[str]) -> tuple[dict[str, str], Markup]:
 
 def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     record = outcome.record
+    labels = [one['label'] for one in record.get('conditions') or [] if one['label']]
     real = {run.key.recording for run in outcome.runs if run.is_real}
+    if labels:
+        # The runs of a recording under a condition are called recording@label.
+        real = {name.rpartition('@')[0] for name in real}
+    scenarios = len(outcome.scenarios)
     facts = [
-        ('recordings', f'{len(real)} in {len(outcome.scenarios)} scenarios'),
+        ('recordings', f'{len(real)} in {scenarios} scenario{"s" if scenarios > 1 else ""}'),
+        *([('conditions', str(len(labels)))] if labels else []),
         ('models', str(len(outcome.models))),
         ('judges', str(len(outcome.judges))),
         ('judged runs', str(len(outcome.runs))),

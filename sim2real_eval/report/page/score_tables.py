@@ -13,7 +13,7 @@ from sim2real_eval.report.page.data_table import Column, DataTable
 from sim2real_eval.report.page.scale import NONE, decimal
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.series_folder import REAL
-from sim2real_eval.study import StudyOutcome, StudyRun
+from sim2real_eval.study import StudyOutcome
 
 __all__ = ['by_scenario', 'consistency', 'overview', 'run_table', 'shown_model']
 
@@ -97,12 +97,15 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
 
 
 def consistency(
-    outcome: StudyOutcome, judge: str, colours: Mapping[str, str], *, synthetic: bool
+    outcome: StudyOutcome,
+    judge: str,
+    group: str,
+    colours: Mapping[str, str],
+    *,
+    synthetic: bool,
 ) -> DataTable | None:
     """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
-    found: dict[str, list[StudyRun]] = {
-        model: outcome.of(judge, model) for model in (REAL, *outcome.models)
-    }
+    found = outcome.by_model(judge, group)
     names = [
         name
         for name in _CONSISTENCY
@@ -119,7 +122,8 @@ def consistency(
             mean = float(np.mean(values)) if values else None
             cells.append(decimal(mean, 2 if mean is None or mean < 100.0 else 0))
         rows.append(cells)
-    title = f'Mean over runs of normalised squares over degrees of freedom, judge {judge}'
+    where = f'{judge}, {group}' if group else judge
+    title = f'Mean over runs of normalised squares over degrees of freedom, judge {where}'
     shown = {shown_model(name, synthetic=synthetic): kind for name, kind in colours.items()}
     return DataTable(title, columns, rows, colours=shown)
 

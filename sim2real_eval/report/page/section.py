@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.report.histogram_axis import ENTROPY, RMSE
@@ -57,7 +57,7 @@ class JudgeSection:
     about: str
     rankings: Sequence[RankingView]
     chapters: Sequence[Chapter]
-    consistency: DataTable | None
+    consistency: Sequence[DataTable]
     missing: Sequence[str]
 
     consistency_text = (
@@ -112,18 +112,26 @@ def judge_section(
     evidence = gather(outcome, judge)
     component = str(outcome.record.get('component', 'horizontal'))
     real = 'the stand-in' if synthetic else 'the real sensors'
+    groups = list(dict.fromkeys(run.group for run in outcome.runs if run.key.judge == judge))
+    parts = {group: outcome.part(group) for group in groups}
+    seen = {group: evidence.part(group) for group in groups}
+
+    def of_groups(draw: Callable[[str], Multiples]) -> list[Multiples]:
+        # Recordings of several conditions or surfaces would be no one distribution.
+        return [dataclasses.replace(draw(group), heading=group) for group in groups]
+
     chapters = [
         Chapter(
             'RMSE of speed',
             f'Runs by RMSE of {component} speed: colour simulated, grey {real}. W1 RMSE is how '
             'far the colour has to be moved to lie on the grey.',
-            [histograms(outcome, judge, RMSE, colours)],
+            of_groups(lambda group: histograms(parts[group], judge, RMSE, colours)),
         ),
         Chapter(
             'Wiener entropy difference',
             'Runs by how much flatter the spectrum of the estimated speed is than that of the '
             'true speed; the other half of VEPD.',
-            [histograms(outcome, judge, ENTROPY, colours)],
+            of_groups(lambda group: histograms(parts[group], judge, ENTROPY, colours)),
         ),
         Chapter(
             'Speed',
@@ -134,7 +142,7 @@ def judge_section(
         Chapter(
             'Spectrum of the speed error',
             f'Median over runs and where the middle 80 % of them lie; dashed and grey: {real}.',
-            [spectra(evidence, colours)],
+            of_groups(lambda group: spectra(seen[group], colours)),
         ),
         Chapter(
             'Tracks',
@@ -147,12 +155,12 @@ def judge_section(
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
             'the error. On the dashed line the judge is honest, above it too sure; pale dots are '
             'those of all other panels.',
-            [honesty(evidence, 'position', colours)],
+            of_groups(lambda group: honesty(seen[group], 'position', colours)),
         ),
         Chapter(
             'Stated against true error: velocity',
             'The same of the body velocity, forward and to the left.',
-            [honesty(evidence, 'velocity', colours)],
+            of_groups(lambda group: honesty(seen[group], 'velocity', colours)),
         ),
     ]
     record = next(
@@ -171,6 +179,10 @@ def judge_section(
         chapters=[
             chapter for chapter in chapters if any(block.panels for block in chapter.figures)
         ],
-        consistency=consistency(outcome, judge, colours, synthetic=synthetic),
+        consistency=[
+            table
+            for group in groups
+            if (table := consistency(outcome, judge, group, colours, synthetic=synthetic))
+        ],
         missing=evidence.missing[:3],
     )

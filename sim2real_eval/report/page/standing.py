@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from scipy.stats import kendalltau
 
 from sim2real_eval.metrics import VepdRow
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.published import published_vepd
-from sim2real_eval.series_folder import REAL
 from sim2real_eval.study import StudyOutcome
-from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
+from sim2real_eval.study.sureness import study_uncertainty
+from sim2real_eval.uncertainty import Uncertainty
 
 __all__ = ['Standing', 'standings']
 
@@ -29,14 +28,19 @@ class Standing:
         `group` is empty in a study without groups.
     rows : tuple of VepdRow
         Per scenario and pooled.
-    known : Uncertainty
-        Of the pooled rows.
+    uncertainty : mapping
+        Scenario, or `all`, to what resampling says of its rows.
     """
 
     judge: str
     group: str
     rows: tuple[VepdRow, ...]
-    known: Uncertainty
+    uncertainty: Mapping[str, Uncertainty]
+
+    @property
+    def known(self) -> Uncertainty:
+        """What is known of the pooled rows."""
+        return self.uncertainty[POOLED]
 
     @property
     def label(self) -> str:
@@ -91,28 +95,7 @@ class Standing:
 
 def standings(outcome: StudyOutcome) -> list[Standing]:
     """Return how the models stand under each judge, in each group."""
-    given: Mapping[str, Any] = outcome.record.get('uncertainty') or {}
-    options = UncertaintyOptions.from_mapping(
-        {key: value for key, value in given.items() if key in UncertaintyOptions.declared()},
-        'uncertainty',
-    )
-    seed = int(outcome.record.get('seed', 0))
-    found = []
-    for judge in outcome.judges:
-        for group in outcome.groups:
-            real = outcome.of(judge, REAL, group=group)
-            sims = {
-                model: runs
-                for model in outcome.models
-                if (runs := outcome.of(judge, model, group=group))
-            }
-            if not real or not sims:
-                continue
-            known = uncertainty(
-                ScoredRuns.of(real),
-                {model: ScoredRuns.of(runs) for model, runs in sims.items()},
-                options,
-                seed=seed,
-            )
-            found.append(Standing(judge, group, tuple(outcome.table(judge, group)), known))
-    return found
+    return [
+        Standing(judge, group, tuple(outcome.table(judge, group)), known)
+        for (judge, group), known in study_uncertainty(outcome).items()
+    ]

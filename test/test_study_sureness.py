@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sure the distances of a study are: the same numbers in its files, its page and by itself."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+from study_examples import drawn_study
+from study_file_examples import SMALL, write_study_file
+
+from sim2real_eval.cli.main import main
+from sim2real_eval.report.page.standing import standings
+from sim2real_eval.series_folder import REAL
+from sim2real_eval.study import StudyOutcome
+from sim2real_eval.study.study_file import Overrides, StudyFile
+from sim2real_eval.study.sureness import study_uncertainty, uncertainty_records
+from sim2real_eval.tables import write_columns, write_csv
+from sim2real_eval.uncertainty import ScoredRuns, uncertainty
+
+
+def test_every_scenario_and_pair_of_every_judge_is_told() -> None:
+    study = drawn_study(runs=6, groups=('grass', 'ice'))
+    study.record['uncertainty'] = {'resamples': 300, 'level': 0.9}
+    places = [(one['judge'], one['group'], one['scenario']) for one in uncertainty_records(study)]
+    assert places == list(
+        itertools.product(['paper_released', 'clean'], ['grass', 'ice'], ['line', 'circle', 'all'])
+    )
+    known = study_uncertainty(study)
+    alone = uncertainty(
+        ScoredRuns.of(study.of('clean', REAL, scenario='line', group='ice')),
+        {
+            model: ScoredRuns.of(study.of('clean', model, scenario='line', group='ice'))
+            for model in study.models
+        },
+        known['clean', 'ice']['line'].options,
+        seed=study.record['seed'],
+    )
+    assert known['clean', 'ice']['line'] == alone
+    assert len(alone.pairs) == 3
+    assert alone.options.resamples == 300
+    (standing, *_) = standings(study)
+    assert standing.known is known['paper_released', 'grass']['all']
+
+
+def test_the_command_line_goes_before_the_study_file(tmp_path: Path) -> None:
+    path = write_study_file(tmp_path, {**SMALL, 'uncertainty': {'resamples': 200, 'power': 0.9}})
+    own = StudyFile.read(path).uncertainty
+    assert (own.resamples, own.level, own.power) == (200, 0.95, 0.9)
+    told = StudyFile.read(path, Overrides(resamples=150, level=0.8)).uncertainty
+    assert (told.resamples, told.level, told.power) == (150, 0.8, 0.9)
+
+
+def test_files_and_terminal_of_a_study_tell_how_sure_it_is(tmp_path: Path, capsys: object) -> None:
+    path = write_study_file(tmp_path, SMALL)
+    out = tmp_path / 'out'
+    line = ['study', str(path), '--out', str(out), '--jobs', '1']
+    line += ['--resamples', '150', '--level', '0.9']
+    assert main(line) == 0
+    said = capsys.readouterr().out  # type: ignore[attr-defined]
+    assert 'How sure' in said
+    assert '0.9 level' in said
+    outcome = StudyOutcome.read(out)
+    assert outcome.record['uncertainty']['resamples'] == 150
+    told = json.loads((out / 'uncertainty.json').read_text(encoding='utf-8'))
+    assert told == json.loads(json.dumps(uncertainty_records(outcome)))
+    with (out / 'vepd.csv').open(encoding='utf-8', newline='') as file:
+        rows = list(csv.DictReader(file))
+    known = {
+        (one['judge'], one['group'], one['scenario'], model['model']): model
+        for one in told
+        for model in one['models']
+    }
+    for row in rows:
+        model = known[row['judge'], row['group'], row['scenario'], row['model']]
+        assert float(row['vepd']) == np.float64(model['distance']) or np.isclose(
+            float(row['vepd']), model['distance'], rtol=1e-12
+        )
+        for name in ('estimate', 'low', 'high', 'floor', 'chance'):
+            assert row[name] == ('' if model[name] is None else repr(model[name]))
+
+
+def test_columns_are_written_as_rows_of_fields_are(tmp_path: Path) -> None:
+    one = np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)
+    columns = [[*one.tolist(), float('nan'), -0.0, float('inf')], [1.0, 2.5e-300]]
+    rows = list(itertools.zip_longest(*columns))
+    quick = write_columns(tmp_path / 'a.csv', ('x', 'y'), columns)
+    slow = write_csv(tmp_path / 'b.csv', ('x', 'y'), rows)
+    assert quick.read_bytes() == slow.read_bytes()
