@@ -16,7 +16,7 @@ from report_examples import HOSTILE, hostile_study, renamed, small_study, with_r
 from sim2real_eval.report.page import study_page
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.markup import path
-from sim2real_eval.report.page.scale import Scale, decimal
+from sim2real_eval.report.page.scale import Scale, decimal, span
 from sim2real_eval.report.page.standing import standings
 from sim2real_eval.report.page.summary import answer
 from sim2real_eval.study import StudyOutcome
@@ -252,6 +252,8 @@ def test_ticks_are_round_and_inside() -> None:
     assert texts == ['10⁻⁴', '10⁻³', '0.01', '0.1', '1']
     assert decimal(-0.25, 2) == '\N{MINUS SIGN}0.25'
     assert decimal(None) == '\N{EN DASH}'
+    assert span(5.1e-13, 0.0055) == '0 to 0.0055'
+    assert span(0.0024, 0.0055) == '0.0024 to 0.0055'
 
 
 def test_a_study_of_the_papers_size_is_small_and_quick() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from sim2real_eval.report.page.markup import element, joined
-from sim2real_eval.report.page.scale import NONE, Scale, decimal
+from sim2real_eval.report.page.scale import NONE, Scale, decimal, span
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.uncertainty import DistanceUncertainty
 
@@ -102,7 +102,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 colour=colours[row.model],
                 runs=f'{row.n_real}/{row.n_sim}',
                 vepd=decimal(row.vepd),
-                interval=NONE if one.low is None else f'{decimal(one.low)} to {decimal(one.high)}',
+                interval=NONE if one.low is None or one.high is None else span(one.low, one.high),
                 floor=decimal(one.floor_high),
                 chance=chance_text(one.chance if one.adjusted is None else one.adjusted),
                 letters=one.letters,
@@ -165,7 +165,7 @@ def _strip(scale: Scale, one: DistanceUncertainty, published: float | None) -> M
             for at, value in ((low, one.low), (high, one.high))
             if value > 0.0
         ]
-        said += f'; interval {decimal(one.low)} to {decimal(one.high)}'
+        said += f'; interval {span(one.low, one.high)}'
     if published is not None:
         marks.append(element('circle', class_='paper', cx=_at(scale, published), cy=middle, r=4.5))
         said += f'; published {decimal(published)}'

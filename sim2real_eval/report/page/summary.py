@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sim2real_eval.report.page.markup import joined
 from sim2real_eval.report.page.ranking import chance_text
-from sim2real_eval.report.page.scale import decimal
+from sim2real_eval.report.page.scale import decimal, span
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.uncertainty import DistanceUncertainty
 
@@ -38,8 +38,8 @@ def answer(standing: Standing, real: str) -> list[Markup]:
             real,
             decimal(best.distance),
             ''
-            if best.low is None
-            else f' ({per_cent} interval {decimal(best.low)} to {decimal(best.high)})',
+            if best.low is None or best.high is None
+            else f' ({per_cent} interval {span(best.low, best.high)})',
         )
     ]
     said.append(_against_real(best, per_cent, real, standing.known.options.level))
