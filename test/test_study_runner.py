@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, contents
+from cli_examples import call, contents, environment
 from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.comparison import ComparisonOptions, Source, compare
@@ -267,3 +269,18 @@ def test_stand_ins_are_the_recordings_of_the_demo() -> None:
     assert made.imu is not None
     assert expected.imu is not None
     np.testing.assert_array_equal(made.imu.angular_velocity, expected.imu.angular_velocity)
+
+
+def test_workers_do_not_import_what_only_statistics_need() -> None:
+    """It would take each of them about a second to start, on top of a second."""
+    code = (
+        'import sys\n'
+        'import sim2real_eval.study.runner\n'
+        'heavy = {"scipy.stats", "scipy.signal", "scipy.optimize", "matplotlib", "jinja2"}\n'
+        'print(sorted(heavy & set(sys.modules)))\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, check=True,
+        env=environment(), timeout=60,
+    )  # fmt: skip
+    assert done.stdout.strip() == '[]'

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from sim2real_eval.metrics.autocorrelation import effective_samples
 from sim2real_eval.metrics.normalised_squares import Squares
@@ -126,7 +126,7 @@ def _bounds(freedom: float, probability: float) -> tuple[float, float]:
 def ratio_bounds(freedom: FloatArray | IntArray, probability: float) -> FloatArray:
     """Return the two-sided bounds, (2, n), of chi-square over its (n,) degrees of freedom."""
     tails = np.array([[0.5 * (1.0 - probability)], [0.5 * (1.0 + probability)]])
-    return np.asarray(chi2.ppf(tails, freedom) / freedom)
+    return np.asarray(2.0 * gammaincinv(freedom / 2, tails) / freedom)
 
 
 def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:

@@ -6,8 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from scipy.stats import rankdata, wasserstein_distance
-
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.tables import Field
@@ -98,6 +96,9 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     >>> vepd([score], [score]).vepd
     0.0
     """
+    # Here and elsewhere late: takes half a second, and workers that only judge never need it.
+    from scipy.stats import wasserstein_distance
+
     for name, scores in (('real', real_scores), ('simulated', sim_scores)):
         if not scores:
             raise MetricError(f'no {name} run; VEPD needs at least one real and one simulated')
@@ -173,6 +174,8 @@ def _ranked(
 ) -> list[VepdRow]:
     if not real:
         return []
+    from scipy.stats import rankdata
+
     results = {model: vepd(real, scores) for model, scores in sim.items() if scores}
     # Ranks come from the unrounded values; pandas' rank, which the paper uses, averages ties too.
     ranks = rankdata([result.vepd for result in results.values()], method='average')

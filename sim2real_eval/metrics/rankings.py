@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import rankdata
 
 from sim_sensors.measurements import FloatArray, IntArray
 from sim_sensors.seeding import stream
@@ -54,6 +53,8 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
         Numbers by which the models are ranked, model by model; NaN where a model has none, which
         then does not count.
     """
+    from scipy.stats import rankdata
+
     values = np.array([first, second], dtype=np.float64)
     values = values[:, np.isfinite(values).all(axis=0)]
     n = values.shape[1]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy.signal import correlate
 
 from sim_sensors.measurements import FloatArray, IntArray
 
@@ -74,6 +73,8 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
 
     All sums of products at once by FFT, those of one series alone as running sums.
     """
+    from scipy.signal import correlate
+
     n = len(a)
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
     lags = np.arange(-most, most + 1)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import wasserstein_distance
 
 from sim_sensors.measurements import FloatArray
 
@@ -34,6 +33,8 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     first, second : sequence of (n,) float
         Errors of each run.
     """
+    from scipy.stats import wasserstein_distance
+
     sides = [
         (np.concatenate(runs), np.concatenate([np.full(len(run), 1 / len(run)) for run in runs]))
         for runs in (first, second)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy.signal import welch
 
 from sim_sensors.measurements import FloatArray
 
@@ -55,6 +54,8 @@ def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann'
     window : str
         As in `scipy.signal.get_window`.
     """
+    from scipy.signal import welch
+
     overlap = 0 if window == 'boxcar' else nperseg // 2
     frequency, density = welch(
         values,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.energy import EnergyDistance
@@ -264,6 +263,8 @@ def _absent(values: FloatArray) -> tuple[float | None, ...]:
 
 
 def _ranks(values: FloatArray) -> tuple[float | None, ...]:
+    from scipy.stats import rankdata
+
     ranks = np.full(len(values), np.nan)
     known = np.isfinite(values)
     ranks[known] = rankdata(values[known])

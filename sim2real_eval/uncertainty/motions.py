@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from scipy import stats
 
 from sim2real_eval.uncertainty.scored_runs import ScoredRuns
 from sim_sensors.measurements import FloatArray
@@ -53,6 +52,8 @@ class Freedom:
 
     def widening(self, level: float) -> float:
         """Return by how much quantiles of resamples are to be wider: Student against Gauss."""
+        from scipy import stats
+
         upper = 0.5 + level / 2.0
         return self.inflation * float(stats.t.ppf(upper, self.degrees) / stats.norm.ppf(upper))
 

@@ -8,7 +8,6 @@ import itertools
 from collections.abc import Mapping
 
 import numpy as np
-from scipy import stats
 
 from sim2real_eval.uncertainty.distances import MeanWasserstein, side_weights
 from sim2real_eval.uncertainty.motions import Freedom
@@ -52,22 +51,24 @@ class DrawnDistance:
 
 
 def exchanged(
-    real: ScoredRuns, first: ScoredRuns, second: ScoredRuns, labels: np.ndarray
+    real: ScoredRuns,
+    first: ScoredRuns,
+    second: ScoredRuns,
+    sides: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
     """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
 
     Parameters
     ----------
     real, first, second : ScoredRuns
-    labels : (p, runs of both models) bool
-        Which runs count as of the first.
+    sides : two (p, runs of both models) float
+        Weights of the runs in either model, from `side_weights`.
     """
     distance = MeanWasserstein.of(np.concatenate([real.values, first.values, second.values]))
     n = len(real)
     truth = distance.share[:n].mean(axis=0)
-    one, other = side_weights(labels)
     differences = []
-    for weights in (one, other):
+    for weights in sides:
         gaps = weights @ distance.share[n:]
         gaps -= truth
         differences.append(np.abs(gaps, out=gaps) @ distance.width)
@@ -108,9 +109,11 @@ def compare_pairs(
     structures = {(runs.names, runs.scenario) for runs in sims.values()}
     known = _relabellings(structures, options, seed)
     relabellings = [known[sims[a].names, sims[b].names] for a, b in couples]
+    # Models that follow the same motions share their relabellings: weights once for all of them.
+    sides = {names: side_weights(one.real) for names, one in known.items()}
     values = [
-        np.abs(exchanged(real, sims[a], sims[b], one.real))
-        for (a, b), one in zip(couples, relabellings, strict=True)
+        np.abs(exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names]))
+        for a, b in couples
     ]
     chances = chances_among(np.stack(values))
     drawn = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
@@ -195,6 +198,8 @@ def _more(
     """
     if difference <= 0.0:
         return None
+    from scipy import stats
+
     upper = 0.5 + options.level / 2.0
     total = np.arange(max(motions + 1, _FEWEST), motions + options.most_motions + 1)
     student = stats.t.ppf(upper, total - 1) / stats.norm.ppf(upper)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
 
 from sim_sensors.measurements import FloatArray
 
@@ -18,6 +17,8 @@ def rank_distribution(distances: FloatArray) -> FloatArray:
 
     Models that tie share their ranks: half a rank counts as half of either neighbour.
     """
+    from scipy.stats import rankdata
+
     models = len(distances)
     ranks = rankdata(distances, method='average', axis=0)
     # The share of a rank between two whole ones goes to both.
