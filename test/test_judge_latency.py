@@ -46,7 +46,7 @@ def drive(odom_ns: int = START_NS) -> Recording:
     )
 
 
-def config(folder: Path, *, smooth: bool) -> FilterConfig:
+def config(folder: Path, *, smooth: bool, **more: float) -> FilterConfig:
     return filter_config(
         folder,
         frequency=50.0,
@@ -57,6 +57,7 @@ def config(folder: Path, *, smooth: bool) -> FilterConfig:
         odom0='odom',
         odom0_config=mask('x', 'y'),
         **YAW,
+        **more,
     )
 
 
@@ -85,6 +86,22 @@ def test_with_smoothing_what_came_late_counts_as_if_it_had_not(tmp_path: Path, c
     assert delayed.parts == on_time.parts
     forgetful = judge(run, config(tmp_path, smooth=False), None, case)
     assert np.abs(forgetful.position[-1] - on_time.position[-1]).max() > 1e-3
+
+
+@pytest.mark.parametrize('seconds', [0.05, 0.3])
+def test_every_measurement_that_is_taken_again_leaves_its_distance(
+    tmp_path: Path, seconds: float
+) -> None:
+    """However often: so that a refusal by the gate is not taken for a singular covariance."""
+    gated = config(tmp_path, smooth=True, odom0_pose_rejection_threshold=1.5)
+    run = drive(START_NS + 5_000_000)
+    judged = judge(run, gated, None, late(odom=seconds))
+    part = next(k for k, part in enumerate(judged.parts) if part.topic == 'odom')
+    found = judged.corrections
+    distances = set(found.stamp_ns[found.part == part].tolist())
+    assert len(distances) == judged.parts[part].fused + judged.parts[part].rejected
+    assert judged.parts[part].rejected > 3
+    assert judged.parts[part].singular == 0
 
 
 def test_the_same_latency_everywhere_moves_only_the_ticks(tmp_path: Path) -> None:

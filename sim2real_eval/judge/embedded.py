@@ -196,9 +196,12 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     ticks = (timing.end - timing.start) // timing.filter_period + 2
     dynamics = dynamics_of(config, textbook=prepared.textbook)
     capacity = _FIRST_CAPACITY
+    fixes = len(inputs.navsat.stamp_ns)
+    most = len(inputs.messages.part) + 2 * fixes
+    if timing.history >= 0:
+        # Room for measurements that are taken again; a guess.
+        most *= 2
     while True:
-        fixes = len(inputs.navsat.stamp_ns)
-        most = len(inputs.messages.part) + 2 * fixes
         out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
         navsat_memory = new_navsat_memory()
         full = replay(
@@ -207,10 +210,13 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
             inputs.navsat, navsat_memory, new_queue(capacity),
             new_history(capacity if timing.history >= 0 else 0), out,
         )  # fmt: skip
-        if not full:
+        if not full and out.n[2] <= most:
             break
-        # The run is repeated with a larger queue and history.
-        capacity *= 8
+        # The run is repeated with a larger queue and history, or with room for all corrections.
+        if full:
+            capacity *= 8
+        else:
+            most = int(out.n[2])
     n, g, c, f = out.n.tolist()
     corrections = Corrections(
         part=out.correction[:c, 0].copy(),

@@ -20,7 +20,8 @@ class Output(NamedTuple):
     Attributes
     ----------
     n : (4,) int64
-        Rows filled: filtered odometry, odometry/gps, corrections, gps/filtered.
+        Rows filled: filtered odometry, odometry/gps, corrections (those without room too),
+        gps/filtered.
     stamp_ns, tick_ns : (t,) int64
         Stamp of each filtered odometry and the time of the tick that published it.
     x : (t, 15) float

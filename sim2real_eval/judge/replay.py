@@ -183,11 +183,13 @@ def filter_tick(
             else:
                 out.counts[p, 4] += 1
             row = out.n[2]
-            if row < len(out.nis) and not math.isnan(flt.distance[0]):
-                out.correction[row, 0] = p
-                out.correction[row, 1] = stamp_ns
-                out.correction[row, 2] = m
-                out.nis[row] = flt.distance[0]
+            if not math.isnan(flt.distance[0]):
+                if row < len(out.nis):
+                    out.correction[row, 0] = p
+                    out.correction[row, 1] = stamp_ns
+                    out.correction[row, 2] = m
+                    out.nis[row] = flt.distance[0]
+                # Counted without room too: whoever wants them all sees how much they take.
                 out.n[2] += 1
             if timing.history >= 0 and not remember(history, flt, queue, slot, accepted):
                 return TOO_SMALL
