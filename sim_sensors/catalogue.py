@@ -7,6 +7,7 @@ that are not given take the defaults of the model.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from sim_sensors.imu_models import IMU_MODELS
 from sim_sensors.magnetometer import MAG_MODELS, Magnetometer
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_names, config_path
+from sim_sensors.upstream import Upstream
 from sim_sensors.variants import from_variant, to_variant
 from sim_sensors.vision_pose import VISION_MODELS, VisionModel
 from sim_sensors.wheel_odometry import WHEEL_MODELS, WheelOdometryModel
@@ -174,10 +176,9 @@ def _load(kind: str, models: Mapping[str, type[P]], name_or_path: str | Path) ->
     text = str(name_or_path)
     if text.endswith(UPSTREAM):
         plain = _load(kind, models, text.removesuffix(UPSTREAM))
-        mapping, found = _as_upstream(to_variant(plain))
-        if not found:
+        if not has_upstream(plain):
             raise ParameterError(text, 'variant', 'the model has none; must be given without it')
-        return from_variant(models, mapping, text)
+        return from_variant(models, _as_upstream(to_variant(plain)), text)
     path = _path(kind, name_or_path)
     mapping = read_yaml_mapping(path)
     _check_kind(kind, mapping, str(path))
@@ -186,22 +187,21 @@ def _load(kind: str, models: Mapping[str, type[P]], name_or_path: str | Path) ->
 
 def has_upstream(model: Parameters) -> bool:
     """Say whether a model or a part of it has a `variant` with the defects of its original."""
-    return _as_upstream(model.to_mapping())[1]
+    if isinstance(model, Upstream) and model.has_defects:
+        return True
+    parts = [getattr(model, field.name) for field in dataclasses.fields(model)]
+    return any(has_upstream(part) for part in parts if isinstance(part, Parameters))
 
 
-def _as_upstream(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the mapping with every `variant` as upstream, and whether there was one."""
+def _as_upstream(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the mapping with every `variant` as upstream."""
     changed: dict[str, Any] = {}
-    found = False
     for key, value in mapping.items():
         if key == 'variant':
-            changed[key], found = 'as_upstream', True
-        elif isinstance(value, Mapping):
-            changed[key], inner = _as_upstream(value)
-            found = found or inner
+            changed[key] = 'as_upstream'
         else:
-            changed[key] = value
-    return changed, found
+            changed[key] = _as_upstream(value) if isinstance(value, Mapping) else value
+    return changed
 
 
 def _check_kind(kind: str, mapping: Mapping[str, object], where: str) -> None:

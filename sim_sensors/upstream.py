@@ -25,3 +25,8 @@ class Upstream(Parameters):
     def is_exact(self) -> bool:
         """Whether the defects are left out."""
         return self.variant == 'exact'
+
+    @property
+    def has_defects(self) -> bool:
+        """Whether `as_upstream` is anything else than `exact`."""
+        return True

@@ -102,6 +102,11 @@ class SteeringOffset(Upstream):
 
     bound: float = parameter(0.0, 'deg', 'Largest error; 0: none.', minimum=0.0, maximum=90.0)
 
+    @property
+    def has_defects(self) -> bool:
+        """Whether there is an error at all."""
+        return self.bound > 0.0
+
     def draw(self, seed: int, run: str, sensor: str, count: int) -> FloatArray:
         """Return the errors of `count` steered wheels, `(count,)` rad."""
         uniform = stream(seed, run, sensor, 'steering_offset').random(count)

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from sim2real_eval.cli.main import main
 from sim_sensors.attitude import Orientation
 from sim_sensors.camera import CameraModel
-from sim_sensors.catalogue import load_camera, load_gps, load_imu, load_mag, names
+from sim_sensors.catalogue import (
+    load_camera,
+    load_gps,
+    load_imu,
+    load_mag,
+    load_vision,
+    load_wheels,
+    names,
+)
 from sim_sensors.delivery import Delivery
 from sim_sensors.distortion import Distortion
 from sim_sensors.errors import ParameterError, Sim2RealError
@@ -38,7 +46,10 @@ from sim_sensors.resources import config_path
 from sim_sensors.temperature import Temperature
 from sim_sensors.variants import to_variant
 
-LOADERS = {'imu': load_imu, 'gps': load_gps, 'mag': load_mag, 'camera': load_camera}
+LOADERS = {
+    'imu': load_imu, 'gps': load_gps, 'mag': load_mag, 'camera': load_camera,
+    'wheels': load_wheels, 'vision': load_vision,
+}  # fmt: skip
 PRESETS = [(kind, name) for kind in LOADERS for name in names(kind)]
 
 
@@ -388,6 +399,11 @@ def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
     assert load_imu(f'{mine}:as_upstream').variant == 'as_upstream'
     with pytest.raises(ParameterError, match='kalibr:as_upstream: variant: the model has none'):
         load_imu('kalibr:as_upstream')
+    assert load_wheels('frc_swerve:as_upstream').steering_offset.variant == 'as_upstream'
+    # Nothing is steered wrongly, as in the source or otherwise.
+    for name in ('ideal', 'differential'):
+        with pytest.raises(ParameterError, match=f'{name}:as_upstream: variant: the model has no'):
+            load_wheels(f'{name}:as_upstream')
 
 
 def test_models_says_a_line_about_each_preset_and_which_repeat_their_original(capsys):
@@ -396,4 +412,6 @@ def test_models_says_a_line_about_each_preset_and_which_repeat_their_original(ca
     for _, name in PRESETS:
         assert len(lines[name].removeprefix(f'  {name}').strip(' *')) > 10, name
     assert ' * hector_gazebo with the yaw drift' in lines['hector_imu']
+    assert ' * The swerve simulation' in lines['frc_swerve']
+    assert '*' not in lines['differential']
     assert '*' not in lines['kalibr']

@@ -56,7 +56,7 @@ def add_parser(verbs: Any) -> None:
         'simulate',
         help='a motion or a recorded truth -> recordings with simulated sensors',
         description='Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
-        'and a magnetometer and a camera where asked for.',
+        'and a magnetometer, a camera, wheels and poses from tags where asked for.',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
