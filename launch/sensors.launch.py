@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated sensors that measure true odometry: IMU, GPS, magnetometer in one process.
+"""Simulated sensors that measure true odometry, in one process.
 
 Examples
 --------
@@ -29,7 +29,8 @@ from sim_sensors.resources import config_path
 def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
-            *declare('sensors', 'imu', 'gps', 'mag', 'camera', 'world', 'seed', 'run'),
+            *declare('sensors', 'imu', 'gps', 'mag', 'camera', 'wheels', 'vision', 'world'),
+            *declare('seed', 'run'),
             *declare(
                 'ground_truth',
                 'sensor_transforms',

@@ -12,7 +12,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim2real_eval.cli.main import main
 from sim_sensors.attitude import Orientation
 from sim_sensors.camera import CameraModel
 from sim_sensors.catalogue import (
@@ -388,30 +387,3 @@ def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path
     assert 'is an SDF file; take the imu.yaml beside it' in refusal(
         load_imu, tmp_path / 'noise.sdf'
     )
-
-
-def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
-    exact, upstream = load_imu('hector_imu'), load_imu('hector_imu:as_upstream')
-    assert (exact.variant, upstream.variant) == ('exact', 'as_upstream')
-    assert dataclasses.replace(upstream, variant='exact') == exact
-    assert load_gps('gz_navsat:as_upstream').noise.variant == 'as_upstream'
-    mine = write(tmp_path, 'model: hector_imu\nrate: 50.0\n')
-    assert load_imu(f'{mine}:as_upstream').variant == 'as_upstream'
-    with pytest.raises(ParameterError, match='kalibr:as_upstream: variant: the model has none'):
-        load_imu('kalibr:as_upstream')
-    assert load_wheels('frc_swerve:as_upstream').steering_offset.variant == 'as_upstream'
-    # Nothing is steered wrongly, as in the source or otherwise.
-    for name in ('ideal', 'differential'):
-        with pytest.raises(ParameterError, match=f'{name}:as_upstream: variant: the model has no'):
-            load_wheels(f'{name}:as_upstream')
-
-
-def test_models_says_a_line_about_each_preset_and_which_repeat_their_original(capsys):
-    assert main(['models']) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    for _, name in PRESETS:
-        assert len(lines[name].removeprefix(f'  {name}').strip(' *')) > 10, name
-    assert ' * hector_gazebo with the yaw drift' in lines['hector_imu']
-    assert ' * The swerve simulation' in lines['frc_swerve']
-    assert '*' not in lines['differential']
-    assert '*' not in lines['kalibr']

@@ -211,6 +211,8 @@ def test_the_sensors_get_their_parameters_in_any_namespace() -> None:
         '/**/gps_node',
         '/**/magnetometer_node',
         '/**/camera_node',
+        '/**/wheel_odometry_node',
+        '/**/vision_node',
     ]
     assert in_sensors_file() <= set(declared('sensors.launch.py'))
 

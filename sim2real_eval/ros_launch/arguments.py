@@ -142,8 +142,8 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     # Sensors.
     'sensors': Argument(
-        'Sensors in one process: a list of imu, gps, mag, camera, or such in a namespace '
-        '(front/imu).',
+        'Sensors in one process: a list of imu, gps, mag, camera, wheels, vision, or such in a '
+        'namespace (front/imu).',
         '[imu, gps]',
     ),
     'imu': Argument(
@@ -160,9 +160,18 @@ ARGUMENTS: dict[str, Argument] = {
         'Camera model: a preset, which sim2real models lists, or the path of a YAML file.',
         'webcam_vga',
     ),
+    'wheels': Argument(
+        'Wheel odometry model: a preset, which sim2real models lists, or the path of a YAML file.',
+        'swerve',
+    ),
+    'vision': Argument(
+        'Model of poses from tags: a preset, which sim2real models lists, or the path of a YAML '
+        'file.',
+        'tags',
+    ),
     'world': Argument(
-        'World that magnetometer and camera are in: a preset, which sim2real models lists, or the '
-        'path of a YAML file.',
+        'World that magnetometer, camera and vision are in: a preset, which sim2real models lists, '
+        'or the path of a YAML file.',
         'default',
     ),
     'seed': Argument(

@@ -15,7 +15,14 @@ from sim2real_eval.ros_launch.scratch import scratch_file
 
 __all__ = ['MEASUREMENTS', 'miscount', 'odometry_qos', 'profiles_file', 'published']
 
-MEASUREMENTS = {'imu': 'imu/data', 'gps': 'gps/fix', 'mag': 'imu/mag', 'camera': 'camera/features'}
+MEASUREMENTS = {
+    'imu': 'imu/data',
+    'gps': 'gps/fix',
+    'mag': 'imu/mag',
+    'camera': 'camera/features',
+    'wheels': 'wheel/odometry',
+    'vision': 'vision/pose',
+}
 """Topic of the measurements by kind of sensor."""
 
 # Ten seconds of an IMU; a burst has about two.
@@ -34,7 +41,8 @@ def odometry_qos(
     ground_truth : str
         Topic of the odometry.
     sensors : sequence of str
-        As sensors_node takes them: imu, gps, mag, camera, or such in a namespace.
+        As sensors_node takes them: imu, gps, mag, camera, wheels, vision, or such in a
+        namespace.
     """
     space = _space(namespace)
     found: dict[str, str | int] = {}
