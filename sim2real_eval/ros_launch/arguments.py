@@ -170,8 +170,8 @@ ARGUMENTS: dict[str, Argument] = {
         'tags',
     ),
     'world': Argument(
-        'World that magnetometer, camera and vision are in: a preset, which sim2real models lists, '
-        'or the path of a YAML file.',
+        'World that magnetometer, camera and vision are in: a preset, which sim2real models '
+        'lists, or the path of a YAML file.',
         'default',
     ),
     'seed': Argument(
