@@ -254,7 +254,10 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
         ('imu_node seed:=-1', 'seed: -1 is not allowed; must be an integer >= 0'),
         ('gps_node datum.latitude_deg:=91.0', 'datum.latitude_deg: 91.0 is not allowed'),
         ('gps_node model:=gone.yaml', 'gone.yaml: cannot be read'),
-        ('sensors_node sensors:=[lidar]', "'lidar' is not allowed; must be imu, gps, mag, or"),
+        (
+            'sensors_node sensors:=[lidar]',
+            "'lidar' is not allowed; must be imu, gps, mag, camera, wheels, vision, or",
+        ),
         ('sensors_node sensors:=[imu,imu]', "'imu' is named twice"),
         ('trajectory_node motion:=spiral', "'spiral' is not allowed; must be one of drive_line"),
         ('trajectory_node loop:=true', 'loop: True is not allowed without clock: true'),

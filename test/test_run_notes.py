@@ -9,12 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim2real_eval.comparison import Comparison
 from sim2real_eval.judge.plausibility import motion_advice
-from sim2real_eval.metrics import RunScore
-from sim2real_eval.run_notes import merge_notes
-from sim2real_eval.run_plan import JudgedScore
-from sim2real_eval.series import VelocitySeries
+from sim2real_eval.run_notes import merge_notes, notes_of_models
 
 WORDS = st.sampled_from(['lost', 'imu0', 'x', 'of', 'gap', 'v2.1-beta', '/gps/fix', '(-1)', '3x:'])
 NOTES = st.lists(st.lists(WORDS, min_size=1, max_size=4).map(' '.join), max_size=4)
@@ -117,13 +113,6 @@ def test_numbers_with_exponents_are_merged() -> None:
     ]
 
 
-def judged(model: str, recording: str, notes: list[str]) -> JudgedScore:
-    time = np.arange(3.0)
-    score = RunScore(0.1, 0.1, 0.2, 0.5, 300, 20.0)
-    series = VelocitySeries(time, time, time, time)
-    return JudgedScore(model, recording, 'line', 1, series, score, score, 3, 3, tuple(notes))
-
-
 def away(speed: float) -> list[str]:
     """What is said of an estimate that reaches `speed` m/s within 2 s and jumps on the way."""
     stamps = np.arange(3, dtype=np.int64) * 1_000_000_000
@@ -134,11 +123,11 @@ def away(speed: float) -> list[str]:
 def test_of_estimates_that_run_away_the_models_are_told_and_other_notes_are_merged() -> None:
     """Which model it is decides; one that does not run away is not named."""
     runs = [
-        judged(model, f'run_{number}', ['lost 3 of 10', *(away(speed * number) if speed else [])])
+        (model, ['lost 3 of 10', *(away(speed * number) if speed else [])])
         for model, speed in (('real', 0.0), ('ch_rw', 0.0), ('airsim', 500.0), ('mine', 9e4))
         for number in (1, 2)
     ]
-    told = Comparison(tuple(runs), (), ()).notes()
+    told = notes_of_models(runs)
     who = '2 of 2 simulated airsim runs and 2 of 2 simulated mine runs: the estimated '
     # What decides comes first.
     assert told[0].startswith(f'{who}speed exceeds 100 m/s')
@@ -148,8 +137,6 @@ def test_of_estimates_that_run_away_the_models_are_told_and_other_notes_are_merg
 
 
 def test_real_estimates_that_run_away_are_called_real() -> None:
-    (fast, _, other) = Comparison(
-        (judged('real', 'a', away(800.0)), judged('ch_rw', 'a', ['odd'])), (), ()
-    ).notes()
+    (fast, _, other) = notes_of_models([('real', away(800.0)), ('ch_rw', ['odd'])])
     assert fast.startswith('1 of 1 real runs: the estimated speed exceeds')
     assert other == '1 of 1 simulated runs: odd'
