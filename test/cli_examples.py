@@ -64,6 +64,7 @@ class Screen(io.StringIO):
 def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: object) -> None:
     """Run a wrong command here: status 2, one line of complaint, no file or folder changed."""
     here = Path.cwd()
+    assert not (here / 'setup.py').exists(), 'must run in a folder of its own, not in the sources'
     before = contents(here), sorted(here.rglob('*'))
     outcome = call(capsys, *arguments)
     assert outcome.status == 2

@@ -88,7 +88,10 @@ def test_paths_and_answer_as_json_and_bags_beside(capsys: Capture, study: Path) 
     assert again.status == 0
 
 
-def test_what_is_no_study_is_refused(capsys: Capture, tmp_path: Path) -> None:
+def test_what_is_no_study_is_refused(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / 'empty').mkdir()
     check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'empty')
     check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'nothing')

@@ -173,10 +173,15 @@ def test_a_camera_of_a_recording_is_mounted_as_it_says(tmp_path: Path, capsys: C
     (('--world', 'dipole_room'), '--camera: sees nothing'),
 ])  # fmt: skip
 def test_a_camera_with_nothing_to_see_is_refused(
-    tmp_path: Path, capsys: Capture, extra: tuple[str, ...], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    extra: tuple[str, ...],
+    said: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     line = ('simulate', '--motion', 'line', '--camera', 'ideal_vga', *extra)
-    check_refused(capsys, said, *line, '--out', tmp_path / 'out')
+    check_refused(capsys, said, *line, '--out', 'out')
 
 
 def test_a_camera_that_never_sees_anything_is_told_of(tmp_path: Path, capsys: Capture) -> None:
@@ -188,10 +193,13 @@ def test_a_camera_that_never_sees_anything_is_told_of(tmp_path: Path, capsys: Ca
     assert told in outcome.err
 
 
-def test_an_unknown_camera_is_refused(tmp_path: Path, capsys: Capture) -> None:
+def test_an_unknown_camera_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
     line = ('simulate', '--motion', 'line', '--camera', 'webcan_vga', '--world', 'chessboard')
     said = "camera model: 'webcan_vga' is unknown (did you mean webcam_vga?)"
-    check_refused(capsys, said, *line, '--out', tmp_path / 'out')
+    check_refused(capsys, said, *line, '--out', 'out')
 
 
 def test_a_launched_camera_is_where_its_model_says() -> None:
