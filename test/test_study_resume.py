@@ -187,6 +187,8 @@ def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
+        # A CI that runs in the background ignores Ctrl-C, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120.0
     while not _judged(out) and process.poll() is None and time.monotonic() < deadline:
