@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ from sim_sensors.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.outages import Outages, SilentChannel
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sampling import intervals, sample_motion
-from sim_sensors.variants import by_kind, from_variant, to_variant
+from sim_sensors.variants import VariedParameters, by_kind
 
 if TYPE_CHECKING:
     from sim_sensors.outages import BoolArray
@@ -85,10 +85,14 @@ class GpsMeasurement:
 
 
 @dataclasses.dataclass(frozen=True)
-class GpsModel(Parameters):
+class GpsModel(VariedParameters):
     """A GPS: an error of the position and a covariance that is stated for it."""
 
     kind: ClassVar[str] = 'gps'
+    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
+        'noise': POSITION_NOISES,
+        'covariance': POSITION_COVARIANCES,
+    }
 
     rate: float = parameter(
         10.0, 'Hz', 'Fixes per second.', minimum=0.0, minimum_excluded=True, read_only=True
@@ -111,32 +115,6 @@ class GpsModel(Parameters):
     outages: Outages = dataclasses.field(default_factory=Outages)
     noise: PositionNoise = dataclasses.field(default_factory=NoNoise)
     covariance: PositionCovariance = dataclasses.field(default_factory=ZeroCovariance)
-
-    @classmethod
-    def from_mapping(cls, mapping: Mapping[str, object], where: str, path: str = '') -> GpsModel:
-        """Build from a plain mapping whose `noise` and `covariance` each name their `model`."""
-        if not isinstance(mapping, Mapping):
-            return super().from_mapping(mapping, where, path)
-        rest = {k: v for k, v in mapping.items() if k not in ('noise', 'covariance')}
-        model = super().from_mapping(rest, where, path)
-        prefix = f'{path}.' if path else ''
-        if 'noise' in mapping:
-            noise = from_variant(POSITION_NOISES, mapping['noise'], where, f'{prefix}noise')
-            model = dataclasses.replace(model, noise=noise)
-        if 'covariance' in mapping:
-            covariance = from_variant(
-                POSITION_COVARIANCES, mapping['covariance'], where, f'{prefix}covariance'
-            )
-            model = dataclasses.replace(model, covariance=covariance)
-        return model
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        return {
-            **super().to_mapping(),
-            'noise': to_variant(self.noise),
-            'covariance': to_variant(self.covariance),
-        }
 
     def mounted(self, translation: ArrayLike) -> GpsModel:
         """Return the model with its antenna at `translation` `(3,)` m in the body."""

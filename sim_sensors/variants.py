@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from sim_sensors.errors import ParameterError
 from sim_sensors.parameters import Parameters
 
-__all__ = ['by_kind', 'from_variant', 'to_variant']
+__all__ = ['VariedParameters', 'by_kind', 'from_variant', 'to_variant']
 
 P = TypeVar('P', bound=Parameters)
+V = TypeVar('V', bound='VariedParameters')
 
 
 def by_kind(*variants: type[P]) -> dict[str, type[P]]:
@@ -47,3 +49,30 @@ def from_variant(
 def to_variant(parameters: Parameters) -> dict[str, Any]:
     """Return a mapping that `from_variant` reads back to an equal set."""
     return {'model': parameters.kind, **parameters.to_mapping()}
+
+
+@dataclasses.dataclass(frozen=True)
+class VariedParameters(Parameters):
+    """A parameter set some of whose fields are each one of several kinds."""
+
+    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {}
+    """Registry of the kinds of each such field."""
+
+    @classmethod
+    def from_mapping(cls: type[V], mapping: Mapping[str, object], where: str, path: str = '') -> V:
+        """Build from a plain mapping in which the fields of `varied` each name their `model`."""
+        if not isinstance(mapping, Mapping):
+            return super().from_mapping(mapping, where, path)
+        rest = {name: value for name, value in mapping.items() if name not in cls.varied}
+        built = super().from_mapping(rest, where, path)
+        for name, variants in cls.varied.items():
+            if name in mapping:
+                key = f'{path}.{name}' if path else name
+                chosen = from_variant(variants, mapping[name], where, key)
+                built = dataclasses.replace(built, **{name: chosen})
+        return built
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping that `from_mapping` reads back to an equal set."""
+        own = {name: to_variant(getattr(self, name)) for name in self.varied}
+        return {**super().to_mapping(), **own}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from sim_sensors.measurements import FloatArray, IntArray, PoseArray
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sampling import intervals, sample_motion
 from sim_sensors.seeding import stream
-from sim_sensors.variants import by_kind, from_variant, to_variant
+from sim_sensors.variants import VariedParameters, by_kind
 from sim_sensors.vision_gate import Gate
 from sim_sensors.vision_law import VISION_LAWS, VISION_STATEMENTS, AsDrawn, TagDistance, VisionLaw
 from sim_sensors.vision_measurement import BelievedChannel, VisionMeasurement
@@ -43,10 +43,14 @@ _FIELD_OF_VIEW = (1.2586, 0.7771)
 
 
 @dataclasses.dataclass(frozen=True)
-class VisionModel(Parameters):
+class VisionModel(VariedParameters):
     """A camera with a program that finds tags and tells where the robot is."""
 
     kind: ClassVar[str] = 'vision_pose'
+    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
+        'noise': VISION_LAWS,
+        'covariance': VISION_STATEMENTS,
+    }
 
     rate: float = parameter(
         30.0, 'Hz', 'Frames per second.', minimum=0.0, minimum_excluded=True, read_only=True
@@ -88,34 +92,6 @@ class VisionModel(Parameters):
     gate: Gate = dataclasses.field(default_factory=Gate)
     noise: VisionLaw = dataclasses.field(default_factory=TagDistance)
     covariance: Parameters = dataclasses.field(default_factory=AsDrawn)
-
-    @classmethod
-    def from_mapping(
-        cls, mapping: Mapping[str, object], where: str, path: str = ''
-    ) -> VisionModel:
-        """Build from a plain mapping whose `noise` and `covariance` each name their `model`."""
-        if not isinstance(mapping, Mapping):
-            return super().from_mapping(mapping, where, path)
-        rest = {k: v for k, v in mapping.items() if k not in ('noise', 'covariance')}
-        model = super().from_mapping(rest, where, path)
-        prefix = f'{path}.' if path else ''
-        if 'noise' in mapping:
-            noise = from_variant(VISION_LAWS, mapping['noise'], where, f'{prefix}noise')
-            model = dataclasses.replace(model, noise=noise)
-        if 'covariance' in mapping:
-            stated = from_variant(
-                VISION_STATEMENTS, mapping['covariance'], where, f'{prefix}covariance'
-            )
-            model = dataclasses.replace(model, covariance=stated)
-        return model
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        return {
-            **super().to_mapping(),
-            'noise': to_variant(self.noise),
-            'covariance': to_variant(self.covariance),
-        }
 
     @property
     def statement(self) -> VisionLaw:

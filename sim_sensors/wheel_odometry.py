@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from sim_sensors.planar_steps import (
     seen_from,
 )
 from sim_sensors.sampling import intervals, sample_motion
-from sim_sensors.variants import by_kind, from_variant, to_variant
+from sim_sensors.variants import VariedParameters, by_kind
 from sim_sensors.wheel_drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
 from sim_sensors.wheel_encoders import Encoders, accumulated
 from sim_sensors.wheel_measurement import WheelMeasurement
@@ -41,10 +41,14 @@ __all__ = ['WHEEL_MODELS', 'WheelOdometryModel', 'WheelOdometrySensor', 'simulat
 
 
 @dataclasses.dataclass(frozen=True)
-class WheelOdometryModel(Parameters):
+class WheelOdometryModel(VariedParameters):
     """Wheel odometry: a drive, and what its encoders get wrong."""
 
     kind: ClassVar[str] = 'wheel_odometry'
+    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
+        'drive': WHEEL_DRIVES,
+        'noise': WHEEL_NOISES,
+    }
 
     rate: float = parameter(
         50.0, 'Hz', 'Odometry messages per second.', minimum=0.0, minimum_excluded=True,
@@ -89,32 +93,6 @@ class WheelOdometryModel(Parameters):
     noise: WheelNoise = dataclasses.field(default_factory=PerDistance)
     slip: Slip = dataclasses.field(default_factory=Slip)
     steering_offset: SteeringOffset = dataclasses.field(default_factory=SteeringOffset)
-
-    @classmethod
-    def from_mapping(
-        cls, mapping: Mapping[str, object], where: str, path: str = ''
-    ) -> WheelOdometryModel:
-        """Build from a plain mapping whose `drive` and `noise` each name their `model`."""
-        if not isinstance(mapping, Mapping):
-            return super().from_mapping(mapping, where, path)
-        rest = {k: v for k, v in mapping.items() if k not in ('drive', 'noise')}
-        model = super().from_mapping(rest, where, path)
-        prefix = f'{path}.' if path else ''
-        if 'drive' in mapping:
-            drive = from_variant(WHEEL_DRIVES, mapping['drive'], where, f'{prefix}drive')
-            model = dataclasses.replace(model, drive=drive)
-        if 'noise' in mapping:
-            noise = from_variant(WHEEL_NOISES, mapping['noise'], where, f'{prefix}noise')
-            model = dataclasses.replace(model, noise=noise)
-        return model
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        return {
-            **super().to_mapping(),
-            'drive': to_variant(self.drive),
-            'noise': to_variant(self.noise),
-        }
 
     def start(self, seed: int, run: str, sensor: str = 'wheels') -> WheelOdometrySensor:
         """Switch the odometry on.
