@@ -23,9 +23,9 @@ from sim_sensors.mismatches import Mismatches
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.pinhole import Intrinsics
 from sim_sensors.pose_estimate import PoseEstimate
-from sim_sensors.sampling import intervals, sample_motion
 from sim_sensors.scene import Scene
 from sim_sensors.seeding import stream
+from sim_sensors.sensor import Sensor
 from sim_sensors.variants import by_kind
 from sim_sensors.world import World
 
@@ -135,7 +135,7 @@ class CameraModel(Parameters):
         return self.delivery.start(seed, run, sensor, self.latency)
 
 
-class CameraSensor:
+class CameraSensor(Sensor[CameraMeasurement]):
     """A camera that is switched on: a model and its state. Made by `CameraModel.start`.
 
     Attributes
@@ -149,8 +149,8 @@ class CameraSensor:
     """
 
     def __init__(self, model: CameraModel, seed: int, run: str, sensor: str, scene: Scene) -> None:
+        super().__init__(model.rate, model.channel(seed, run, sensor))
         self.model, self.scene = model, scene
-        self.channel = model.channel(seed, run, sensor)
         self._noise = stream(seed, run, sensor, 'pixel_white')
         self._missed = stream(seed, run, sensor, 'missed')
         self._mismatches = model.mismatches.start(seed, run, sensor)
@@ -158,27 +158,10 @@ class CameraSensor:
         self._offset = np.asarray(model.lever_arm)
         self._optical = model.optical_rotation()
         self._optical_matrix = Rotation.from_quat(self._optical).as_matrix()
-        self._time: float | None = None
         self._before: FloatArray = np.full((len(scene), 2), np.nan)
         self._age = np.full(len(scene), -1, dtype=np.int64)
 
-    def measure(self, truth: Trajectory) -> CameraMeasurement:
-        """See the scene at the times of `truth`, which must follow those measured before.
-
-        Parameters
-        ----------
-        truth : Trajectory
-            Motion of the body, `n` samples; cutting it into several calls changes no bit.
-
-        Raises
-        ------
-        MotionError
-            When a time does not follow the one before it.
-        """
-        times = truth.time
-        intervals(times, self._time, 0.0)
-        if len(times):
-            self._time = float(times[-1])
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> CameraMeasurement:
         eyes = truth.at_lever_arm(self._offset).position
         turned = rotations.multiply(truth.orientation, self._optical[None])
         frames = [self._frame(eye, turn) for eye, turn in zip(eyes, turned, strict=True)]
@@ -270,33 +253,12 @@ def simulate(
     origin_ns: int = 0,
     world: World | None = None,
 ) -> CameraMessages:
-    """See a whole motion on the camera's own stamps, `start_ns + round(k 1e9 / rate)`.
+    """See a whole motion with the camera that `model.start` gives.
 
-    Parameters
-    ----------
-    model : CameraModel
-        What sees.
-    motion : Motion
-        Of the body, from its start to its end.
-    seed, run, sensor
-        Labels of the random streams; see `sim_sensors.seeding.stream`.
-    start_ns : int or None
-        First stamp; None: the start of the motion.
-    origin_ns : int
-        Stamp of motion time 0.
-    world : World or None
-        What there is to see; None: nothing.
-
-    Raises
-    ------
-    MotionError
-        When `start_ns` is outside the motion.
-    SensorError
-        When the scene has ids that do not fit.
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
     """
-    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
     camera = model.start(seed, run, sensor, world=world)
-    seen = camera.measure(motion.at(times))
+    stamp_ns, seen = camera.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
     kept, arrival_ns = camera.channel.send(stamp_ns)
     features = seen.messages(stamp_ns, model.frame_id).take(kept)
     poses = seen.poses(stamp_ns, _WORLD_FRAME)

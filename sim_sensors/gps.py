@@ -29,7 +29,7 @@ from sim_sensors.gps_noise import POSITION_NOISES, NoNoise, PositionNoise
 from sim_sensors.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.outages import Outages, SilentChannel
 from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.sensor import Sensor
 from sim_sensors.variants import VariedParameters, by_kind
 
 if TYPE_CHECKING:
@@ -143,8 +143,10 @@ class GpsModel(VariedParameters):
         return SilentChannel(channel, self.outages.start(seed, run, sensor))
 
 
-class GpsSensor:
+class GpsSensor(Sensor[GpsMeasurement]):
     """A GPS that is switched on: a model and its state. Made by `GpsModel.start`.
+
+    The first fix has the initial state: no walked error, the initial HDOP.
 
     Attributes
     ----------
@@ -157,15 +159,14 @@ class GpsSensor:
     def __init__(
         self, model: GpsModel, seed: int, run: str, sensor: str, frame: LocalFrame
     ) -> None:
+        super().__init__(model.rate, model.channel(seed, run, sensor))
         self.model = model
         self._frame = frame
-        self.channel = model.channel(seed, run, sensor)
         self._noise = model.noise.start(seed, run, sensor)
         self._covariance = model.covariance.start()
         self._states = model.states.start(seed, run, sensor)
         self._outages = model.outages.start(seed, run, sensor)
         self._first: float | None = None
-        self._time: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
         self._error: FloatArray = np.array(self._noise.value)
 
@@ -174,26 +175,10 @@ class GpsSensor:
         """Error of the latest fix, `(3,)` m, east-north-up; that of the noise before the first."""
         return self._error
 
-    def measure(self, truth: Trajectory) -> GpsMeasurement:
-        """Fix the position at the times of `truth`, which must follow those measured before.
-
-        The first fix has the initial state: no walked error, the initial HDOP.
-
-        Parameters
-        ----------
-        truth : Trajectory
-            Motion of the body, `n` samples; cutting it into several calls changes no bit.
-
-        Raises
-        ------
-        MotionError
-            When a time does not follow the one before it.
-        """
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> GpsMeasurement:
         times = truth.time
-        dt = intervals(times, self._time, 0.0)
-        if len(times):
-            self._time = float(times[-1])
-            self._first = float(times[0]) if self._first is None else self._first
+        if len(times) and self._first is None:
+            self._first = float(times[0])
         elapsed = times - (self._first or 0.0)
         state = self._states.at(elapsed)
         status = np.asarray(self.model.states.status).astype(np.int64)[state]
@@ -256,31 +241,13 @@ def simulate(
     origin_ns: int = 0,
     frame: LocalFrame = DEFAULT_ORIGIN,
 ) -> FixArray:
-    """Fix a whole motion on the receiver's own stamps, `start_ns + round(k 1e9 / rate)`.
+    """Fix a whole motion with the receiver that `model.start` gives.
 
-    Parameters
-    ----------
-    model : GpsModel
-        What measures.
-    motion : Motion
-        What is measured, from its start to its end.
-    seed, run, sensor
-        Labels of the random streams; see `sim_sensors.seeding.stream`.
-    start_ns : int or None
-        First stamp; None: the start of the motion.
-    origin_ns : int
-        Stamp of motion time 0.
-    frame : LocalFrame
-        Where on the Earth the positions of the motion are.
-
-    Raises
-    ------
-    MotionError
-        When `start_ns` is outside the motion.
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
     """
-    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
     gps = model.start(seed, run, sensor, frame=frame)
-    return gps.channel.deliver(gps.measure(motion.at(times)).messages(stamp_ns, model.frame_id))
+    stamp_ns, fixes = gps.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    return gps.channel.deliver(fixes.messages(stamp_ns, model.frame_id))
 
 
 GPS_MODELS = by_kind(GpsModel)

@@ -26,7 +26,7 @@ from sim_sensors.imu_measurement import ImuMeasurement
 from sim_sensors.imu_statement import Diagonal, Statement, Unknown
 from sim_sensors.measurements import FloatArray, ImuArray
 from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.sensor import Sensor
 from sim_sensors.triad import AxisErrors, SettableBias
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class ImuModel(Parameters, abc.ABC):
         return self.delivery.start(seed, run, sensor, self.latency)
 
 
-class ImuSensor:
+class ImuSensor(Sensor[ImuMeasurement]):
     """An IMU that is switched on: a model and its state. Made by `ImuModel.start`.
 
     Attributes
@@ -155,13 +155,12 @@ class ImuSensor:
         attitude: Attitude,
         channel: Channel,
     ) -> None:
+        super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
         self.model = model
-        self.channel = channel
         self._kinematics = kinematics
         self._gyroscope, self._accelerometer = errors
         self._rate_statement, self._force_statement = statements
         self._attitude = attitude
-        self._time: float | None = None
 
     @property
     def gyroscope_bias(self) -> FloatArray:
@@ -209,23 +208,7 @@ class ImuSensor:
             raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
         errors.set_bias(values)
 
-    def measure(self, truth: Trajectory) -> ImuMeasurement:
-        """Measure at the times of `truth`, which must follow those measured before.
-
-        Parameters
-        ----------
-        truth : Trajectory
-            Motion of the body, `n` samples; cutting it into several calls changes no bit.
-
-        Raises
-        ------
-        MotionError
-            When a time does not follow the one before it.
-        """
-        times = truth.time
-        dt = intervals(times, self._time, 1.0 / self.model.rate)
-        if len(times):
-            self._time = float(times[-1])
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
         felt = self._kinematics.feel(truth, dt)
         noise_dt = self.model.noise_intervals(dt)
         rate, rate_bias, rate_variance = self._gyroscope.corrupt(felt.rate, noise_dt)
@@ -235,7 +218,7 @@ class ImuSensor:
             orientation=self._attitude.measure(felt.orientation, dt, sensed),
             angular_velocity=rate,
             linear_acceleration=force,
-            orientation_covariance=self._attitude.covariance(len(times)),
+            orientation_covariance=self._attitude.covariance(len(dt)),
             angular_velocity_covariance=self._rate_statement.state(rate, rate_variance),
             linear_acceleration_covariance=self._force_statement.state(force, force_variance),
             gyroscope_bias=rate_bias,
@@ -254,28 +237,10 @@ def simulate(
     origin_ns: int = 0,
     gravity: float = STANDARD_GRAVITY,
 ) -> ImuArray:
-    """Measure a whole motion on the sensor's own stamps, `start_ns + round(k 1e9 / rate)`.
+    """Measure a whole motion with the sensor that `model.start` gives.
 
-    Parameters
-    ----------
-    model : ImuModel
-        What measures.
-    motion : Motion
-        What is measured, from its start to its end.
-    seed, run, sensor
-        Labels of the random streams; see `sim_sensors.seeding.stream`.
-    start_ns : int or None
-        First stamp; None: the start of the motion.
-    origin_ns : int
-        Stamp of motion time 0.
-    gravity : float
-        m/s^2, of the simulated world.
-
-    Raises
-    ------
-    MotionError
-        When `start_ns` is outside the motion.
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
     """
-    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
     imu = model.start(seed, run, sensor, gravity=gravity)
-    return imu.channel.deliver(imu.measure(motion.at(times)).messages(stamp_ns, model.frame_id))
+    stamp_ns, felt = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    return imu.channel.deliver(felt.messages(stamp_ns, model.frame_id))

@@ -9,21 +9,16 @@ for samples that never come until `finish` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.measurements import IntArray, OdometryArray
 from sim_sensors.sampling import SampleGrid, seconds
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.sensor import Sensor
 
 __all__ = ['LiveSensor']
 
-T_co = TypeVar('T_co', covariant=True)
 T = TypeVar('T')
-
-
-class _Sensor(Protocol[T_co]):
-    def measure(self, truth: Trajectory) -> T_co: ...
 
 
 class LiveSensor(Generic[T]):
@@ -55,7 +50,7 @@ class LiveSensor(Generic[T]):
 
     def __init__(
         self,
-        switch_on: Callable[[], _Sensor[T]],
+        switch_on: Callable[[], Sensor[T]],
         rate: float,
         odometry: LiveOdometry,
         *,
@@ -150,7 +145,7 @@ class LiveSensor(Generic[T]):
         self._switch()
         return again
 
-    def change(self, switch_on: Callable[[], _Sensor[T]]) -> None:
+    def change(self, switch_on: Callable[[], Sensor[T]]) -> None:
         """Go on, on the same stamps, with a sensor that is switched on anew."""
         self._switch_on = switch_on
         self._sensor = switch_on()

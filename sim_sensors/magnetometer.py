@@ -18,7 +18,7 @@ from sim_sensors.imu_kinematics import mounting_quaternion
 from sim_sensors.imu_statement import Correlated, Statement, Unknown
 from sim_sensors.measurements import FloatArray, IntArray, MagneticFieldArray
 from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.sensor import Sensor
 from sim_sensors.temperature import Temperature
 from sim_sensors.variants import by_kind
 
@@ -163,7 +163,7 @@ class MagneticMeasurement:
         )
 
 
-class MagnetometerSensor:
+class MagnetometerSensor(Sensor[MagneticMeasurement]):
     """A magnetometer that is switched on: a model and its state. Made by `Magnetometer.start`.
 
     Attributes
@@ -177,42 +177,25 @@ class MagnetometerSensor:
     def __init__(
         self, model: Magnetometer, world: World, errors: ChainTriad, channel: Channel
     ) -> None:
+        super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
         self.model = model
-        self.channel = channel
         self._world = world
         self._earth = world.undisturbed_field
         self._errors = errors
         self._statement = model.statement()
         self._lever_arm = np.asarray(model.lever_arm, dtype=np.float64)
         self._mounting = mounting_quaternion(model.mounting_rpy)
-        self._time: float | None = None
 
     @property
     def bias(self) -> FloatArray:
         """Present bias, `(3,)` T."""
         return self._errors.bias
 
-    def measure(self, truth: Trajectory) -> MagneticMeasurement:
-        """Measure at the times of `truth`, which must follow those measured before.
-
-        Parameters
-        ----------
-        truth : Trajectory
-            Motion of the body, `n` samples; cutting it into several calls changes no bit.
-
-        Raises
-        ------
-        MotionError
-            When a time does not follow the one before it.
-        """
-        times = truth.time
-        dt = intervals(times, self._time, 1.0 / self.model.rate)
-        if len(times):
-            self._time = float(times[-1])
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> MagneticMeasurement:
         at_sensor = truth.at_lever_arm(self._lever_arm)
         orientation = rotations.multiply(at_sensor.orientation, self._mounting)
         field = rotations.rotate_back(orientation, self._world.magnetic_field(at_sensor.position))
-        earth = rotations.rotate_back(orientation, np.tile(self._earth, (len(times), 1)))
+        earth = rotations.rotate_back(orientation, np.tile(self._earth, (len(dt), 1)))
         measured, bias, variance = self._errors.corrupt(field, dt)
         return MagneticMeasurement(
             magnetic_field=measured,
@@ -233,34 +216,13 @@ def simulate(
     start_ns: int | None = None,
     origin_ns: int = 0,
 ) -> MagneticFieldArray:
-    """Measure a whole motion on the sensor's own stamps, `start_ns + round(k 1e9 / rate)`.
+    """Measure a whole motion with the sensor that `model.start` gives.
 
-    Parameters
-    ----------
-    model : Magnetometer
-        What measures.
-    motion : Motion
-        What is measured, from its start to its end, in the frame of the world.
-    seed, run, sensor
-        Labels of the random streams; see `sim_sensors.seeding.stream`.
-    world : World
-        Whose field is measured.
-    start_ns : int or None
-        First stamp; None: the start of the motion.
-    origin_ns : int
-        Stamp of motion time 0.
-
-    Raises
-    ------
-    MotionError
-        When `start_ns` is outside the motion.
-    SensorError, ParameterError
-        When the world has no field; see `World.undisturbed_field`.
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
     """
-    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
     magnetometer = model.start(seed, run, sensor, world=world)
-    measured = magnetometer.measure(motion.at(times)).messages(stamp_ns, model.frame_id)
-    return magnetometer.channel.deliver(measured)
+    stamp_ns, field = magnetometer.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    return magnetometer.channel.deliver(field.messages(stamp_ns, model.frame_id))
 
 
 MAG_MODELS = by_kind(Magnetometer)

@@ -22,8 +22,8 @@ from sim_sensors.delivery import Delivery
 from sim_sensors.errors import SensorError
 from sim_sensors.measurements import FloatArray, IntArray, PoseArray
 from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.sampling import intervals, sample_motion
 from sim_sensors.seeding import stream
+from sim_sensors.sensor import Sensor
 from sim_sensors.variants import VariedParameters, by_kind
 from sim_sensors.vision_gate import Gate
 from sim_sensors.vision_law import VISION_LAWS, VISION_STATEMENTS, AsDrawn, TagDistance, VisionLaw
@@ -116,23 +116,27 @@ class VisionModel(VariedParameters):
         return VisionSensor(self, seed, run, sensor, world)
 
 
-class VisionSensor:
+class VisionSensor(Sensor[VisionMeasurement]):
     """A camera that is switched on. Made by `VisionModel.start`.
 
     Attributes
     ----------
     model : VisionModel
         What it is.
-    channel : Channel
+    channel : BelievedChannel
         What carries its messages: those of poses that are believed.
     """
+
+    channel: BelievedChannel
 
     def __init__(self, model: VisionModel, seed: int, run: str, sensor: str, world: World) -> None:
         tags = world.tags
         if not len(tags):
             raise SensorError('the world has no tags; a vision pose needs at least 1 to see')
+        super().__init__(
+            model.rate, BelievedChannel(model.delivery.start(seed, run, sensor, model.latency))
+        )
         self.model = model
-        self.channel = BelievedChannel(model.delivery.start(seed, run, sensor, model.latency))
         self._corners = tags.corners()
         normals = Rotation.from_quat(tags.orientations).apply([0.0, 0.0, 1.0])
         self._faces = np.ascontiguousarray(np.hstack([tags.positions, normals]))
@@ -149,25 +153,9 @@ class VisionSensor:
         self._gate = model.gate.start()
         self._noise = stream(seed, run, sensor, 'vision_noise')
         self._flips = stream(seed, run, sensor, 'vision_ambiguity')
-        self._time: float | None = None
 
-    def measure(self, truth: Trajectory) -> VisionMeasurement:
-        """Tell the pose at the times of `truth`, which must follow those before.
-
-        Parameters
-        ----------
-        truth : Trajectory
-            Motion of the body, `n` samples; cutting it into several calls changes no bit.
-
-        Raises
-        ------
-        MotionError
-            When a time does not follow the one before it.
-        """
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> VisionMeasurement:
         model = self.model
-        intervals(truth.time, self._time, 0.0)
-        if len(truth):
-            self._time = float(truth.time[-1])
         count, distance, last = self._seen(truth)
         some, far = np.maximum(count, 1), np.where(count > 0, distance, 1.0)
         sees = (count > 0)[:, None]
@@ -245,38 +233,17 @@ def simulate(
     origin_ns: int = 0,
     world: World,
 ) -> PoseArray:
-    """Look at a whole motion on the camera's own stamps, `start_ns + round(k 1e9 / rate)`.
+    """Look at a whole motion with the camera that `model.start` gives.
 
-    Parameters
-    ----------
-    model : VisionModel
-        What measures.
-    motion : Motion
-        What is measured, from its start to its end.
-    seed, run, sensor
-        Labels of the random streams; see `sim_sensors.seeding.stream`.
-    start_ns : int or None
-        First stamp; None: the start of the motion.
-    origin_ns : int
-        Stamp of motion time 0.
-    world : World
-        Where the tags are.
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
 
     Returns
     -------
     PoseArray
         Those that are believed and arrive.
-
-    Raises
-    ------
-    MotionError
-        When `start_ns` is outside the motion.
-    SensorError
-        When the world has no tags.
     """
-    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
     vision = model.start(seed, run, sensor, world=world)
-    told = vision.measure(motion.at(times))
+    stamp_ns, told = vision.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
     return vision.channel.deliver(told.messages(stamp_ns, model.frame_id))
 
 

@@ -26,7 +26,7 @@ from sim_sensors.planar_steps import (
     poses_after,
     seen_from,
 )
-from sim_sensors.sampling import intervals, sample_motion
+from sim_sensors.sensor import Sensor
 from sim_sensors.variants import VariedParameters, by_kind
 from sim_sensors.wheel_drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
 from sim_sensors.wheel_encoders import Encoders, accumulated
@@ -109,8 +109,10 @@ class WheelOdometryModel(VariedParameters):
         return self.delivery.start(seed, run, sensor, self.latency)
 
 
-class WheelOdometrySensor:
+class WheelOdometrySensor(Sensor[WheelMeasurement]):
     """Wheel odometry that is switched on. Made by `WheelOdometryModel.start`.
+
+    The first message has the initial pose, and the velocities of a step that led there.
 
     Attributes
     ----------
@@ -126,11 +128,11 @@ class WheelOdometrySensor:
 
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
         wheels, steered = model.drive.wheels, model.drive.steered
+        channel = model.channel(seed, run, sensor)
+        super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
         self.model = model
-        self.channel = model.channel(seed, run, sensor)
         self.steering_offsets = model.steering_offset.draw(seed, run, sensor, steered)
         self.encoders = Encoders(model, seed, run, sensor)
-        self._time: float | None = None
         self._place: tuple[FloatArray, FloatArray] | None = None
         self._angles: FloatArray = np.zeros(steered)
         self._rolled: FloatArray = np.zeros((2, wheels))
@@ -138,27 +140,10 @@ class WheelOdometrySensor:
         self._covariance: FloatArray = np.zeros((3, 3))
         self._height = 0.0
 
-    def measure(self, truth: Trajectory) -> WheelMeasurement:
-        """Tell of the motion at the times of `truth`, which must follow those before.
-
-        The first message has the initial pose, and the velocities of a step that led there.
-
-        Parameters
-        ----------
-        truth : Trajectory
-            Motion of the body, `n` samples; cutting it into several calls changes no bit.
-
-        Raises
-        ------
-        MotionError
-            When a time does not follow the one before it.
-        """
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> WheelMeasurement:
         model, drive = self.model, self.model.drive
-        is_first = self._time is None
-        dt = intervals(truth.time, self._time, 1.0 / model.rate)
+        is_first = self._place is None
         steps = self._steps(truth, dt)
-        if len(truth):
-            self._time = float(truth.time[-1])
         travels, angles = drive.inverse(_steps_at(steps, model.lever_arm, 1.0), self._angles)
         if len(angles):
             self._angles = angles[-1].copy()
@@ -270,29 +255,12 @@ def simulate(
     start_ns: int | None = None,
     origin_ns: int = 0,
 ) -> OdometryArray:
-    """Tell of a whole motion on the odometry's own stamps, `start_ns + round(k 1e9 / rate)`.
+    """Tell of a whole motion with the odometry that `model.start` gives.
 
-    Parameters
-    ----------
-    model : WheelOdometryModel
-        What measures.
-    motion : Motion
-        What is measured, from its start to its end.
-    seed, run, sensor
-        Labels of the random streams; see `sim_sensors.seeding.stream`.
-    start_ns : int or None
-        First stamp; None: the start of the motion.
-    origin_ns : int
-        Stamp of motion time 0.
-
-    Raises
-    ------
-    MotionError
-        When `start_ns` is outside the motion.
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
     """
-    stamp_ns, times = sample_motion(motion, model.rate, start_ns=start_ns, origin_ns=origin_ns)
     wheels = model.start(seed, run, sensor)
-    told = wheels.measure(motion.at(times))
+    stamp_ns, told = wheels.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
     return wheels.channel.deliver(told.messages(stamp_ns, model.frame_id, model.child_frame_id))
 
 
