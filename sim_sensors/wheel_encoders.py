@@ -62,7 +62,13 @@ class Encoders:
         """Return the variance, m^2, of told travels, as one who knows the model states it.
 
         Each step for itself: the errors of the radii, which stay, are in it as if they changed.
-        Counting is not, as it does not add up; see `variance_of_counting`.
+        The mean of slips is not, nor is counting, which does not add up; see
+        `variance_of_counting`.
+
+        Parameters
+        ----------
+        travels : (n, wheels)
+            Over the ground, m.
         """
         model = self._model
         found = model.noise.deviation(travels, model.drive.wheel_radius) ** 2

@@ -136,7 +136,8 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         self._place: tuple[FloatArray, FloatArray] | None = None
         self._angles: FloatArray = np.zeros(steered)
         self._rolled: FloatArray = np.zeros((2, wheels))
-        self._pose: FloatArray = np.zeros((2, 3))
+        # Of perfect wheels, as told, and as told less the mean of the slips.
+        self._pose: FloatArray = np.zeros((3, 3))
         self._covariance: FloatArray = np.zeros((3, 3))
         self._height = 0.0
 
@@ -151,10 +152,13 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         told = self.encoders.read(travels)
         tilted = angles + self.steering_offsets
         erring = self._of_body(drive.forward(told, tilted))
-        spread = self._spread(told, tilted)
+        # What slips add on average is the same share of every travel, and so of every step.
+        share = 1.0 + model.slip.mean
+        spread = self._spread(told / share, tilted)
         counted = slice(1, None) if is_first else slice(None)
         true_poses, _ = self._walk(0, perfect, counted)
         poses, before = self._walk(1, erring, counted)
+        centred, _ = self._walk(2, erring / share, counted)
         covariances = np.zeros((len(truth), 3, 3))
         covariances[counted] = pose_covariances(
             before, erring[counted], spread[counted], self._covariance
@@ -164,8 +168,11 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         return WheelMeasurement(
             pose=poses,
             velocity=erring / dt[:, None],
-            pose_covariance=covariances,
-            velocity_covariance=self._spread_of_velocity(spread, tilted, dt),
+            # Mean squares about the truth: a mean is no variance, but an error all the same.
+            pose_covariance=covariances + _squares(poses - centred),
+            velocity_covariance=self._spread_of_velocity(
+                spread + _squares(erring - erring / share), tilted, dt
+            ),
             true_pose=true_poses,
             true_velocity=perfect / dt[:, None],
             wheel_angle=self._roll(1, told, counted),
@@ -201,7 +208,10 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         return _steps_at(steps, self.model.lever_arm, -1.0)
 
     def _spread(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return the covariance of the body's steps, `(n, 3, 3)`, as a designer would state it."""
+        """Return the covariance of the body's steps, `(n, 3, 3)`, as a designer would state it.
+
+        About their mean, which slips make differ from the true step.
+        """
         model, variance = self.model, self.encoders.variance(travels)
         tilt = model.steering_offset.mean_square
         arm = -np.array(model.lever_arm[:2])
@@ -210,7 +220,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     def _spread_of_velocity(
         self, spread: FloatArray, angles: FloatArray, dt: FloatArray
     ) -> FloatArray:
-        """Return the covariance of the velocities: of the steps, their encoders, and the floor.
+        """Return the covariance of the velocities: `spread` of the steps, counting, and the floor.
 
         A whole count is no error that adds up, so that poses have it not.
         """
@@ -270,6 +280,12 @@ def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -
     moved[:, 0] -= sign * arm[1] * steps[:, 2]
     moved[:, 1] += sign * arm[0] * steps[:, 2]
     return moved
+
+
+def _squares(errors: FloatArray) -> FloatArray:
+    """Return the products `(n, 3, 3)` of the components of each row of `(n, 3)`."""
+    found: FloatArray = errors[:, :, None] * errors[:, None, :]
+    return found
 
 
 WHEEL_MODELS: dict[str, type[WheelOdometryModel]] = by_kind(WheelOdometryModel)

@@ -53,11 +53,29 @@ class Slip(Parameters):
         return self.distance > 0.0 and self.length > 0.0 and self.ratio > 0.0
 
     @property
-    def variance_per_metre(self) -> float:
-        """Mean square of what a slip adds, per distance, m^2/m: 2 (ratio length)^2 each."""
+    def mean(self) -> float:
+        """Mean of what slips add, per distance over the ground: 0 where half of them are locked.
+
+        A slip adds +ratio or -ratio times its length, and there is one per distance + length.
+        """
         if not self.any:
             return 0.0
-        return 2.0 * (self.ratio * self.length) ** 2 / (self.distance + self.length)
+        return (1.0 - 2.0 * self.locked) * self.ratio * self.length / (self.distance + self.length)
+
+    @property
+    def variance_per_metre(self) -> float:
+        """Variance about `mean` of what slips add, per distance, m^2/m, over many slips.
+
+        Gaps G and slips S alternate, so that it is that of a cumulative process (D. R.
+        Cox, "Renewal Theory", 1962): Var(R - mean (G + S)) / E(G + S) with R = +-ratio S, which
+        for exponential G and S is
+        2 ((ratio length)^2 - mean^2 length (2 distance + length)) / (distance + length).
+        """
+        if not self.any:
+            return 0.0
+        about_zero = (self.ratio * self.length) ** 2
+        of_mean = self.mean**2 * self.length * (2.0 * self.distance + self.length)
+        return 2.0 * (about_zero - of_mean) / (self.distance + self.length)
 
     def start(self, seed: int, run: str, sensor: str, wheels: int) -> SlipProcess:
         """Return the slips of the wheels of one robot; started twice, they are the same."""
