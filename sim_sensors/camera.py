@@ -20,12 +20,14 @@ from sim_sensors.camera_measurement import CameraMeasurement, CameraMessages
 from sim_sensors.delivery import Channel, Delivery
 from sim_sensors.measurements import FloatArray
 from sim_sensors.mismatches import Mismatches
+from sim_sensors.mounting import mounting_quaternion, placed, turned
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.pinhole import Intrinsics
 from sim_sensors.pose_estimate import PoseEstimate
 from sim_sensors.scene import Scene
 from sim_sensors.seeding import stream
 from sim_sensors.sensor import Sensor
+from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.variants import by_kind
 from sim_sensors.world import World
 
@@ -45,23 +47,17 @@ class CameraModel(Parameters):
 
     kind: ClassVar[str] = 'pinhole_camera'
 
-    rate: float = parameter(
-        30.0, 'Hz', 'Frames per second.', minimum=0.0, minimum_excluded=True, read_only=True
-    )
+    rate: float = sample_rate(30.0, 'Frames per second.')
     frame_id: str = parameter(
         'camera_optical_frame', '', 'Optical frame: z forward, x right.', read_only=True
     )
-    lever_arm: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm', 'Position of the camera in the body (forward, left, up).'
-    )
+    lever_arm: tuple[float, float, float] = lever_arm('camera')
     mounting_rpy: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0),
         'rad',
         'Roll, pitch, yaw of the camera in the body; with zeros it looks forward, upright.',
     )
-    latency: float = parameter(
-        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
-    )
+    latency: float = latency()
     noise_std: tuple[float, float] = parameter(
         (0.5, 0.5),
         'px',
@@ -97,19 +93,19 @@ class CameraModel(Parameters):
         rotation : (4,)
             Quaternion x y z w, optical frame to body.
         """
-        turned = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
+        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
         with warnings.catch_warnings():
             # A pitch of a right angle, as of a camera whose axes are those of the body.
             warnings.simplefilter('ignore', UserWarning)
-            rpy = (turned * Rotation.from_quat(_OPTICAL).inv()).as_euler('xyz')
-        offset = tuple(np.asarray(translation, dtype=np.float64).tolist())
-        return dataclasses.replace(self, lever_arm=offset, mounting_rpy=tuple(rpy.tolist()))
+            model = turned(self, turn * Rotation.from_quat(_OPTICAL).inv())
+        return placed(model, translation)
 
     def optical_rotation(self) -> FloatArray:
         """Return the quaternion x y z w `(4,)` that takes the optical frame to the body."""
-        mounting = Rotation.from_euler('xyz', self.mounting_rpy).as_quat()
-        turned: FloatArray = rotations.multiply(mounting[None], _OPTICAL[None])[0]
-        return turned
+        both: FloatArray = rotations.multiply(
+            mounting_quaternion(self.mounting_rpy), _OPTICAL[None]
+        )[0]
+        return both
 
     def start(
         self, seed: int, run: str, sensor: str = 'camera', *, world: World | None = None
@@ -163,8 +159,8 @@ class CameraSensor(Sensor[CameraMeasurement]):
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> CameraMeasurement:
         eyes = truth.at_lever_arm(self._offset).position
-        turned = rotations.multiply(truth.orientation, self._optical[None])
-        frames = [self._frame(eye, turn) for eye, turn in zip(eyes, turned, strict=True)]
+        turns = rotations.multiply(truth.orientation, self._optical[None])
+        frames = [self._frame(eye, turn) for eye, turn in zip(eyes, turns, strict=True)]
         columns: dict[str, Any] = {
             name: np.concatenate([empty, *(frame[name] for frame in frames)])
             for name, empty in _EMPTY.items()

@@ -27,9 +27,11 @@ from sim_sensors.gps_covariance import (
 )
 from sim_sensors.gps_noise import POSITION_NOISES, NoNoise, PositionNoise
 from sim_sensors.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.mounting import placed
 from sim_sensors.outages import Outages, SilentChannel
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sensor import Sensor
+from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.variants import VariedParameters, by_kind
 
 if TYPE_CHECKING:
@@ -94,16 +96,10 @@ class GpsModel(VariedParameters):
         'covariance': POSITION_COVARIANCES,
     }
 
-    rate: float = parameter(
-        10.0, 'Hz', 'Fixes per second.', minimum=0.0, minimum_excluded=True, read_only=True
-    )
+    rate: float = sample_rate(10.0, 'Fixes per second.')
     frame_id: str = parameter('gps_link', '', 'Frame of the messages.', read_only=True)
-    lever_arm: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm', 'Position of the antenna in the body (forward, left, up).'
-    )
-    latency: float = parameter(
-        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
-    )
+    lever_arm: tuple[float, float, float] = lever_arm('antenna')
+    latency: float = latency()
     geodesy: str = parameter(
         'wgs84',
         '',
@@ -118,8 +114,7 @@ class GpsModel(VariedParameters):
 
     def mounted(self, translation: ArrayLike) -> GpsModel:
         """Return the model with its antenna at `translation` `(3,)` m in the body."""
-        offset = tuple(np.asarray(translation, dtype=np.float64).tolist())
-        return dataclasses.replace(self, lever_arm=offset)
+        return placed(self, translation)
 
     def start(
         self, seed: int, run: str, sensor: str = 'gps', *, frame: LocalFrame = DEFAULT_ORIGIN

@@ -25,8 +25,10 @@ from sim_sensors.imu_kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu_measurement import ImuMeasurement
 from sim_sensors.imu_statement import Diagonal, Statement, Unknown
 from sim_sensors.measurements import FloatArray, ImuArray
+from sim_sensors.mounting import placed, turned
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sensor import Sensor
+from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.triad import AxisErrors, SettableBias
 
 if TYPE_CHECKING:
@@ -39,22 +41,16 @@ __all__ = ['ImuModel', 'ImuSensor', 'simulate']
 class ImuModel(Parameters, abc.ABC):
     """What all IMU models have: rate, mounting, orientation and covariance."""
 
-    rate: float = parameter(
-        100.0, 'Hz', 'Measurements per second.', minimum=0.0, minimum_excluded=True, read_only=True
-    )
+    rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
-    lever_arm: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm', 'Position of the IMU in the body (forward, left, up).'
-    )
+    lever_arm: tuple[float, float, float] = lever_arm('IMU')
     mounting_rpy: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0),
         'rad',
         'Rotation of the IMU in the body: roll, pitch, yaw about fixed axes, as in a static '
         'transform body to sensor.',
     )
-    latency: float = parameter(
-        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
-    )
+    latency: float = latency()
     covariance: str = parameter(
         'white_noise',
         '',
@@ -99,9 +95,8 @@ class ImuModel(Parameters, abc.ABC):
         rotation : (4,)
             Quaternion x y z w, sensor to body.
         """
-        rpy = Rotation.from_quat(np.asarray(rotation, dtype=np.float64)).as_euler('xyz')
-        offset = tuple(np.asarray(translation, dtype=np.float64).tolist())
-        return dataclasses.replace(self, lever_arm=offset, mounting_rpy=tuple(rpy.tolist()))
+        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
+        return turned(placed(self, translation), turn)
 
     def start(
         self,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray
+from sim_sensors.mounting import mounting_quaternion
 
 if TYPE_CHECKING:
     from sim_sensors.trajectory import Trajectory
@@ -23,7 +23,6 @@ __all__ = [
     'Kinematics',
     'SecondDifference',
     'WorldAxes',
-    'mounting_quaternion',
 ]
 
 
@@ -53,12 +52,6 @@ class Kinematics(Protocol):
         """Return the signals at the times of `truth`, which follow those before at intervals `dt`
         `(n,)` s.
         """
-
-
-def mounting_quaternion(rpy: ArrayLike) -> FloatArray:
-    """Return the quaternion x y z w, `(1, 4)`, of roll, pitch, yaw about fixed axes, rad."""
-    quaternion: FloatArray = Rotation.from_euler('xyz', np.asarray(rpy)).as_quat()[None, :]
-    return quaternion
 
 
 class ExactKinematics:

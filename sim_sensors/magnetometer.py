@@ -14,11 +14,12 @@ from sim_sensors import rotations
 from sim_sensors.delivery import Channel, Delivery
 from sim_sensors.error_chain import ChainTriad
 from sim_sensors.imu_chain import ErrorChain
-from sim_sensors.imu_kinematics import mounting_quaternion
 from sim_sensors.imu_statement import Correlated, Statement, Unknown
 from sim_sensors.measurements import FloatArray, IntArray, MagneticFieldArray
+from sim_sensors.mounting import mounting_quaternion, placed, turned
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.sensor import Sensor
+from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.temperature import Temperature
 from sim_sensors.variants import by_kind
 
@@ -60,21 +61,15 @@ class Magnetometer(Parameters):
 
     kind: ClassVar[str] = 'magnetometer'
 
-    rate: float = parameter(
-        100.0, 'Hz', 'Measurements per second.', minimum=0.0, minimum_excluded=True, read_only=True
-    )
+    rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
-    lever_arm: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm', 'Position of the magnetometer in the body (forward, left, up).'
-    )
+    lever_arm: tuple[float, float, float] = lever_arm('magnetometer')
     mounting_rpy: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0),
         'rad',
         'Rotation of the magnetometer in the body: roll, pitch, yaw about fixed axes.',
     )
-    latency: float = parameter(
-        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
-    )
+    latency: float = latency()
     covariance: str = parameter(
         'white_noise',
         '',
@@ -95,9 +90,8 @@ class Magnetometer(Parameters):
         rotation : (4,)
             Quaternion x y z w, sensor to body.
         """
-        rpy = Rotation.from_quat(np.asarray(rotation, dtype=np.float64)).as_euler('xyz')
-        offset = tuple(np.asarray(translation, dtype=np.float64).tolist())
-        return dataclasses.replace(self, lever_arm=offset, mounting_rpy=tuple(rpy.tolist()))
+        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
+        return turned(placed(self, translation), turn)
 
     def start(
         self, seed: int, run: str, sensor: str = 'mag', *, world: World

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors import rotations
-from sim_sensors.imu_kinematics import mounting_quaternion
 from sim_sensors.measurements import FloatArray
+from sim_sensors.mounting import mounting_quaternion
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.point_queries import PointQueries
 from sim_sensors.trajectory import Trajectory, times_within

@@ -21,9 +21,11 @@ from sim_sensors import rotations
 from sim_sensors.delivery import Delivery
 from sim_sensors.errors import SensorError
 from sim_sensors.measurements import FloatArray, IntArray, PoseArray
+from sim_sensors.mounting import mounting_quaternion
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import stream
 from sim_sensors.sensor import Sensor
+from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.variants import VariedParameters, by_kind
 from sim_sensors.vision_gate import Gate
 from sim_sensors.vision_law import VISION_LAWS, VISION_STATEMENTS, AsDrawn, TagDistance, VisionLaw
@@ -52,13 +54,9 @@ class VisionModel(VariedParameters):
         'covariance': VISION_STATEMENTS,
     }
 
-    rate: float = parameter(
-        30.0, 'Hz', 'Frames per second.', minimum=0.0, minimum_excluded=True, read_only=True
-    )
+    rate: float = sample_rate(30.0, 'Frames per second.')
     frame_id: str = parameter('map', '', 'Frame of the poses.', read_only=True)
-    lever_arm: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.5), 'm', 'Position of the camera in the body (forward, left, up).'
-    )
+    lever_arm: tuple[float, float, float] = lever_arm('camera', (0.0, 0.0, 0.5))
     mounting_rpy: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0),
         'rad',
@@ -85,9 +83,7 @@ class VisionModel(VariedParameters):
         minimum=0.0,
         maximum=1.0,
     )
-    latency: float = parameter(
-        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
-    )
+    latency: float = latency()
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
     gate: Gate = dataclasses.field(default_factory=Gate)
     noise: VisionLaw = dataclasses.field(default_factory=TagDistance)
@@ -148,8 +144,7 @@ class VisionSensor(Sensor[VisionMeasurement]):
                 math.cos(model.max_incidence),
             ]
         )
-        mounting = Rotation.from_euler('xyz', model.mounting_rpy).as_quat()
-        self._mounting = np.asarray(mounting, dtype=np.float64)
+        self._mounting = mounting_quaternion(model.mounting_rpy)
         self._gate = model.gate.start()
         self._noise = stream(seed, run, sensor, 'vision_noise')
         self._flips = stream(seed, run, sensor, 'vision_ambiguity')

@@ -27,6 +27,7 @@ from sim_sensors.planar_steps import (
     seen_from,
 )
 from sim_sensors.sensor import Sensor
+from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.variants import VariedParameters, by_kind
 from sim_sensors.wheel_drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
 from sim_sensors.wheel_encoders import Encoders, accumulated
@@ -50,17 +51,12 @@ class WheelOdometryModel(VariedParameters):
         'noise': WHEEL_NOISES,
     }
 
-    rate: float = parameter(
-        50.0, 'Hz', 'Odometry messages per second.', minimum=0.0, minimum_excluded=True,
-        read_only=True,
-    )  # fmt: skip
+    rate: float = sample_rate(50.0, 'Odometry messages per second.')
     frame_id: str = parameter('odom', '', 'Frame of the poses.', read_only=True)
     child_frame_id: str = parameter(
         'base_link', '', 'Frame of the body, whose motion is told.', read_only=True
     )
-    lever_arm: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm', "Position of the drive's centre in the body (forward, left, up)."
-    )
+    lever_arm: tuple[float, float, float] = lever_arm("drive's centre")
     initial_pose: str = parameter(
         'truth',
         '',
@@ -85,9 +81,7 @@ class WheelOdometryModel(VariedParameters):
     yaw_rate_floor: float = parameter(
         0.01, 'rad/s', 'Least standard deviation stated of the yaw rate.', minimum=0.0
     )
-    latency: float = parameter(
-        0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0
-    )
+    latency: float = latency()
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
     drive: WheelDrive = dataclasses.field(default_factory=DifferentialWheels)
     noise: WheelNoise = dataclasses.field(default_factory=PerDistance)

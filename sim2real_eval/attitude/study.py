@@ -19,9 +19,9 @@ from sim2real_eval.workers import map_in_processes
 from sim_sensors import camera, imu, magnetometer, rotations
 from sim_sensors.camera import CameraModel
 from sim_sensors.imu import ImuModel
-from sim_sensors.imu_kinematics import mounting_quaternion
 from sim_sensors.magnetometer import Magnetometer
 from sim_sensors.measurements import FloatArray
+from sim_sensors.mounting import mounting_quaternion
 from sim_sensors.seeding import stream
 from sim_sensors.swaying import Swaying
 from sim_sensors.trajectory import Motion
