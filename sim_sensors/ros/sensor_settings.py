@@ -35,13 +35,32 @@ def diagnostics_period() -> Any:
     )
 
 
+def _model(what: str, preset: str) -> Any:
+    """Declare which model a node has."""
+    return parameter(
+        preset, '', f'{what} model: name of a preset, or path of a YAML file.', read_only=True
+    )
+
+
+def _label(sensor: str) -> Any:
+    """Declare the label of the sensor in its random streams."""
+    return parameter(
+        sensor, '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
+
+
+def _world(what: str, preset: str) -> Any:
+    """Declare which world there is around the sensor."""
+    return parameter(
+        preset, '', f'World {what}: name of a preset, or path of a YAML file.', read_only=True
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class SensorSettings(Parameters):
     """What all sensor nodes are told."""
 
-    model: str = parameter(
-        '', '', 'Sensor model: name of a preset, or path of a YAML file.', read_only=True
-    )
+    model: str = _model('Sensor', '')
     seed: int = parameter(0, '1', 'Seed of the study.', minimum=0, read_only=True)
     run: str = parameter(
         run_label('recording', 1, 'run_1'),
@@ -49,9 +68,7 @@ class SensorSettings(Parameters):
         'Label of the run; another one draws other noise.',
         read_only=True,
     )
-    sensor: str = parameter(
-        '', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
+    sensor: str = _label('')
     velocity: str = parameter(
         'twist',
         '',
@@ -91,12 +108,8 @@ class SensorSettings(Parameters):
 class ImuSettings(SensorSettings):
     """What an IMU node is told."""
 
-    model: str = parameter(
-        'chrono', '', 'IMU model: name of a preset, or path of a YAML file.', read_only=True
-    )
-    sensor: str = parameter(
-        'imu', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
+    model: str = _model('IMU', 'chrono')
+    sensor: str = _label('imu')
     gravity: float = parameter(
         STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.', minimum=0.0
     )
@@ -106,44 +119,18 @@ class ImuSettings(SensorSettings):
 class MagnetometerSettings(SensorSettings):
     """What a magnetometer node is told."""
 
-    model: str = parameter(
-        'xsens_mtx',
-        '',
-        'Magnetometer model: name of a preset, or path of a YAML file.',
-        read_only=True,
-    )
-    sensor: str = parameter(
-        'mag', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
-    world: str = parameter(
-        'default',
-        '',
-        'World whose field is measured, its origin that of the odometry: name of a preset, or '
-        'path of a YAML file.',
-        read_only=True,
-    )
+    model: str = _model('Magnetometer', 'xsens_mtx')
+    sensor: str = _label('mag')
+    world: str = _world('whose field is measured, its origin that of the odometry', 'default')
 
 
 @dataclasses.dataclass(frozen=True)
 class CameraSettings(SensorSettings):
     """What a camera node is told."""
 
-    model: str = parameter(
-        'webcam_vga',
-        '',
-        'Camera model: name of a preset, or path of a YAML file.',
-        read_only=True,
-    )
-    sensor: str = parameter(
-        'camera', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
-    world: str = parameter(
-        'chessboard',
-        '',
-        'World that is seen, its coordinates those of the odometry: name of a preset, or path of '
-        'a YAML file.',
-        read_only=True,
-    )
+    model: str = _model('Camera', 'webcam_vga')
+    sensor: str = _label('camera')
+    world: str = _world('that is seen, its coordinates those of the odometry', 'chessboard')
     world_frame: str = parameter(
         'map', '', 'Frame of the poses: that of the world and of the odometry.', read_only=True
     )
@@ -153,34 +140,17 @@ class CameraSettings(SensorSettings):
 class WheelSettings(SensorSettings):
     """What a wheel odometry node is told."""
 
-    model: str = parameter(
-        'swerve',
-        '',
-        'Wheel odometry model: name of a preset, or path of a YAML file.',
-        read_only=True,
-    )
-    sensor: str = parameter(
-        'wheels', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
+    model: str = _model('Wheel odometry', 'swerve')
+    sensor: str = _label('wheels')
 
 
 @dataclasses.dataclass(frozen=True)
 class VisionSettings(SensorSettings):
     """What a vision node is told."""
 
-    model: str = parameter(
-        'tags', '', 'Vision pose model: name of a preset, or path of a YAML file.', read_only=True
-    )
-    sensor: str = parameter(
-        'vision', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
-    world: str = parameter(
-        'tag_ring',
-        '',
-        'World whose tags are seen, its origin that of the odometry: name of a preset, or path of '
-        'a YAML file.',
-        read_only=True,
-    )
+    model: str = _model('Vision pose', 'tags')
+    sensor: str = _label('vision')
+    world: str = _world('whose tags are seen, its origin that of the odometry', 'tag_ring')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,10 +180,6 @@ class Datum(LocalFrame):
 class GpsSettings(SensorSettings):
     """What a GPS node is told."""
 
-    model: str = parameter(
-        'ch_gauss', '', 'GPS model: name of a preset, or path of a YAML file.', read_only=True
-    )
-    sensor: str = parameter(
-        'gps', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
+    model: str = _model('GPS', 'ch_gauss')
+    sensor: str = _label('gps')
     datum: Datum = dataclasses.field(default_factory=Datum)
