@@ -64,6 +64,8 @@ class Metadata:
         CSV folders only: file to (topic, message type).
     reference : ReferenceTruth or None
         From `truth`, when its nature is `reference`.
+    low_pass : float or None
+        From `truth`: cutoff of the filter that the truth goes through, Hz; see `low_passed`.
     """
 
     name: str | None = None
@@ -76,6 +78,7 @@ class Metadata:
     transforms: tuple[StaticTransform, ...] = ()
     files: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
     reference: ReferenceTruth | None = None
+    low_pass: float | None = None
 
 
 def load_yaml(path: Path) -> Any:
@@ -149,7 +152,7 @@ def read_metadata(path: Path) -> Metadata:
     values['transforms'] = _transforms(path, 'transforms', table.get('transforms') or [])
     values['files'] = read_files(path, 'files', table.get('files') or {})
     if table.get('truth') is not None:
-        values['reference'] = _reference(path, table['truth'])
+        values['low_pass'], values['reference'] = _truth(path, table['truth'])
     return Metadata(**values)
 
 
@@ -188,23 +191,34 @@ def transform_mappings(transforms: tuple[StaticTransform, ...]) -> list[dict[str
     ]
 
 
-def _reference(path: Path, content: object) -> ReferenceTruth | None:
-    """Read how the truth came about; None when it is independent of the sensors."""
+def _truth(path: Path, content: object) -> tuple[float | None, ReferenceTruth | None]:
+    """Read the cutoff of the truth's low pass, and how it came about if not independently."""
     table = _mapping(path, 'truth', content)
-    known = ('nature', *(field.name for field in dataclasses.fields(ReferenceTruth)))
+    known = ('low_pass', 'nature', *(field.name for field in dataclasses.fields(ReferenceTruth)))
     for key in table:
         if key not in known:
             raise RecordingError(
                 f'{path}: truth.{key}: unknown key; must be one of {", ".join(known)}'
             )
-    nature = table.get('nature')
+    cutoff = table.get('low_pass')
+    if cutoff is not None:
+        numeric = isinstance(cutoff, (int, float)) and not isinstance(cutoff, bool)
+        if not numeric or not 0.0 < cutoff < math.inf:
+            raise RecordingError(
+                f'{path}: truth.low_pass: {_short(cutoff)} is not allowed; must be a frequency '
+                'above 0 Hz'
+            )
+    # A truth that is filtered and nothing else said of it is no reference.
+    nature = table.get('nature', 'independent' if set(table) == {'low_pass'} else None)
     if nature not in ('reference', 'independent'):
         raise RecordingError(
             f'{path}: truth.nature: {_short(nature)} is not allowed; must be reference or '
             'independent'
         )
-    if nature == 'independent':
-        return None
+    return cutoff, None if nature == 'independent' else _reference(path, table)
+
+
+def _reference(path: Path, table: Mapping[str, Any]) -> ReferenceTruth:
     sensors = table.get('made_from') or []
     if not isinstance(sensors, list):
         raise RecordingError(f'{path}: truth.made_from: must be a list of topics')

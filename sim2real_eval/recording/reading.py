@@ -28,7 +28,8 @@ from sim2real_eval.recording.recording import (
 )
 from sim2real_eval.recording.roles import assign_roles, run_name, scenario_of
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, read_raw_bag
-from sim_sensors.measurements import MessageArray
+from sim2real_eval.recording.truth_filter import low_passed
+from sim_sensors.measurements import MessageArray, OdometryArray
 
 __all__ = ['read_recording']
 
@@ -107,6 +108,11 @@ def read_recording(
     _check_topics(where, content, roles, notes)
     notes += check_overlap(where, content.messages, roles)
     messages = _with_frames(content.messages, roles, given)
+    truth = messages.get(roles.get('truth', ''))
+    if given.low_pass is not None and isinstance(truth, OdometryArray):
+        topic = roles['truth']
+        messages[topic], note = low_passed(where, topic, truth, given.low_pass)
+        notes.append(note)
     keep = {'stamp': False, 'recorded': True}.get(
         given.arrival or '' if arrival == 'auto' else arrival, content.keeps_arrival
     )

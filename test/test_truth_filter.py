@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The low pass of the truth: gain, no lag, steady turns kept, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recording_examples import drive
+from scipy.signal import butter, freqz_sos
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.recording import RecordingError, read_recording, write_recording
+from sim2real_eval.recording.truth_filter import low_passed
+from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
+
+RATE = 200.0
+START = 10**18
+
+
+def stamps(count: int, jitter: float = 0.0) -> IntArray:
+    rng = np.random.default_rng(1)
+    at = (np.arange(count) + jitter * rng.uniform(-0.5, 0.5, count)) * 1e9 / RATE
+    return START + at.astype(np.int64)
+
+
+def truth(at: IntArray, position: FloatArray, orientation: FloatArray) -> OdometryArray:
+    n = len(at)
+    none, six = np.zeros((n, 3)), np.zeros((n, 6, 6))
+    return OdometryArray(
+        at, at, 'world', 'base_link', position, orientation, none, none, six, six
+    )  # fmt: skip
+
+
+def upright(n: int) -> FloatArray:
+    return np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
+
+
+def smooth(given: OdometryArray, cutoff: float) -> OdometryArray:
+    return low_passed('bag', '/truth', given, cutoff)[0]
+
+
+@pytest.mark.parametrize('jitter', [0.0, 0.4])
+@pytest.mark.parametrize('cutoff', [3.0, 12.0])
+def test_a_wave_at_the_cutoff_keeps_its_phase_and_half_its_power(
+    cutoff: float, jitter: float
+) -> None:
+    at = stamps(4000, jitter)
+    time = (at - START) * 1e-9
+    waves = np.exp(2j * np.pi * time[:, None] * np.array([0.1, 1.0, 3.0]) * cutoff)
+    found = smooth(truth(at, waves.real, upright(len(at))), cutoff).position
+    middle = slice(1000, 3000)
+    gain = np.mean(found[middle] * waves[middle].conj(), axis=0) * 2.0
+    # Linear interpolation between uneven stamps takes a little of a wave of 12 of 100 Hz.
+    within = 1e-3 if jitter == 0.0 else 0.02
+    np.testing.assert_allclose(gain[:2], [1.0, np.sqrt(0.5)], atol=within)
+    # 1 / (1 + (sqrt(2) - 1) 3^4) is 0.029; the bilinear transform bends it down.
+    assert 0.015 < abs(gain[2]) < 0.032
+
+
+def test_white_noise_keeps_the_power_that_the_response_states() -> None:
+    """Against scipy's response of the two passes; three standard deviations of the estimate."""
+    n, cutoff = 40000, 10.0
+    noise = np.random.default_rng(3).standard_normal((n, 3))
+    found = smooth(truth(stamps(n), noise, upright(n)), cutoff).position
+    edge = np.arctan(np.tan(np.pi * cutoff / RATE) / (np.sqrt(2.0) - 1.0) ** 0.25) * RATE / np.pi
+    _, response = freqz_sos(butter(2, edge, fs=RATE, output='sos'), worN=8192)
+    expected = np.mean(np.abs(response) ** 4)
+    effective = 3 * n * 2.0 * cutoff / RATE
+    assert np.mean(found**2) == pytest.approx(expected, rel=3.0 * np.sqrt(2.0 / effective))
+
+
+def test_a_steady_turn_stays_and_its_sign_does_not_matter() -> None:
+    n = 2000
+    turned = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.4, -3.0, 5.0])).as_quat()
+    given = truth(stamps(n), np.zeros((n, 3)), turned)
+    found = smooth(given, 8.0).orientation
+    off = Rotation.from_quat(found).inv() * Rotation.from_quat(turned)
+    assert np.max(off.magnitude()[200:-200]) < 1e-9
+    signs = np.where(np.random.default_rng(2).random(n) < 0.5, -1.0, 1.0)[:, None]
+    other = smooth(dataclasses.replace(given, orientation=signs * turned), 8.0).orientation
+    same = Rotation.from_quat(other).inv() * Rotation.from_quat(found)
+    assert np.max(same.magnitude()) < 1e-12
+
+
+def test_velocity_stays_the_derivative_of_position() -> None:
+    """Of a body that turns about and waves to and fro, both with noise."""
+    n, cutoff = 4000, 6.0
+    time = np.arange(n) / RATE
+    wave = np.outer(np.sin(4.0 * time), [1.0, 0.5, -1.0])
+    speed = np.outer(4.0 * np.cos(4.0 * time), [1.0, 0.5, -1.0])
+    turn = Rotation.from_rotvec(np.outer(time, [0.0, 0.3, 2.0]))
+    rng = np.random.default_rng(4)
+    given = dataclasses.replace(
+        truth(stamps(n), wave + 1e-3 * rng.standard_normal((n, 3)), turn.as_quat()),
+        linear_velocity=turn.inv().apply(speed) + 0.1 * rng.standard_normal((n, 3)),
+        angular_velocity=np.tile([0.0, 0.3, 2.0], (n, 1)) + 0.1 * rng.standard_normal((n, 3)),
+    )
+    found = smooth(given, cutoff)
+    middle = slice(200, -200)
+    world = Rotation.from_quat(found.orientation).apply(found.linear_velocity)
+    assert np.std((world - speed)[middle]) < 0.04
+    derived = np.gradient(found.position, 1.0 / RATE, axis=0)
+    assert np.std((derived - world)[middle]) < 0.05
+    assert np.std((found.angular_velocity - [0.0, 0.3, 2.0])[middle]) < 0.04
+    absent = smooth(truth(given.stamp_ns, given.position, given.orientation), cutoff)
+    assert not absent.linear_velocity.any()
+    assert not absent.angular_velocity.any()
+
+
+def test_missing_samples_stay_missing_and_spoil_little_beside_them() -> None:
+    n = 2000
+    at = stamps(n)
+    kept = np.r_[0:900, 920:n]
+    wave = np.outer(np.sin(np.arange(n) / RATE), [1.0, 2.0, 3.0])
+    whole = smooth(truth(at, wave, upright(n)), 5.0).position
+    holed = smooth(truth(at[kept], wave[kept], upright(len(kept))), 5.0)
+    np.testing.assert_array_equal(holed.stamp_ns, at[kept])
+    assert np.max(np.abs(holed.position - whole[kept])) < 5e-3
+
+
+def test_recording_yaml_asks_for_it(tmp_path: Path) -> None:
+    folder = tmp_path / 'line_1'
+    write_recording(drive(), folder)
+    sidecar = folder / 'recording.yaml'
+    plain, text = read_recording(folder), sidecar.read_text(encoding='utf-8')
+
+    def read(more: str):
+        sidecar.write_text(f'{text}truth: {more}\n', encoding='utf-8')
+        return read_recording(folder)
+
+    found = read('{low_pass: 4}')
+    expected, note = low_passed(
+        str(folder), plain.roles['truth'], plain.require('truth'), 4.0
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.truth.position, expected.position)
+    assert note in found.notes
+    assert 'low-passed at 4 Hz' in str(note)
+    assert found.reference is None
+    both = read('{low_pass: 4, nature: reference, made_by: me}')
+    assert both.reference is not None
+    np.testing.assert_array_equal(both.truth.position, expected.position)
+    for wrong, complaint in (
+        ('{low_pass: 0}', 'truth.low_pass: 0 is not allowed; must be a frequency above 0 Hz'),
+        ('{low_pass: [3]}', r'truth.low_pass: \[3\] is not allowed'),
+        ('{low_pass: yes}', 'truth.low_pass: True is not allowed'),
+        ('{low_pass: .nan}', 'truth.low_pass: nan is not allowed'),
+        ('{low_pass: 10000.0}', 'below half the rate of the truth'),
+        ('{low_pass: 3, made_by: me}', 'truth.nature: None is not allowed'),
+    ):
+        with pytest.raises(RecordingError, match=complaint):
+            read(wrong)
+
+
+def test_what_is_too_short_is_refused() -> None:
+    short = truth(stamps(15), np.zeros((15, 3)), upright(15))
+    with pytest.raises(RecordingError, match='15 samples are too few'):
+        smooth(short, 5.0)
+    smooth(truth(stamps(16), np.zeros((16, 3)), upright(16)), 5.0)
