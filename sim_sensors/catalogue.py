@@ -11,24 +11,27 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from sim_sensors.camera import CAMERA_MODELS, CameraModel
+from sim_sensors.camera import CAMERA_MODELS
 from sim_sensors.errors import ParameterError
-from sim_sensors.gps import GPS_MODELS, GpsModel
-from sim_sensors.imu import ImuModel
+from sim_sensors.gps import GPS_MODELS
 from sim_sensors.imu_models import IMU_MODELS
-from sim_sensors.magnetometer import MAG_MODELS, Magnetometer
+from sim_sensors.magnetometer import MAG_MODELS
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.upstream import Upstream
 from sim_sensors.variants import from_variant, to_variant
-from sim_sensors.vision_pose import VISION_MODELS, VisionModel
-from sim_sensors.wheel_odometry import WHEEL_MODELS, WheelOdometryModel
+from sim_sensors.vision_pose import VISION_MODELS
+from sim_sensors.wheel_odometry import WHEEL_MODELS
 from sim_sensors.yaml_file import read_yaml_mapping
 
 __all__ = [
+    'GPS',
+    'IMU',
+    'KINDS',
     'UPSTREAM',
+    'SensorKind',
     'has_upstream',
     'load_camera',
     'load_gps',
@@ -42,147 +45,121 @@ __all__ = [
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
 
-_A = {
-    'gps': 'a GPS',
-    'imu': 'an IMU',
-    'mag': 'a magnetometer',
-    'camera': 'a camera',
-    'vision': 'a vision pose',
-    'wheels': 'a wheel odometry',
-}
-_MODELS: Mapping[str, Mapping[str, type[Parameters]]] = {
-    'gps': GPS_MODELS,
-    'imu': IMU_MODELS,
-    'mag': MAG_MODELS,
-    'camera': CAMERA_MODELS,
-    'vision': VISION_MODELS,
-    'wheels': WHEEL_MODELS,
-}
 _KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 
 P = TypeVar('P', bound=Parameters)
 
 
-def load_imu(name_or_path: str | Path) -> ImuModel:
-    """Return an IMU model by the name of a preset or by the path of a YAML file.
+@dataclasses.dataclass(frozen=True)
+class SensorKind(Generic[P]):
+    """A kind of sensor.
 
-    With `:as_upstream` behind it, `variant` is that instead of what the file says.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such preset, or the file is unreadable or wrong, or no such variant.
-
-    Examples
-    --------
-    >>> load_imu('chrono').rate
-    100.0
+    Attributes
+    ----------
+    name : str
+        That of its folder in `config/`.
+    one : str
+        What one is called, with its article.
+    models : mapping
+        Classes of its models by the name that the key `model` of a file gives.
     """
-    return _load('imu', IMU_MODELS, name_or_path)
+
+    name: str
+    one: str
+    models: Mapping[str, type[P]]
+
+    def load(self, name_or_path: str | Path) -> P:
+        """Return a model by the name of a preset or by the path of a YAML file.
+
+        With `:as_upstream` behind it, `variant` is that instead of what the file says.
+
+        Raises
+        ------
+        ParameterError
+            When there is no such preset, or the file is unreadable or wrong, or no such variant.
+
+        Examples
+        --------
+        >>> load_imu('chrono').rate
+        100.0
+        >>> load_gps('ch_gauss').noise.std
+        (0.03, 0.03, 0.03)
+        """
+        text = str(name_or_path)
+        if text.endswith(UPSTREAM):
+            plain = self.load(text.removesuffix(UPSTREAM))
+            if not has_upstream(plain):
+                raise ParameterError(
+                    text, 'variant', 'the model has none; must be given without it'
+                )
+            return from_variant(self.models, _as_upstream(to_variant(plain)), text)
+        path = self._path(name_or_path)
+        mapping = read_yaml_mapping(path)
+        self._check(mapping, str(path))
+        return from_variant(self.models, mapping, str(path))
+
+    def _check(self, mapping: Mapping[str, object], where: str) -> None:
+        """Raise ParameterError for a file of another sensor, or of another program."""
+        if 'model' not in mapping and not _KALIBR.isdisjoint(mapping):
+            raise ParameterError(
+                where, '', f'is a Kalibr file; take the {self.name}.yaml beside it'
+            )
+        model = mapping.get('model')
+        for other in KINDS.values():
+            if other is not self and isinstance(model, str) and model in other.models:
+                raise ParameterError(
+                    where, 'model', f'{model!r} is {other.one} model; must be {self.one} model'
+                )
+
+    def _path(self, name_or_path: str | Path) -> Path:
+        """Path of a preset, or the path given: one that ends in .yaml or .yml or has a folder."""
+        given = Path(name_or_path)
+        if given.suffix == '.sdf':
+            raise ParameterError(
+                str(given), '', f'is an SDF file; take the {self.name}.yaml beside it'
+            )
+        if given.suffix in ('.yaml', '.yml') or len(given.parts) > 1:
+            return given
+        name = str(name_or_path)
+        known = names(self.name)
+        if name in known:
+            return config_path(self.name, f'{name}.yaml')
+        near = difflib.get_close_matches(name, known, 1)
+        problem = f'is unknown (did you mean {near[0]}?)' if near else 'is unknown'
+        for other in KINDS.values():
+            if name in names(other.name):
+                problem = f'is {other.one} model'
+                break
+        raise ParameterError(
+            f'{self.name} model',
+            '',
+            f'{name!r} {problem}; must be one of {", ".join(known)}, or a path of a YAML file',
+        )
 
 
-def load_gps(name_or_path: str | Path) -> GpsModel:
-    """Return a GPS model by the name of a preset or by the path of a YAML file.
+GPS = SensorKind('gps', 'a GPS', GPS_MODELS)
+IMU = SensorKind('imu', 'an IMU', IMU_MODELS)
+_MAG = SensorKind('mag', 'a magnetometer', MAG_MODELS)
+_CAMERA = SensorKind('camera', 'a camera', CAMERA_MODELS)
+_VISION = SensorKind('vision', 'a vision pose', VISION_MODELS)
+_WHEELS = SensorKind('wheels', 'a wheel odometry', WHEEL_MODELS)
 
-    With `:as_upstream` behind it, `variant` is that instead of what the file says.
+KINDS: Mapping[str, SensorKind[Any]] = {
+    kind.name: kind for kind in (GPS, IMU, _MAG, _CAMERA, _VISION, _WHEELS)
+}
+"""All kinds of sensors by name."""
 
-    Raises
-    ------
-    ParameterError
-        When there is no such preset, or the file is unreadable or wrong, or no such variant.
-
-    Examples
-    --------
-    >>> load_gps('ch_gauss').noise.std
-    (0.03, 0.03, 0.03)
-    """
-    return _load('gps', GPS_MODELS, name_or_path)
-
-
-def load_mag(name_or_path: str | Path) -> Magnetometer:
-    """Return a magnetometer model by the name of a preset or by the path of a YAML file.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such preset, or the file is unreadable or wrong.
-
-    Examples
-    --------
-    >>> load_mag('xsens_mtx').rate
-    100.0
-    """
-    return _load('mag', MAG_MODELS, name_or_path)
-
-
-def load_camera(name_or_path: str | Path) -> CameraModel:
-    """Return a camera model by the name of a preset or by the path of a YAML file.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such preset, or the file is unreadable or wrong.
-
-    Examples
-    --------
-    >>> load_camera('webcam_vga').rate
-    30.0
-    """
-    return _load('camera', CAMERA_MODELS, name_or_path)
-
-
-def load_wheels(name_or_path: str | Path) -> WheelOdometryModel:
-    """Return a wheel odometry model by the name of a preset or by the path of a YAML file.
-
-    With `:as_upstream` behind it, `variant` is that instead of what the file says.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such preset, or the file is unreadable or wrong, or no such variant.
-
-    Examples
-    --------
-    >>> load_wheels('frc_swerve').noise.std
-    4.0
-    """
-    return _load('wheels', WHEEL_MODELS, name_or_path)
-
-
-def load_vision(name_or_path: str | Path) -> VisionModel:
-    """Return a vision pose model by the name of a preset or by the path of a YAML file.
-
-    With `:as_upstream` behind it, `variant` is that instead of what the file says.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such preset, or the file is unreadable or wrong, or no such variant.
-
-    Examples
-    --------
-    >>> load_vision('frc_2024').gate.max_distance
-    7.0
-    """
-    return _load('vision', VISION_MODELS, name_or_path)
+load_gps = GPS.load
+load_imu = IMU.load
+load_mag = _MAG.load
+load_camera = _CAMERA.load
+load_vision = _VISION.load
+load_wheels = _WHEELS.load
 
 
 def names(kind: str) -> list[str]:
     """Return the names of the presets of a kind of sensor, such as `imu` or `wheels`, sorted."""
     return config_names(kind)
-
-
-def _load(kind: str, models: Mapping[str, type[P]], name_or_path: str | Path) -> P:
-    text = str(name_or_path)
-    if text.endswith(UPSTREAM):
-        plain = _load(kind, models, text.removesuffix(UPSTREAM))
-        if not has_upstream(plain):
-            raise ParameterError(text, 'variant', 'the model has none; must be given without it')
-        return from_variant(models, _as_upstream(to_variant(plain)), text)
-    path = _path(kind, name_or_path)
-    mapping = read_yaml_mapping(path)
-    _check_kind(kind, mapping, str(path))
-    return from_variant(models, mapping, str(path))
 
 
 def has_upstream(model: Parameters) -> bool:
@@ -202,43 +179,3 @@ def _as_upstream(mapping: Mapping[str, Any]) -> dict[str, Any]:
         else:
             changed[key] = _as_upstream(value) if isinstance(value, Mapping) else value
     return changed
-
-
-def _check_kind(kind: str, mapping: Mapping[str, object], where: str) -> None:
-    """Raise ParameterError for a file of another sensor, or of another program."""
-    if 'model' not in mapping and not _KALIBR.isdisjoint(mapping):
-        raise ParameterError(where, '', f'is a Kalibr file; take the {kind}.yaml beside it')
-    model = mapping.get('model')
-    for other, models in _MODELS.items():
-        if other != kind and isinstance(model, str) and model in models:
-            raise ParameterError(
-                where, 'model', f'{model!r} is {_A[other]} model; must be {_A[kind]} model'
-            )
-
-
-def _path(kind: str, name_or_path: str | Path) -> Path:
-    """Path of a preset, or the path given: one that ends in .yaml or .yml or has a folder."""
-    given = Path(name_or_path)
-    if given.suffix == '.sdf':
-        raise ParameterError(str(given), '', f'is an SDF file; take the {kind}.yaml beside it')
-    if given.suffix in ('.yaml', '.yml') or len(given.parts) > 1:
-        return given
-    name = str(name_or_path)
-    known = names(kind)
-    if name in known:
-        return config_path(kind, f'{name}.yaml')
-    for other in _A:
-        if name in names(other):
-            raise ParameterError(
-                f'{kind} model',
-                '',
-                f'{name!r} is {_A[other]} model; must be one of {", ".join(known)}, or a path of '
-                'a YAML file',
-            )
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f' (did you mean {near[0]}?)' if near else ''
-    raise ParameterError(
-        f'{kind} model',
-        '',
-        f'{name!r} is unknown{hint}; must be one of {", ".join(known)}, or a path of a YAML file',
-    )

@@ -12,9 +12,6 @@ from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sim_sensors.imu import ImuModel
     from sim_sensors.parameters import Parameters
 
 __all__ = ['add_parser', 'run']
@@ -41,31 +38,11 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge_setup import profiles
-    from sim_sensors.catalogue import (
-        UPSTREAM,
-        has_upstream,
-        load_camera,
-        load_gps,
-        load_mag,
-        load_vision,
-        load_wheels,
-        names,
-    )
+    from sim_sensors.catalogue import KINDS, UPSTREAM, has_upstream, names
     from sim_sensors.resources import config_names, config_path
     from sim_sensors.world_file import world_names
 
-    gps = {name: load_gps(name) for name in names('gps')}
-    imu = {name: _usable(name) for name in names('imu')}
-    mag = {name: load_mag(name) for name in names('mag')}
-    camera = {name: load_camera(name) for name in names('camera')}
-    sensors: dict[str, Mapping[str, Parameters | None]] = {
-        'gps': gps,
-        'imu': imu,
-        'mag': mag,
-        'camera': camera,
-        'vision': {name: load_vision(name) for name in names('vision')},
-        'wheels': {name: load_wheels(name) for name in names('wheels')},
-    }
+    sensors = {kind: {name: _usable(kind, name) for name in names(kind)} for kind in KINDS}
     worlds = world_names()
     inertial = config_names('inertial')
     if options.json:
@@ -91,15 +68,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _usable(name: str) -> ImuModel | None:
+def _usable(kind: str, name: str) -> Parameters | None:
     """Return a preset; None where an optional library is missing, which its line names."""
-    from sim_sensors.catalogue import load_imu
+    from sim_sensors.catalogue import KINDS
     from sim_sensors.errors import ParameterError
 
     try:
-        return load_imu(name)
+        model: Parameters = KINDS[kind].load(name)
     except ParameterError:
         return None
+    return model
 
 
 def _about(folder: Path, name: str) -> str:

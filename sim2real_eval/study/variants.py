@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.twin import REAL_SENSOR, Twin
-from sim_sensors.catalogue import load_gps, load_imu, names
-from sim_sensors.gps import GPS_MODELS, GpsModel
+from sim_sensors.catalogue import GPS, IMU, SensorKind, names
+from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
-from sim_sensors.imu_models import IMU_MODELS
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_path
 from sim_sensors.variants import from_variant, to_variant
@@ -56,12 +55,12 @@ def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
 
 def read_gps(entry: Entry, folder: Path) -> GpsModel:
     """Return the GPS model that an entry names or describes; paths are relative to `folder`."""
-    return _read('gps', load_gps, GPS_MODELS, entry, folder)
+    return _read(GPS, entry, folder)
 
 
 def read_imu(entry: Entry, folder: Path) -> ImuModel:
     """Return the IMU model that an entry names or describes; paths are relative to `folder`."""
-    return _read('imu', load_imu, IMU_MODELS, entry, folder)
+    return _read(IMU, entry, folder)
 
 
 def _variant(entry: Entry, folder: Path) -> Twin:
@@ -122,22 +121,16 @@ def _label(entry: Entry) -> str:
     return Entry(entry.where, entry.key, stem.replace(':', '_')).label(REAL_SENSOR)
 
 
-def _read(
-    kind: str,
-    load: Callable[[str | Path], P],
-    models: Mapping[str, type[P]],
-    entry: Entry,
-    folder: Path,
-) -> P:
+def _read(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
     if entry.is_text:
-        return load(_place(kind, entry.text(), folder))
+        return kind.load(_place(kind.name, entry.text(), folder))
     if not entry.is_mapping:
         entry.refuse_value('a name, a file, or a mapping with the key base')
     given = {key: value for key, value in entry.value.items() if key not in ('label', 'base')}
     if 'base' in entry.value:
         base = entry.field('base').text()
-        given = _over(to_variant(load(_place(kind, base, folder))), given)
-    return from_variant(models, given, entry.where, entry.key)
+        given = _over(to_variant(kind.load(_place(kind.name, base, folder))), given)
+    return from_variant(kind.models, given, entry.where, entry.key)
 
 
 def _place(kind: str, name: str, folder: Path) -> str | Path:
