@@ -28,12 +28,35 @@ def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
     result = write_result(tmp_path / 'r', {'good': 0.0, 'bad': 0.2})
     failed = gate(capsys, result, '--max-vepd', 0.05)
     assert failed.status == 1
-    assert failed.out.startswith('FAIL: 3 of 6 numbers break a limit. bad in line (judge clean): ')
+    assert failed.out.startswith('FAIL: 3 of 6 numbers break a limit, worst first. bad in ')
     assert 'limit 0.05' in failed.out
     assert len(failed.out.splitlines()) == 1
     passed = gate(capsys, result, '--max-vepd', 0.05, '--model', 'good')
     assert passed.status == 0
     assert passed.out.startswith('PASS: 3 numbers within the limits; the nearest to one is good')
+
+
+@pytest.mark.parametrize('by', ['estimate', 'low', 'high'])
+def test_of_many_broken_limits_the_worst_are_named(
+    by: str, capsys: Capture, tmp_path: Path
+) -> None:
+    """Seven models get worse from m6 to m0 as they stand, and one of the baseline is gone."""
+    models = {f'm{k}': 0.2 + 0.1 * (7 - k) for k in (3, 5, 0, 6, 2, 4, 1)}
+    result = write_result(tmp_path / 'r', models, scenarios=('line',))
+    old = write_result(tmp_path / 'old', {'gone': 0.0}, scenarios=('line',))
+
+    def named(*words: object) -> list[str]:
+        failed = gate(capsys, result, '--max-vepd', 0.01, '--by', by, *words)
+        assert failed.status == 1
+        return [text.split()[0] for text in failed.out.split('. ') if ' (judge clean): ' in text]
+
+    assert named() == ['m0', 'm1', 'm2', 'm3', 'm4']
+    assert named('--baseline', old) == ['gone', 'm0', 'm1', 'm2', 'm3']
+    before = write_result(
+        tmp_path / 'before', {**models, 'm0': 0.8, 'm6': 0.0}, scenarios=('line',)
+    )
+    # Less of an increase than what it is beyond the other limit, which counts.
+    assert named('--baseline', before, '--max-increase', 0.0)[0] == 'm0'
 
 
 def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> None:

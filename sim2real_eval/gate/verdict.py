@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,15 +61,19 @@ class GateVerdict:
             sentences.append(f'Recordings were left out: {", ".join(self.left_out)}')
         if broken:
             breaks = 'breaks' if len(broken) == 1 else 'break'
-            sentences.append(f'{len(broken)} of {_count(len(held), "number")} {breaks} a limit')
-            sentences += [f'{case.cell}: {"; ".join(case.broken)}' for case in broken[:_MOST]]
+            worst = sorted(broken, key=lambda case: -_beyond(case, self.options))[:_MOST]
+            order = ', worst first' if len(broken) > 1 else ''
+            sentences.append(
+                f'{len(broken)} of {_count(len(held), "number")} {breaks} a limit{order}'
+            )
+            sentences += [f'{case.cell}: {"; ".join(case.broken)}' for case in worst]
             if len(broken) > _MOST:
                 sentences.append(f'So do {len(broken) - _MOST} more')
         elif not self.left_out:
-            worst = max(held, key=_excess)
+            nearest = max(held, key=_excess)
             sentences.append(
                 f'{_count(len(held), "number")} within the limits; the nearest to one is '
-                f'{worst.cell}: {_told(worst, self.options)}{_over(worst)}'
+                f'{nearest.cell}: {_told(nearest, self.options)}{_over(nearest)}'
             )
         sentences += self.notes
         return f'{"PASS" if self.passed else "FAIL"}: {". ".join(sentences)}.'
@@ -91,6 +96,25 @@ class GateVerdict:
 def _excess(case: GateCase) -> float:
     """Return by what a case is compared with others: its increase, where it has one."""
     return (case.vepd or 0.0) if case.increase is None else case.increase
+
+
+def _beyond(case: GateCase, options: GateOptions) -> float:
+    """Return by how much a case is beyond that of its limits which it breaks most.
+
+    By what is held against the limits; by the number itself where a bound cannot be told. A number
+    that is gone is beyond everything.
+    """
+    if case.vepd is None:
+        return math.inf
+    found = [-math.inf]
+    for limit, value, low, high in (
+        (options.max_vepd, case.vepd, case.low, case.high),
+        (options.max_increase, case.increase, case.increase_low, case.increase_high),
+    ):
+        if limit is not None and value is not None:
+            bound = {'estimate': value, 'low': low, 'high': high}[options.by]
+            found.append((value if bound is None else bound) - limit)
+    return max(found)
 
 
 def _over(case: GateCase) -> str:
