@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sim_sensors.feature_tracks import FeatureArray
 
-__all__ = ['FIELDS', 'ROW', 'feature_rows']
+__all__ = ['FIELDS', 'ROW', 'feature_rows', 'is_dense']
 
 # Numbers of sensor_msgs/PointField.
 _INT32, _UINT32, _FLOAT32, _FLOAT64 = 5, 6, 7, 8
@@ -49,3 +49,13 @@ def feature_rows(features: FeatureArray) -> NDArray[np.void]:
     rows['previous_u'], rows['previous_v'] = features.previous.T
     rows['ray_x'], rows['ray_y'] = features.rays.T
     return rows
+
+
+def is_dense(rows: NDArray[np.void]) -> bool:
+    """Return whether all numbers of the rows are there, as a PointCloud2 has to tell.
+
+    A feature that was not seen in the frame before has no pixel there, and a pixel that the lens
+    sends nothing to has no ray; both are NaN then.
+    """
+    names = ('previous_u', 'previous_v', 'ray_x', 'ray_y')
+    return not any(np.isnan(rows[name]).any() for name in names)

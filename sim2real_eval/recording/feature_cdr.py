@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.recording.errors import RecordingError
-from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows
+from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows, is_dense
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import IntArray
 
@@ -108,7 +108,7 @@ def encode_features(array: FeatureArray, where: str) -> list[bytes]:
             point_step=ROW.itemsize,
             row_step=ROW.itemsize * len(here),
             data=np.frombuffer(here.tobytes(), np.uint8),
-            is_dense=bool((here['age'] > 0).all()),
+            is_dense=is_dense(here),
         )
         result.append(bytes(_typestore().serialize_cdr(message, _TYPE)))
     return result

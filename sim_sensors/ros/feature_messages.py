@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from sensor_msgs.msg import CameraInfo, PointCloud2, PointField
 from std_msgs.msg import Header
 
-from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows
+from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows, is_dense
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.pinhole import Intrinsics
 from sim_sensors.ros.messages import time_message
@@ -38,8 +38,7 @@ def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
             point_step=ROW.itemsize,
             row_step=ROW.itemsize * len(here),
             data=here.tobytes(),
-            # A feature that was not seen before has no pixel there, which is not a number.
-            is_dense=bool((features.age[features.rows(k)] > 0).all()),
+            is_dense=is_dense(here),
         )
 
 
