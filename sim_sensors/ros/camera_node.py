@@ -14,18 +14,20 @@ from sensor_msgs.msg import CameraInfo, PointCloud2
 from sim_sensors.camera import CameraModel, CameraSensor
 from sim_sensors.camera_measurement import CameraMeasurement
 from sim_sensors.catalogue import load_camera
+from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.feature_messages import camera_info, feature_messages
 from sim_sensors.ros.messages import pose_messages
 from sim_sensors.ros.running import run
-from sim_sensors.ros.sensor_node import MEASUREMENT_QOS, SensorNode
+from sim_sensors.ros.sensor_node import MEASUREMENT_QOS
 from sim_sensors.ros.sensor_settings import CameraSettings
-from sim_sensors.world_file import load_world
+from sim_sensors.ros.world_node import WorldNode
+from sim_sensors.scene import Scene
 
 __all__ = ['CameraNode', 'main']
 
 
-class CameraNode(SensorNode):
+class CameraNode(WorldNode):
     """Publishes feature tracks (sensor_msgs/PointCloud2) on `camera/features`, the camera's
     numbers with each on `camera/camera_info`, the body's pose on `camera/pose` where the features
     give one, and what is really at the features' places on `~/truth/features`.
@@ -46,6 +48,13 @@ class CameraNode(SensorNode):
 
     def __init__(self, settings: CameraSettings | None = None, **node_options: Any) -> None:
         super().__init__('camera_node', settings or CameraSettings(), **node_options)
+        if not len(Scene.of(self.world)):
+            raise ParameterError(
+                self.get_name(),
+                'world',
+                f'{self.declared.get().world!r} has nothing to see; must be one with landmarks, '
+                'chessboards or tags',
+            )
         overridable = QoSOverridingOptions.with_default_policies()
         self._pose_publisher = self.create_publisher(
             PoseWithCovarianceStamped,
@@ -65,8 +74,7 @@ class CameraNode(SensorNode):
         """Return the camera in its initial state, with the parameters in force."""
         settings: CameraSettings = self.declared.get()
         model: CameraModel = self.declared.get(self.prefix)
-        world = load_world(settings.world)
-        return model.start(settings.seed, settings.run, settings.sensor, world=world)
+        return model.start(settings.seed, settings.run, settings.sensor, world=self.world)
 
     def messages(
         self, stamp_ns: IntArray, measurement: CameraMeasurement

@@ -15,14 +15,13 @@ from sim_sensors.magnetometer import MagneticMeasurement, Magnetometer, Magnetom
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import magnetic_field_messages, vector_message
 from sim_sensors.ros.running import run
-from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.ros.sensor_settings import MagnetometerSettings
-from sim_sensors.world_file import load_world
+from sim_sensors.ros.world_node import WorldNode
 
 __all__ = ['MagnetometerNode', 'main']
 
 
-class MagnetometerNode(SensorNode):
+class MagnetometerNode(WorldNode):
     """Publishes sensor_msgs/MagneticField on `imu/mag`, and what in it is not the Earth's field on
     `~/truth/error`.
 
@@ -51,8 +50,7 @@ class MagnetometerNode(SensorNode):
         """Return the magnetometer in its initial state, with the parameters in force."""
         settings: MagnetometerSettings = self.declared.get()
         model: Magnetometer = self.declared.get(self.prefix)
-        world = load_world(settings.world)
-        return model.start(settings.seed, settings.run, settings.sensor, world=world)
+        return model.start(settings.seed, settings.run, settings.sensor, world=self.world)
 
     def messages(
         self, stamp_ns: IntArray, measurement: MagneticMeasurement

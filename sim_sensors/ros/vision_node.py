@@ -13,16 +13,15 @@ from sim_sensors.catalogue import load_vision
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import pose_message, pose_messages
 from sim_sensors.ros.running import run
-from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.ros.sensor_settings import VisionSettings
+from sim_sensors.ros.world_node import WorldNode
 from sim_sensors.vision_measurement import VisionMeasurement
 from sim_sensors.vision_pose import VisionModel, VisionSensor
-from sim_sensors.world_file import load_world
 
 __all__ = ['VisionNode', 'main']
 
 
-class VisionNode(SensorNode):
+class VisionNode(WorldNode):
     """Publishes geometry_msgs/PoseWithCovarianceStamped on `vision/pose` while tags are in view
     and the pose is believed, and the true pose then on `~/truth/pose`.
 
@@ -51,8 +50,7 @@ class VisionNode(SensorNode):
         """Return the camera in its initial state, with the parameters in force."""
         settings: VisionSettings = self.declared.get()
         model: VisionModel = self.declared.get(self.prefix)
-        world = load_world(settings.world)
-        return model.start(settings.seed, settings.run, settings.sensor, world=world)
+        return model.start(settings.seed, settings.run, settings.sensor, world=self.world)
 
     def messages(
         self, stamp_ns: IntArray, measurement: VisionMeasurement
