@@ -56,13 +56,15 @@ def refined_pose(
     Raises
     ------
     SensorError
-        When the points leave the pose open.
+        When the points leave the pose open, or `pose` does not see all of them.
     """
     best, cost = _descend(pose, points, pixels, intrinsics, std)
     if is_planar(points, nearly=True):
         other, other_cost = _descend(_mirrored(best, points), points, pixels, intrinsics, std)
         if other_cost < cost:
-            best = other
+            best, cost = other, other_cost
+    if not np.isfinite(cost):
+        raise SensorError('the pose to begin with does not see all points')
     jacobian = _residuals(best, points, pixels, intrinsics, std)[1]
     information = jacobian.T @ jacobian
     # Metres and radians are made comparable before it is judged whether it can be inverted.

@@ -14,6 +14,7 @@ from sim_sensors.errors import SensorError
 from sim_sensors.landmarks import chessboard
 from sim_sensors.measurements import FloatArray
 from sim_sensors.pose_estimate import PoseEstimate
+from sim_sensors.pose_refinement import refined_pose
 from sim_sensors.world import World
 
 TILTED = CameraPose(
@@ -180,6 +181,14 @@ def test_points_that_leave_the_pose_open_are_refused(points: FloatArray) -> None
     pixels = VGA.pixels(rays)
     for method in ('dlt', 'refined'):
         assert PoseEstimate(method=method).of(points, pixels, rays, VGA, STD) is None
+
+
+def test_a_pose_that_looks_away_is_no_place_to_begin_at() -> None:
+    points, pixels = seen(cloud(12))
+    turned = TILTED.rotation @ np.diag([-1.0, 1.0, -1.0])
+    away = CameraPose(TILTED.position, turned, np.zeros((6, 6)))
+    with pytest.raises(SensorError, match='does not see all points'):
+        refined_pose(away, points, pixels, BENT, STD)
 
 
 def test_planes_are_told_from_scenes_with_depth() -> None:
