@@ -32,6 +32,14 @@ def run_node(module: str) -> int:
         Such as `sim_sensors.ros.imu_node`.
     """
     try:
+        return _run(module)
+    except KeyboardInterrupt:
+        # Ctrl-C while libraries still load, or once more while the node ends.
+        return 0
+
+
+def _run(module: str) -> int:
+    try:
         main = importlib.import_module(module).main
     except ModuleNotFoundError as error:
         missing = (error.name or '').split('.')[0]

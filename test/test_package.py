@@ -18,6 +18,7 @@ from catkin_pkg.package import Package, parse_package
 
 import sim2real_eval
 import sim_sensors
+from sim_sensors.executables import run_node
 
 # What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
 LIBRARIES: dict[str, tuple[str, str | None]] = {
@@ -233,6 +234,18 @@ def test_every_executable_names_a_function_that_exists(
     )
     assert done.returncode == 0, done.stderr
     assert 'vepd' in done.stdout
+
+
+@pytest.mark.parametrize(
+    'fault', ['raise KeyboardInterrupt', 'def main(): raise KeyboardInterrupt']
+)
+def test_ctrl_c_ends_a_node_without_a_word_even_while_it_loads(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f'stopped_{len(fault)}'
+    (tmp_path / f'{name}.py').write_text(f'{fault}\n', encoding='utf-8')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run_node(name) == 0
 
 
 @pytest.mark.skipif(

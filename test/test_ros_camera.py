@@ -172,13 +172,27 @@ def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
     assert (points['id'] == seen.features.ids[rows]).all()
     assert (points['age'] == seen.features.age[rows]).all()
     assert points['y'] == pytest.approx(seen.features.rays[rows, 1], rel=1e-6)
-    assert message.is_dense == (points['age'] > 0).all()
+    assert message.is_dense
     assert not next(feature_messages(seen.features)).is_dense
+    unseen = dataclasses.replace(seen.features, rays=np.full_like(seen.features.rays, np.nan))
+    assert not list(feature_messages(unseen))[2].is_dense
 
 
-def test_a_world_that_is_not_there_is_one_line_and_status_2(graph: Graph) -> None:
-    process = graph.start('camera_node', 'world:=chesboard')
+@pytest.mark.parametrize(
+    ('world', 'problem'),
+    [
+        ('chesboard', "world: 'chesboard' is unknown (did you mean chessboard?)"),
+        (
+            'default',
+            "camera_node: world: 'default' has nothing to see; must be one with landmarks",
+        ),
+    ],
+)
+def test_a_world_without_anything_to_see_is_one_line_and_status_2(
+    graph: Graph, world: str, problem: str
+) -> None:
+    process = graph.start('camera_node', f'world:={world}')
     _, told = process.communicate(timeout=60.0)
     assert process.returncode == 2
-    assert "world: 'chesboard' is unknown (did you mean chessboard?)" in told
+    assert problem in told
     assert 'Traceback' not in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,13 @@ from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from nav_msgs.msg import Odometry
 from ros_examples import DEEP, Graph, final_stamps, graph_of_its_own, stamps
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 from sim_sensors import vision_pose, wheel_odometry
 from sim_sensors.catalogue import load_vision, load_wheels
 from sim_sensors.motions import truth_of
 from sim_sensors.odometry import OdometryMotion
+from sim_sensors.resources import config_path
 from sim_sensors.ros.messages import odometry_messages, pose_messages
 from sim_sensors.scenarios import Circle
 from sim_sensors.world_file import load_world
@@ -92,15 +95,24 @@ def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Gra
     np.testing.assert_array_equal([list(m.position) for m in joints], whole.wheel_angle)
 
 
-def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(graph: Graph) -> None:
-    """In the ring, a third of single tags seen wrong; only what is believed is published."""
+def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
+    graph: Graph, tmp_path: Path
+) -> None:
+    """In the ring, a third of single tags seen wrong; only what is believed is published.
+
+    The world is read once: a reset does not need its file.
+    """
+    ring = tmp_path / 'ring.yaml'
+    ring.write_bytes(config_path('worlds', 'tag_ring.yaml').read_bytes())
     graph.listen('vision/pose', PoseWithCovarianceStamped)
     graph.listen('vision_node/truth/pose', PoseStamped)
     graph.start(
-        'vision_node', 'model:=frc_2024', 'world:=tag_ring', 'seed:=7', 'run:=circle_1',
+        'vision_node', 'model:=frc_2024', f'world:={ring}', 'seed:=7', 'run:=circle_1',
         'vision.ambiguity:=0.3', 'vision.max_range:=7.0', 'vision.delivery.drop_out:=0.1', *DEEP,
     )  # fmt: skip
     graph.connect('vision/pose')
+    ring.unlink()
+    assert graph.call(Trigger, '/vision_node/reset', Trigger.Request()).success
     plain = load_vision('frc_2024')
     model = dataclasses.replace(
         plain,
