@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.attitude.estimate import AttitudeEstimate
 from sim2real_eval.metrics.normalised_squares import Squares
@@ -15,8 +14,8 @@ from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['ANGLES', 'BOUND', 'AttitudeErrors', 'attitude_errors']
 
-ANGLES = ('yaw', 'pitch', 'roll')
-"""In the order of seed 002, table 4."""
+ANGLES = ('yaw', 'pitch', 'roll', 'rotation')
+"""In the order of seed 002, table 4; then the angle of the whole rotation that is wrong."""
 
 BOUND = 2.5758293035489004
 """Standard deviations that hold 99 % of a Gaussian, as in figure 7 of seed 002."""
@@ -29,8 +28,9 @@ class AttitudeErrors:
     Attributes
     ----------
     stamp_ns : (n,) int64
-    angles : (n, 3)
-        Yaw, pitch, roll, rad, in -pi .. pi.
+    angles : (n, 4)
+        Yaw, pitch, roll, rad, in -pi .. pi, which mean little where the pitch is near 90 degrees;
+        and the angle between estimate and truth, 0 .. pi, which means the same everywhere.
     quaternion : (n, 4)
         Components x y z w of the state, world to body, of the sign that is nearer.
     quaternion_std : (n, 4)
@@ -55,7 +55,7 @@ class AttitudeErrors:
 
     @property
     def rmse(self) -> FloatArray:
-        """Root mean square errors of yaw, pitch and roll, `(3,)` rad."""
+        """Root mean square of each of `ANGLES`, `(4,)` rad."""
         return np.asarray(np.sqrt(np.mean(self.angles**2, axis=0)))
 
     @property
@@ -83,13 +83,16 @@ def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeEr
     q = estimate.quaternion
     sign = np.where(np.sum(true * q, axis=1) < 0.0, -1.0, 1.0)[:, None]
     true = sign * true
-    rotation = 2.0 * rotations.multiply(true, rotations.conjugate(q))[:, :3]
+    wrong = rotations.multiply(true, rotations.conjugate(q))
+    rotation = 2.0 * wrong[:, :3]
+    angle = 2.0 * np.arctan2(np.linalg.norm(wrong[:, :3], axis=1), wrong[:, 3])
     covariance = estimate.rotation_covariance
     solved = np.linalg.solve(covariance, rotation[..., None])[..., 0]
     difference = _angles(estimate.orientation) - _angles(truth)
+    difference = (difference + np.pi) % (2.0 * np.pi) - np.pi
     return AttitudeErrors(
         stamp_ns=estimate.stamp_ns,
-        angles=(difference + np.pi) % (2.0 * np.pi) - np.pi,
+        angles=np.column_stack([difference, angle]),
         quaternion=q - true,
         quaternion_std=np.sqrt(
             np.maximum(np.diagonal(estimate.covariance, axis1=1, axis2=2), 0.0)
@@ -106,5 +109,12 @@ def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeEr
 
 
 def _angles(orientation: FloatArray) -> FloatArray:
-    """Return yaw, pitch, roll, `(n, 3)` rad."""
-    return np.asarray(Rotation.from_quat(orientation).as_euler('ZYX'))
+    """Return yaw, pitch, roll, `(n, 3)` rad: intrinsic z y x.
+
+    Not by scipy, which warns at a pitch of 90 degrees.
+    """
+    x, y, z, w = orientation.T
+    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
+    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    return np.column_stack([yaw, pitch, roll])

@@ -23,7 +23,7 @@ _COMPONENTS = (('w', 3), ('x', 0), ('y', 1), ('z', 2))
 
 
 def attitude_figure(run: AttitudeRun, title: str) -> Figure:
-    """Return seven panels: components with 99 % bounds as in figure 7 of seed 002, and angles.
+    """Return eight panels: components with 99 % bounds as in figure 7 of seed 002, and angles.
 
     The first attitude is far less certain than later ones; the scale is that of the later ones.
     """
@@ -49,10 +49,9 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
         panel.axhline(0.0, color=TRUTH_COLOUR, linewidth=0.5)
         panel.set_title(f'{name} [deg]: RMSE {np.degrees(errors.rmse[i]):.3f}', fontsize=9)
         most = np.degrees(np.abs(errors.angles[settled, i]).max())
-        panel.set_ylim(-1.4 * most, 1.4 * most)
+        # Of the whole rotation there is an angle without a sign.
+        panel.set_ylim(-1.4 * most if name != 'rotation' else 0.0, 1.4 * most)
         _finish(panel)
-    panels[3, 1].remove()
-    panels[2, 1].tick_params(labelbottom=True)
     figure.legend(
         handles=[
             Line2D([], [], color=_ERROR, label='estimated - true'),

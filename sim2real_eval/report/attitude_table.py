@@ -15,7 +15,7 @@ __all__ = ['attitude_table']
 
 
 def attitude_table(study: AttitudeStudy, title: str) -> Table:
-    """Return a line per angle: RMSE of each run or their range, of all, and as published."""
+    """Return a line per angle: RMSE of all runs, their range, and as published where it is."""
     table = plain_table(title, gap=1, min_width=min(len(title) + 1, 78))
     table.add_column('RMSE, deg')
     table.add_column('all runs', justify='right', style='bold', no_wrap=True)
@@ -30,6 +30,7 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
         cells = [name, f'{np.degrees(study.overall[i]):.3f}']
         if several:
             cells += [f'{each[:, i].min():.3f}', f'{each[:, i].max():.3f}']
-        cells += [f'{np.degrees(of[i]):.2f}' for of in (PUBLISHED_SIMULATED, PUBLISHED_REAL)]
+        for published in (PUBLISHED_SIMULATED, PUBLISHED_REAL):
+            cells.append(f'{np.degrees(published[i]):.2f}' if i < len(published) else '')
         table.add_row(*cells)
     return table
