@@ -8,22 +8,14 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim2real_eval.attitude.events import AttitudeInput, events_of
-from sim2real_eval.attitude.filter import (
-    ACCELEROMETER,
-    CAMERA,
-    MAGNETOMETER,
-    filter_events,
-    xi_matrices,
-)
+from sim2real_eval.attitude.events import NAMES, AttitudeInput, events_of
+from sim2real_eval.attitude.filter import filter_events, xi_matrices
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['AttitudeEstimate', 'estimate_attitude']
-
-_NAMES = {ACCELEROMETER: 'accelerometer', MAGNETOMETER: 'magnetometer', CAMERA: 'camera'}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,7 +112,7 @@ def estimate_attitude(
             np.full(int((events.kind == kind).sum()), 3),
             correlated=False,
         )
-        for kind, name in _NAMES.items()
+        for kind, name in NAMES.items()
         if (events.kind == kind).any()
     )
     return AttitudeEstimate(events.stamp_ns[last], states[last], covariances[last], innovations)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
@@ -19,7 +20,12 @@ from sim_sensors.measurements import (
     PoseArray,
 )
 
-__all__ = ['UPRIGHT', 'AttitudeInput', 'Events', 'events_of']
+__all__ = ['NAMES', 'UPRIGHT', 'AttitudeInput', 'Events', 'events_of']
+
+BoolArray = NDArray[np.bool_]
+
+NAMES = {ACCELEROMETER: 'accelerometer', MAGNETOMETER: 'magnetometer', CAMERA: 'camera'}
+"""Of the kinds of samples that correct."""
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 """Of a sensor whose axes are those of the body."""
@@ -53,7 +59,7 @@ class Events:
     Attributes
     ----------
     stamp_ns : (n,) int64
-        No two of a kind alike; accelerometer before magnetometer before camera.
+        Of equal ones the accelerometer before the magnetometer before the camera.
     kind, dt, rate, values, covariance, density
         See `filter_events`.
     """
@@ -76,11 +82,20 @@ def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
     Raises
     ------
     AttitudeError
-        When there are too few samples, or no noise is stated nor given.
+        When there are too few samples, a sensor has none in that time, or no noise is stated nor
+        given.
     """
     imu = given.imu
     if len(imu) < 2:
         raise AttitudeError(f'the IMU has {len(imu)} samples; must have 2 or more')
+    turning = np.isfinite(imu.angular_velocity).all(axis=1)
+    turning &= ~_absent(imu.angular_velocity_covariance)
+    if turning.sum() < 2:
+        raise AttitudeError(
+            f'{turning.sum()} of {len(imu)} samples of the IMU hold an angular velocity that is '
+            'finite and not marked as absent (covariance -1); must be 2 or more'
+        )
+    imu = imu.take(turning)
     turn = np.asarray(given.imu_turn, dtype=np.float64)[None]
     rate = rotations.rotate(turn, imu.angular_velocity)
     parts = [_accelerometer(imu, turn, settings)]
@@ -92,20 +107,25 @@ def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
         np.concatenate([part[i] for part in parts]) for i in range(4)
     )
     inside = (stamps >= imu.stamp_ns[0]) & (stamps <= imu.stamp_ns[-1])
-    for part in parts[1:]:
-        if not np.isin(part[0], stamps[inside]).any():
-            raise AttitudeError('a sensor has no sample in the time of the IMU; must have some')
+    # What is not a number corrects nothing; of the IMU it still ends a step of the gyroscope.
     finite = np.isfinite(values).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2))
-    chosen = np.flatnonzero(inside & finite)
+    used = np.where(finite, kinds, -1)
+    for kind in np.unique(kinds[kinds >= 0]):
+        if not (inside & (used == kind)).any():
+            raise AttitudeError(
+                f'the {NAMES[kind]} has no sample in the time of the IMU; must have some, or give '
+                f'--without {NAMES[kind]}'
+            )
+    chosen = np.flatnonzero(inside)
     order = chosen[np.lexsort((kinds[chosen], stamps[chosen]))]
     stamps = stamps[order]
     time = (stamps - imu.stamp_ns[0]) * 1e-9
     dt = np.diff(time, prepend=0.0)
     return Events(
         stamp_ns=stamps,
-        kind=np.where(kinds[order] >= 0, kinds[order], -1),
+        kind=used[order],
         dt=dt,
-        rate=_rates((imu.stamp_ns - imu.stamp_ns[0]) * 1e-9, rate, time, dt, settings.rate),
+        rate=_rates((imu.stamp_ns - imu.stamp_ns[0]) * 1e-9, rate, time, settings.rate),
         values=np.ascontiguousarray(values[order]),
         covariance=np.ascontiguousarray(covariances[order]),
         density=_density(imu, turn, settings),
@@ -115,15 +135,15 @@ def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
 _Part = tuple[IntArray, IntArray, FloatArray, FloatArray]
 
 
-def _rates(
-    at: FloatArray, rate: FloatArray, time: FloatArray, dt: FloatArray, way: str
-) -> FloatArray:
+def _rates(at: FloatArray, rate: FloatArray, time: FloatArray, way: str) -> FloatArray:
     """Return the angular velocity before each event; no event but a sample changes it."""
+    before = np.append(time[:1], time[:-1])
     if way == 'held':
-        latest = np.searchsorted(at, time - dt, side='right') - 1
-        held: FloatArray = np.ascontiguousarray(rate[np.maximum(latest, 0)])
+        held: FloatArray = np.ascontiguousarray(
+            rate[np.searchsorted(at, before, side='right') - 1]
+        )
         return held
-    middle = time - 0.5 * dt
+    middle = 0.5 * (before + time)
     return np.stack([np.interp(middle, at, column) for column in rate.T], axis=1)
 
 
@@ -146,16 +166,21 @@ def _accelerometer(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) 
         # The filter still steps with the gyroscope.
         none = np.zeros((len(imu), 4)), np.zeros((len(imu), 4, 4))
         return imu.stamp_ns, np.full(len(imu), -1), *none
+    absent = _absent(imu.linear_acceleration_covariance)
+    if absent.all():
+        raise AttitudeError(
+            'the IMU marks its specific force as absent (covariance -1); give --without '
+            'accelerometer'
+        )
+    force = np.where(absent[:, None], np.nan, imu.linear_acceleration)
     covariance = _stated(
-        imu.linear_acceleration_covariance,
+        np.where(absent[:, None, None], np.eye(3), imu.linear_acceleration_covariance),
         settings.accelerometer_std,
         'the IMU states no covariance of its specific force; give --accelerometer-noise, the '
-        'standard deviation of a sample in m/s^2',
+        'standard deviation of a sample in m/s^2, or --without accelerometer',
     )
     covariance = _turned(covariance, turn) + np.eye(3) * settings.acceleration_std**2
-    return _part(
-        imu.stamp_ns, ACCELEROMETER, rotations.rotate(turn, imu.linear_acceleration), covariance
-    )
+    return _part(imu.stamp_ns, ACCELEROMETER, rotations.rotate(turn, force), covariance)
 
 
 def _magnetometer(
@@ -165,7 +190,7 @@ def _magnetometer(
         mag.magnetic_field_covariance,
         settings.magnetometer_std,
         'the magnetometer states no covariance; give --magnetometer-noise, the standard '
-        'deviation of a sample in T',
+        'deviation of a sample in T, or --without magnetometer',
     )
     quaternion = np.asarray(turn, dtype=np.float64)[None]
     return _part(
@@ -181,14 +206,16 @@ def _camera(poses: PoseArray) -> _Part:
 
     A pose states a rotation d about the world's axes, which in the body is R^T d. Along the
     quaternion nothing is measured, nor is the state uncertain there; the mean variance stands
-    there for the covariance to have an inverse.
+    there for the covariance to have an inverse. A pose that states none is left out.
     """
     q = rotations.conjugate(poses.orientation)
     turned = _turned(poses.pose_covariance[:, 3:, 3:], q)
     size = np.trace(turned, axis1=1, axis2=2)
     known = size > 0.0
     if not known.any():
-        raise AttitudeError('the poses of the camera state no covariance; they must')
+        raise AttitudeError(
+            'the poses of the camera state no covariance; they must, or give --without camera'
+        )
     xi = xi_matrices(q)
     covariance = 0.25 * xi @ turned @ np.swapaxes(xi, 1, 2)
     covariance += (size / 12.0)[:, None, None] * q[:, :, None] * q[:, None, :]
@@ -198,6 +225,12 @@ def _camera(poses: PoseArray) -> _Part:
         q[known],
         covariance[known],
     )
+
+
+def _absent(covariance: FloatArray) -> BoolArray:
+    """Return which messages hold no such quantity, `(n,)`: -1 says so (sensor_msgs/Imu)."""
+    absent: BoolArray = covariance[:, 0, 0] == -1.0
+    return absent
 
 
 def _stated(covariance: FloatArray, std: float, lack: str) -> FloatArray:

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
-from sim2real_eval.attitude.errors import attitude_errors
-from sim2real_eval.attitude.estimate import estimate_attitude
 from sim2real_eval.attitude.events import UPRIGHT, AttitudeInput
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
-from sim2real_eval.attitude.study import AttitudeRun, drawn_attitude
+from sim2real_eval.attitude.study import AttitudeRun, drawn_attitude, held_run
 from sim2real_eval.measured_field import maker_with_field
 from sim2real_eval.recording import Recording
+from sim2real_eval.told import assumed
 from sim_sensors.world import World
 
 __all__ = ['recorded_run']
@@ -45,11 +46,12 @@ def recorded_run(
     Sim2RealError
         When there is no truth or no IMU, or no noise is known.
     """
+    where = recording.path or recording.name
     maker = maker_with_field(recording, world, seed=seed, base_frame=base_frame)
     real = maker.real
     felt = real.imu
     if felt is None:
-        raise AttitudeError(f'{recording.path or recording.name}: has no messages of imu')
+        raise AttitudeError(f'{where}: has no messages of imu')
     field = real.mag
     given = AttitudeInput(
         felt,
@@ -59,17 +61,56 @@ def recorded_run(
         UPRIGHT if field is None else tuple(maker.mounting(field.frame)[1]),
     )
     begin = maker.motion.at([(felt.stamp_ns[0] - maker.start_ns) * 1e-9]).orientation
-    estimate = estimate_attitude(
-        given,
-        drawn_attitude(begin, settings, seed, real.name),
-        gravity=maker.world.gravity,
-        field=np.zeros(3) if field is None else maker.world.undisturbed_field,
-        settings=settings,
+    try:
+        run = held_run(
+            real.name,
+            given,
+            drawn_attitude(begin, settings, seed, real.name),
+            lambda stamps: maker.motion.at((stamps - maker.start_ns) * 1e-9).orientation,
+            gravity=maker.world.gravity,
+            field=np.zeros(3) if field is None else maker.world.undisturbed_field,
+            settings=settings,
+            suspect=True,
+        )
+    except AttitudeError as error:
+        raise AttitudeError(f'{where}: {error}') from None
+    return dataclasses.replace(
+        run, notes=(*_remarks(given, real, settings, base_frame), *maker.remarks)
     )
-    truth = maker.motion.at((estimate.stamp_ns - maker.start_ns) * 1e-9).orientation
-    return AttitudeRun(
-        real.name,
-        estimate,
-        attitude_errors(estimate, truth),
-        tuple(str(one) for one in maker.remarks),
-    )
+
+
+def _remarks(
+    given: AttitudeInput, real: Recording, settings: AttitudeSettings, base: str
+) -> list[str]:
+    """Say what was repaired in what the filter reads, and which frames were taken to be equal."""
+    used = {'imu': given.imu.frame}
+    if given.mag is not None and settings.magnetometer:
+        used['mag'] = given.mag.frame
+    if given.poses is not None and settings.camera:
+        used['camera_pose'] = given.poses.frame
+    topics = {real.roles[role] for role in (*used, 'truth')}
+    # Of covariances the notes say what robot_localization makes of them.
+    remarks = [
+        str(note)
+        for note in real.notes
+        if note.topic in topics and 'covariance' not in note.problem
+    ]
+    truth = real.truth
+    if not real.transforms:
+        others = [frame for role, frame in used.items() if role != 'camera_pose' and frame != base]
+        if others:
+            remarks.append(
+                assumed(
+                    'no static transforms in the recording: '
+                    f'{", ".join(dict.fromkeys(others))} taken to be turned as {base}'
+                )
+            )
+    frame = used.get('camera_pose', '')
+    if truth is not None and frame and frame.strip('/') != truth.frame.strip('/'):
+        remarks.append(
+            assumed(
+                f'poses of the camera are in {frame}, the truth in {truth.frame}: taken as the '
+                'same frame'
+            )
+        )
+    return remarks

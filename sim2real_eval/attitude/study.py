@@ -13,14 +13,16 @@ from sim2real_eval.attitude.errors import AttitudeErrors, attitude_errors
 from sim2real_eval.attitude.estimate import AttitudeEstimate, estimate_attitude
 from sim2real_eval.attitude.events import UPRIGHT, AttitudeInput
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
+from sim2real_eval.attitude.suspects import suspects
 from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
 from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.run_notes import merge_notes
 from sim2real_eval.workers import map_in_processes
 from sim_sensors import camera, imu, magnetometer, rotations
 from sim_sensors.camera import CameraModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.magnetometer import Magnetometer
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, IntArray
 from sim_sensors.mounting import mounting_quaternion
 from sim_sensors.seeding import stream
 from sim_sensors.swaying import Swaying
@@ -33,6 +35,7 @@ __all__ = [
     'AttitudeSetup',
     'AttitudeStudy',
     'drawn_attitude',
+    'held_run',
     'measure',
     'simulated_run',
     'simulated_study',
@@ -85,12 +88,16 @@ class AttitudeRun:
     errors : AttitudeErrors
     notes : tuple of str
         What its user should know.
+    suspects : tuple of str
+        Sensors that measure what the filter does not know of, to be told when it is too sure; see
+        `suspects`. Of simulated runs the first alone is looked at.
     """
 
     name: str
     estimate: AttitudeEstimate
     errors: AttitudeErrors
     notes: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
 
     @property
     def squares(self) -> list[Squares]:
@@ -106,12 +113,14 @@ class AttitudeStudy:
     ----------
     first : AttitudeRun
     names : tuple of str
-    rmse : (runs, 3)
-        Of yaw, pitch and roll, rad.
+    rmse : (runs, 4)
+        Of yaw, pitch, roll and the whole rotation, rad; see `ANGLES`.
     inside : (runs, 4)
         Share of the errors of x, y, z, w within their 99 % bounds.
     squares : list of Squares
         Over all runs: NEES summed at equal times, NIS one after the other; see `over_runs`.
+    suspects : tuple of str
+        Of the runs, merged.
     """
 
     first: AttitudeRun
@@ -119,15 +128,28 @@ class AttitudeStudy:
     rmse: FloatArray
     inside: FloatArray
     squares: list[Squares]
+    suspects: tuple[str, ...] = ()
 
     @property
     def overall(self) -> FloatArray:
-        """Root mean square error of yaw, pitch and roll over all runs, `(3,)` rad."""
+        """Root mean square of each of `ANGLES` over all runs, `(4,)` rad."""
         return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
 
     def consistency(self) -> list[Consistency]:
         """Hold NEES and NIS against chi-square."""
         return [consistency(squares) for squares in self.squares]
+
+    def notes(self) -> tuple[str, ...]:
+        """Say where it comes from when the filter is too sure, a line each."""
+        nees = consistency(self.squares[0])
+        if nees.verdict != 'too sure':
+            return ()
+        return self.suspects or (
+            f'NEES is {nees.ratio:.2f} times what the filter states, but averaged over a second '
+            'each sensor is about as near the truth as its noise says: look for what lasts longer '
+            '(a small bias) or shorter (covariances that are not as stated, --rate held, which '
+            'lags)',
+        )
 
 
 def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
@@ -173,18 +195,20 @@ def simulated_study(
         When a run cannot be simulated or estimated.
     """
     # The first is made here: what is wrong with it is wrong with all.
-    first = simulated_run(setup, 1)
+    first = simulated_run(setup, 1, suspect=True)
     if progress is not None:
         progress()
     others = map_in_processes(
         functools.partial(_summary, setup), range(2, setup.runs + 1), jobs=jobs, progress=progress
     )
-    return _study(first, [_of_run(first), *others])
+    return _study(first, [_of_run(first), *others], first.suspects)
 
 
 def study_of(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
     """Return the study of runs that are there already."""
-    return _study(runs[0], [_of_run(run) for run in runs])
+    merged = merge_notes(('recorded', run.suspects) for run in runs)
+    told = tuple(merged) if len(runs) > 1 else runs[0].suspects
+    return _study(runs[0], [_of_run(run) for run in runs], told)
 
 
 def drawn_attitude(
@@ -207,23 +231,49 @@ def _summary(setup: AttitudeSetup, number: int) -> _Summary:
     return _of_run(simulated_run(setup, number))
 
 
-def _study(first: AttitudeRun, summaries: Sequence[_Summary]) -> AttitudeStudy:
+def _study(
+    first: AttitudeRun, summaries: Sequence[_Summary], told: tuple[str, ...]
+) -> AttitudeStudy:
     names, rmse, inside, squares = zip(*summaries, strict=True)
-    return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares))
+    return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares), told)
 
 
-def simulated_run(setup: AttitudeSetup, number: int) -> AttitudeRun:
-    """Simulate and estimate one run; its noise depends on its number alone."""
+def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -> AttitudeRun:
+    """Simulate and estimate one run; its noise depends on its number alone.
+
+    With `suspect` its sensors are held against the truth too.
+    """
     name = f'{setup.name}_{number}'
-    given = measure(setup, name)
-    estimate = estimate_attitude(
-        given,
-        drawn_attitude(
-            setup.motion.at([setup.motion.start]).orientation, setup.settings, setup.seed, name
-        ),
+    first = drawn_attitude(
+        setup.motion.at([setup.motion.start]).orientation, setup.settings, setup.seed, name
+    )
+    return held_run(
+        name,
+        measure(setup, name),
+        first,
+        lambda stamps: setup.motion.at(stamps * 1e-9).orientation,
         gravity=setup.world.gravity,
         field=np.zeros(3) if setup.mag is None else setup.world.undisturbed_field,
         settings=setup.settings,
+        suspect=suspect,
     )
-    truth = setup.motion.at(estimate.stamp_ns * 1e-9).orientation
-    return AttitudeRun(name, estimate, attitude_errors(estimate, truth))
+
+
+def held_run(
+    name: str,
+    given: AttitudeInput,
+    first: FloatArray,
+    truth_at: Callable[[IntArray], FloatArray],
+    *,
+    gravity: float,
+    field: FloatArray,
+    settings: AttitudeSettings,
+    suspect: bool,
+) -> AttitudeRun:
+    """Estimate one run and hold it against the truth; see `estimate_attitude`, `suspects`."""
+    estimate = estimate_attitude(given, first, gravity=gravity, field=field, settings=settings)
+    errors = attitude_errors(estimate, truth_at(estimate.stamp_ns))
+    told: tuple[str, ...] = ()
+    if suspect:
+        told = suspects(given, truth_at, gravity=gravity, field=field, settings=settings)
+    return AttitudeRun(name, estimate, errors, suspects=told)

@@ -164,7 +164,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         study, inputs, notes = _simulated(options, settings)
     from sim2real_eval.attitude_folder import attitude_record
+    from sim2real_eval.told import by_weight
 
+    notes = by_weight([*study.notes(), *notes])
     record = attitude_record(study, {**inputs, 'filter': settings.to_mapping(), 'notes': notes})
     if options.out:
         write_attitude(options.out, study, record, overwrite=options.overwrite)
@@ -242,7 +244,7 @@ def _setup(
     parameters = dict(key_value(text) for text in options.set)
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'is not set here but with --duration')
-    if options.motion is None:
+    if chosen['motion'] == _SIMULATED['motion']:
         parameters = {**HAND_HELD, **parameters}
     motion = motion_of(
         chosen['motion'],
@@ -269,6 +271,7 @@ def _recorded(
 ) -> tuple[AttitudeStudy, dict[str, Any], list[str]]:
     from sim2real_eval.attitude.recorded import recorded_run
     from sim2real_eval.attitude.study import study_of
+    from sim2real_eval.run_notes import merge_notes
     from sim_sensors.world_file import load_world
 
     for name in (*_SIMULATED, 'set'):
@@ -297,5 +300,8 @@ def _recorded(
         'world': options.world,
         'seed': options.seed,
     }
-    notes = list(dict.fromkeys(note for run in runs for note in run.notes))
+    if len(runs) > 1:
+        notes = merge_notes(('recorded', run.notes) for run in runs)
+    else:
+        notes = list(runs[0].notes)
     return study_of(runs), inputs, notes

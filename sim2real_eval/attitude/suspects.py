@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which sensor makes the filter too sure: samples against the truth, in units of their noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from sim2real_eval.attitude.events import AttitudeInput, Events, events_of
+from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
+from sim2real_eval.attitude.settings import AttitudeSettings
+from sim2real_eval.told import decisive
+from sim_sensors import rotations
+from sim_sensors.measurements import FloatArray, IntArray
+
+__all__ = ['suspects']
+
+_SPANS_S = (1.0, np.inf)
+# A sensor is named from twice the squares on that it may have, more where few averages scatter.
+_MOST = 2.0
+_FALSE_ALARMS = 1e-3
+
+_GYROSCOPE = (
+    'the gyroscope is {off} rad/s off where its noise leaves {left}: a bias or a scale factor, or '
+    'a truth that turns otherwise; --gyroscope-noise {enough} is as much noise in that time'
+)
+_TEXTS = {
+    ACCELEROMETER: 'the accelerometer is {off} m/s^2 off gravity where its noise leaves {left}: '
+    'the body accelerates, or the sensor is biased or mounted otherwise; --acceleration {enough} '
+    'is as much noise in that time',
+    MAGNETOMETER: 'the magnetometer is {off} T off the expected field where its noise leaves '
+    '{left}: magnets, iron, or another field; --world says which to expect, --magnetometer-noise '
+    '{enough} is as much noise in that time, --without magnetometer leaves it out',
+    CAMERA: 'the poses of the camera are {off} rad off the truth where their covariance leaves '
+    '{left}: another frame or mounting, or noise that is not as stated; --without camera leaves '
+    'them out',
+}
+
+
+def suspects(
+    given: AttitudeInput,
+    truth_at: Callable[[IntArray], FloatArray],
+    *,
+    gravity: float,
+    field: FloatArray,
+    settings: AttitudeSettings,
+) -> tuple[str, ...]:
+    """Say which sensors measure what the filter does not know of, a line each.
+
+    What a sensor measured less what it would at the true attitude is averaged over each second,
+    and over the whole run. White noise of the stated covariance leaves averages whose normalised
+    squares are chi-square of three degrees of freedom; a sensor is named when they are twice that
+    or more. What the user may do about it is said as well.
+
+    Parameters
+    ----------
+    given : AttitudeInput
+    truth_at : callable
+        Takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world.
+    gravity, field, settings
+        As for `estimate_attitude`.
+    """
+    events = events_of(given, settings)
+    truth = truth_at(events.stamp_ns)
+    dt = events.dt[1:]
+    turned = events.rate[1:] * dt[:, None] - rotations.between(truth[:-1], truth[1:])
+    told = [_worst(_GYROSCOPE, events.stamp_ns[1:], turned, events.density, dt)]
+    for kind, text in _TEXTS.items():
+        chosen = events.kind == kind
+        if chosen.any():
+            v = np.array([0.0, 0.0, gravity]) if kind == ACCELEROMETER else field
+            wrong, covariance = _differences(events, truth, chosen, kind, v)
+            told.append(_worst(text, events.stamp_ns[chosen], wrong, covariance))
+    return tuple(decisive(one) for one in told if one)
+
+
+def _differences(
+    events: Events, truth: FloatArray, chosen: NDArray[np.bool_], kind: int, v: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return measured less true, `(n, 3)`, and its covariance `(n, 3, 3)`."""
+    values, covariance = events.values[chosen], events.covariance[chosen]
+    true = truth[chosen]
+    if kind != CAMERA:
+        return values[:, :3] - rotations.rotate_back(true, v[None]), covariance[:, :3, :3]
+    wrong = rotations.log(rotations.multiply(values, true))
+    xi = xi_matrices(values)
+    return wrong, 4.0 * np.swapaxes(xi, 1, 2) @ covariance @ xi
+
+
+def _worst(
+    text: str,
+    stamps: IntArray,
+    wrong: FloatArray,
+    covariance: FloatArray,
+    dt: FloatArray | None = None,
+) -> str:
+    """Return the line on a sensor from the span in which it is furthest off; empty if none.
+
+    With `dt`, `wrong` is an integral over these times and `covariance` `(3, 3)` a density.
+    """
+    found: dict[float, str] = {}
+    for span in _SPANS_S:
+        time = (stamps - stamps[0]) * 1e-9
+        whole = float(time[-1])
+        window = np.floor(time / span)
+        starts = np.flatnonzero(np.diff(window, prepend=-1.0))
+        if dt is None:
+            weight = np.add.reduceat(np.ones(len(stamps)), starts)
+            total = np.add.reduceat(covariance, starts)
+            left = total / weight[:, None, None] ** 2
+        else:
+            weight = np.add.reduceat(dt, starts)
+            left = covariance[None] / weight[:, None, None]
+        mean = np.add.reduceat(wrong, starts) / weight[:, None]
+        # An axis that states no noise at all has no inverse, and says nothing.
+        inverse = np.linalg.pinv(left, hermitian=True)
+        ratio = float(np.einsum('ni,nij,nj->', mean, inverse, mean)) / (3 * len(mean))
+        allowed = max(_MOST, chi2.isf(_FALSE_ALARMS, 3 * len(mean)) / (3 * len(mean)))
+        if ratio > allowed:
+            off = float(np.sqrt(np.mean(np.sum(mean**2, axis=1))))
+            noise = float(np.sqrt(np.mean(np.trace(left, axis1=1, axis2=2))))
+            enough = off * np.sqrt(weight.mean() / 3.0)
+            shown = text.format(off=f'{off:.2g}', left=f'{noise:.2g}', enough=f'{enough:.1g}')
+            found[ratio / allowed] = f'averaged over {min(span, whole):.3g} s, {shown}'
+    return found[max(found)] if found else ''

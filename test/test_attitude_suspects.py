@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told when the attitude filter is too sure, and what it takes from broken messages."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+from cli_examples import call
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.attitude import (
+    AttitudeError,
+    AttitudeEstimate,
+    AttitudeInput,
+    AttitudeSettings,
+    attitude_errors,
+)
+from sim2real_eval.attitude.events import events_of
+from sim2real_eval.attitude.filter import ACCELEROMETER
+from sim2real_eval.attitude.study import HAND_HELD, AttitudeSetup, measure, simulated_study
+from sim_sensors.catalogue import load_imu, load_mag
+from sim_sensors.swaying import Swaying
+from sim_sensors.world_file import load_world
+
+Capture = pytest.CaptureFixture[str]
+SHORT = '--camera', 'none', '--runs', 2, '--duration', 8, '--jobs', 1
+
+
+def setup(duration: float = 8.0, **more: object) -> AttitudeSetup:
+    motion = Swaying.from_mapping({**HAND_HELD, 'duration': duration, **more}, 'test')
+    return AttitudeSetup(
+        motion,
+        load_imu('xsens_mtx'),
+        load_mag('xsens_mtx'),
+        world=load_world('chessboard'),
+        runs=2,
+    )
+
+
+def estimate_of(attitude: Rotation) -> AttitudeEstimate:
+    q = attitude.inv().as_quat()
+    n = len(q)
+    covariance = np.tile(1e-4 * np.eye(4), (n, 1, 1))
+    return AttitudeEstimate(np.arange(n, dtype=np.int64), q, covariance, ())
+
+
+def test_angles_are_scipys_and_the_whole_rotation_means_the_same_everywhere() -> None:
+    """At a pitch of 90 degrees yaw and roll are anything; the rotation is what it was made."""
+    rng = np.random.default_rng(3)
+    truth = Rotation.random(200, random_state=4)
+    by = rng.uniform(0.0, 3.0, 200)
+    axis = rng.standard_normal((200, 3))
+    axis /= np.linalg.norm(axis, axis=1)[:, None]
+    estimated = truth * Rotation.from_rotvec(by[:, None] * axis)
+    errors = attitude_errors(estimate_of(estimated), truth.as_quat())
+    expected = estimated.as_euler('ZYX') - truth.as_euler('ZYX')
+    wrapped = (expected + np.pi) % (2.0 * np.pi) - np.pi
+    np.testing.assert_allclose(errors.angles[:, :3], wrapped, atol=1e-7)
+    np.testing.assert_allclose(errors.angles[:, 3], by, atol=1e-9)
+    upright = Rotation.from_euler('ZYX', np.tile([0.4, np.pi / 2, 0.0], (5, 1)))
+    small = upright * Rotation.from_rotvec(np.tile([0.0, 0.0, 0.01], (5, 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        near = attitude_errors(estimate_of(small), upright.as_quat())
+    assert near.rmse[3] == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ('names', 'wrong'),
+    [
+        ((), {}),
+        (('gyroscope',), {'bias': 0.01}),
+        (('accelerometer',), {'motion': {'sway': [0.02, 0.02, 0.02]}}),
+        (('magnetometer',), {'iron': 2e-6}),
+    ],
+)
+def test_the_sensor_that_is_wrong_is_named_and_no_other(names, wrong) -> None:
+    """A right sensor is named in 0.1 % of runs, by each of two spans; the seed is fixed."""
+    right = setup(**wrong.get('motion', {}))
+    imu, mag = right.imu, right.mag
+    gyroscope = dataclasses.replace(
+        imu.gyroscope, constant_bias=(wrong.get('bias', 0.0), 0.0, 0.0)
+    )
+    iron = dataclasses.replace(mag.magnetometer, constant_bias=(wrong.get('iron', 0.0), 0.0, 0.0))
+    study = simulated_study(
+        dataclasses.replace(
+            right,
+            imu=dataclasses.replace(imu, gyroscope=gyroscope),
+            mag=dataclasses.replace(mag, magnetometer=iron),
+        )
+    )
+    sensors = ('gyroscope', 'accelerometer', 'magnetometer')
+    told = [name for name in sensors if any(f'the {name} is' in one for one in study.suspects)]
+    assert tuple(told) == names
+    assert len(study.suspects) == len(names)
+    assert (study.notes() == ()) == (not names)
+
+
+def test_what_is_told_is_printed_and_heeding_it_makes_the_filter_consistent(
+    capsys: Capture,
+) -> None:
+    words = ['attitude', *SHORT, '--set', 'sway=[0.02,0.02,0.02]']
+    outcome = call(capsys, *words)
+    assert 'too sure' in outcome.out
+    enough = outcome.err.partition('--acceleration ')[2].split()[0]
+    heeded = call(capsys, *words, '--acceleration', enough)
+    (nees,) = (line for line in heeded.out.splitlines() if line.startswith('NEES'))
+    assert 'too sure' not in nees
+    assert heeded.err == ''
+
+
+def test_the_default_motion_may_be_named(capsys: Capture) -> None:
+    """The camera sees the board from where the default motion is, named or not."""
+    words = ['attitude', '--runs', 1, '--duration', 1, '--jobs', 1]
+    assert call(capsys, *words, '--motion', 'swaying').out == call(capsys, *words).out
+
+
+def absent(covariance):
+    marked = covariance.copy()
+    marked[:, 0, 0] = -1.0
+    return marked
+
+
+def test_what_a_message_marks_as_absent_is_not_used() -> None:
+    """sensor_msgs/Imu: -1 says that there is no such quantity, whatever the numbers are."""
+    given = measure(setup(1.0), 'run')
+    imu = given.imu
+    settings = AttitudeSettings(accelerometer_std=0.1, gyroscope_density=0.01)
+    for field, complaint in (
+        ('linear_acceleration_covariance', '--without accelerometer'),
+        ('angular_velocity_covariance', r'covariance -1\); must be 2 or more'),
+    ):
+        marked = dataclasses.replace(imu, **{field: absent(getattr(imu, field))})
+        with pytest.raises(AttitudeError, match=complaint):
+            events_of(AttitudeInput(marked), settings)
+    late = dataclasses.replace(given.mag, stamp_ns=given.mag.stamp_ns + 10**10)  # type: ignore[union-attr, type-var]
+    with pytest.raises(AttitudeError, match='the magnetometer has no sample in the time'):
+        events_of(AttitudeInput(imu, late), settings)
+
+
+def test_a_broken_sample_of_the_accelerometer_still_steps_the_gyroscope() -> None:
+    given = measure(setup(1.0), 'run')
+    force = given.imu.linear_acceleration.copy()
+    force[40:60] = np.nan
+    broken = dataclasses.replace(given.imu, linear_acceleration=force)
+    events = events_of(AttitudeInput(broken), AttitudeSettings())
+    whole = events_of(AttitudeInput(given.imu), AttitudeSettings())
+    np.testing.assert_array_equal(events.rate, whole.rate)
+    np.testing.assert_array_equal(events.dt, whole.dt)
+    assert (events.kind == ACCELEROMETER).sum() == len(force) - 20
+
+
+def test_held_rates_are_those_of_the_latest_sample() -> None:
+    """Whatever the gaps: differences of rounded times must not reach one sample further back."""
+    given = measure(setup(1.0), 'run')
+    rng = np.random.default_rng(5)
+    kept = given.imu.take(np.sort(rng.choice(len(given.imu), 40, replace=False)))
+    events = events_of(AttitudeInput(kept), AttitudeSettings(rate='held'))
+    np.testing.assert_array_equal(events.rate[1:], kept.angular_velocity[:-1])
