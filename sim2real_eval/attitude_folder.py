@@ -84,6 +84,10 @@ def write_attitude(
         'nees': errors.nees.squares,
     }
     number = len(study.names)
+    # Sums over runs are stamped since their start already.
+    start = int(errors.stamp_ns[0])
+    nees = study.squares[0] if number > 1 else _since(start, errors.nees)
+    nis = [_since(start, squares) for squares in first.estimate.innovations]
     with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'errors.csv', tuple(columns), np.column_stack([*columns.values()]))
         write_json(fresh / _MARK, record)
@@ -91,12 +95,11 @@ def write_attitude(
         several = f'NEES summed over {number} runs, NIS of {first.name}'
         save_consistency(
             fresh / 'consistency.png',
-            [_from_start(squares) for squares in (study.squares[0], *first.estimate.innovations)],
+            [nees, *nis],
             title=several if number > 1 else first.name,
         )
     return Path(folder)
 
 
-def _from_start(squares: Squares) -> Squares:
-    """Return squares stamped since the first; sums over runs are already."""
-    return dataclasses.replace(squares, stamp_ns=squares.stamp_ns - squares.stamp_ns[0])
+def _since(start: int, squares: Squares) -> Squares:
+    return dataclasses.replace(squares, stamp_ns=squares.stamp_ns - start)
