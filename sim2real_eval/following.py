@@ -11,7 +11,8 @@ import numpy as np
 from sim2real_eval.judge.fixes import valid_fixes
 from sim2real_eval.recording import DEFAULT_TOPICS, Recording, RecordingError
 from sim2real_eval.truth_frame import truth_origin
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.following import Drive, FollowSettings, drive_along, heading_of
 from sim_sensors.measurements import FixArray, MessageArray, OdometryArray

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.recording import Recording
-from sim2real_eval.twin import TwinMaker
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors import rotations
 from sim_sensors.earth_field import EarthField
 from sim_sensors.measurements import FloatArray

@@ -18,7 +18,8 @@ from sim2real_eval.metrics.scores import prepare
 from sim2real_eval.recording import Recording
 from sim2real_eval.series import VelocitySeries
 from sim2real_eval.series_folder import REAL
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim2real_eval.uncertainty.options import UncertaintyOptions
 
 __all__ = ['ComparisonOptions', 'JudgedScore', 'PlannedRun', 'RunPlan']

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from sim2real_eval.recording import DEFAULT_TOPICS, Recording
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.motions import START_NS, motion_of, truth_of
 from sim_sensors.trajectory import Motion

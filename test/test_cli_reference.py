@@ -16,7 +16,8 @@ from smoother_examples import drive
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording import Recording, RecordingError, read_recording, write_recording
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.scenarios import HalfSine
 

@@ -31,7 +31,8 @@ from sim2real_eval.signals import (
 )
 from sim2real_eval.signals.pairs import partners
 from sim2real_eval.signals.study import SignalStudy, study_signals
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.attitude import Orientation
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain

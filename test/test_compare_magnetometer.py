@@ -18,7 +18,8 @@ from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim2real_eval.signals import SignalOptions, compare_runs, run_signals
 from sim2real_eval.signals.published import SEED_002
 from sim2real_eval.synthetic import synthetic_recording
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.catalogue import load_imu, load_mag
 from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors
 from sim_sensors.swaying import Swaying

@@ -13,7 +13,7 @@ from comparison_examples import RUNS, options, sources, twin, written
 from sim2real_eval.comparison import Comparison, compare, compare_one
 from sim2real_eval.metrics import MetricOptions, vepd
 from sim2real_eval.synthetic import motion_of, synthetic_recording
-from sim2real_eval.twin import TwinMaker, within
+from sim2real_eval.twin_maker import TwinMaker, within
 from sim_sensors.errors import ParameterError, Sim2RealError
 
 

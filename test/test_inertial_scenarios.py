@@ -11,7 +11,8 @@ from sim2real_eval.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge_setup import velocity_series
 from sim2real_eval.recording import Recording, StaticTransform
 from sim2real_eval.synthetic import synthetic_recording, truth_of
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.scenarios import Circle, HalfSine
 from sim_sensors.trajectory import Motion

@@ -10,7 +10,8 @@ import numpy as np
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording, StaticTransform
 from sim2real_eval.synthetic import truth_of
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.gps_covariance import ConstantCovariance
 from sim_sensors.scenarios import SCENARIOS

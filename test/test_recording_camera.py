@@ -18,7 +18,8 @@ from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import FEATURES
 from sim2real_eval.ros_launch.mounting import of_models
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.camera import simulate
 from sim_sensors.camera_measurement import CameraMessages
 from sim_sensors.catalogue import load_camera

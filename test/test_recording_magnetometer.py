@@ -14,7 +14,8 @@ from recording_examples import drive
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording import read_recording, write_recording
-from sim2real_eval.twin import Twin, TwinMaker, within
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker, within
 from sim_sensors.catalogue import load_mag
 from sim_sensors.environment import LocalFrame
 from sim_sensors.world import World

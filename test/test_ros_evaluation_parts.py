@@ -30,7 +30,8 @@ from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.ros.evaluation_sensors import TwinGpsNode
 from sim2real_eval.ros.evaluation_stop import Stop, Stopped
 from sim2real_eval.run_plan import PlannedRun, RunPlan
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.errors import Sim2RealError
 

@@ -12,7 +12,9 @@ from recording_examples import drive as full_recording
 
 from sim2real_eval.recording import Recording, RecordingError, StaticTransform
 from sim2real_eval.synthetic import START_NS, truth_of
-from sim2real_eval.twin import Twin, TwinMaker, truth_origin, within
+from sim2real_eval.truth_frame import truth_origin
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker, within
 from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame

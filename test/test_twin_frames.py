@@ -13,7 +13,8 @@ from sim2real_eval.judge import JudgeError
 from sim2real_eval.recording import Recording, StaticTransform
 from sim2real_eval.synthetic import truth_of
 from sim2real_eval.truth_frame import frame_remarks, truth_origin
-from sim2real_eval.twin import Twin, TwinMaker
+from sim2real_eval.twin import Twin
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.scenarios import SCENARIOS

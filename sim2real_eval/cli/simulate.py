@@ -247,7 +247,7 @@ def _twins(
     """Return a group for each recorded truth, so that one that is broken spoils no other."""
     import dataclasses
 
-    from sim2real_eval.twin import TwinMaker
+    from sim2real_eval.twin_maker import TwinMaker
 
     for flag, value in (('--set', options.set), ('--duration', options.duration)):
         if value:

@@ -19,7 +19,8 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.ros.evaluation_sensors import BURST, TwinSensorNode, longest_burst, sensor_nodes
-from sim2real_eval.twin import Placed, TwinMaker, TwinSensors
+from sim2real_eval.twin import Placed, TwinSensors
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel

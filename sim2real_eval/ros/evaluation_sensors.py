@@ -14,7 +14,8 @@ import numpy as np
 from rclpy.context import Context
 from rclpy.parameter import Parameter
 
-from sim2real_eval.twin import Placed, TwinMaker, TwinSensors
+from sim2real_eval.twin import Placed, TwinSensors
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.measurements import IntArray

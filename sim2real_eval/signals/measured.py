@@ -15,7 +15,7 @@ from sim2real_eval.signals.alignment import Lag, find_lag
 from sim2real_eval.signals.options import SignalError, SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, resample, seconds, wrap
 from sim2real_eval.truth_frame import truth_origin
-from sim2real_eval.twin import TwinMaker
+from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors import rotations
 from sim_sensors.imu_kinematics import ExactKinematics
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
