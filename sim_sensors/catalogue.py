@@ -30,6 +30,7 @@ __all__ = [
     'GPS',
     'IMU',
     'KINDS',
+    'PAPER_MODELS',
     'UPSTREAM',
     'SensorKind',
     'has_upstream',
@@ -44,6 +45,9 @@ __all__ = [
 
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
+
+PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
+"""GPS models that the paper compares, in its order."""
 
 _KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 

@@ -17,7 +17,8 @@ from rich.console import Console
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.cli.arguments import single_sensors, sources, twins
+from sim2real_eval.cli.arguments import sources
+from sim2real_eval.cli.model_lists import single_sensors, twins
 from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim2real_eval.signals import (
     SignalComparison,

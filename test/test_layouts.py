@@ -14,7 +14,7 @@ import yaml
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_typestore
 
-from sim2real_eval.cli.arguments import PAPER_MODELS
+from sim_sensors.catalogue import PAPER_MODELS
 from sim_sensors.resources import config_path
 
 ODOMETRY = 'nav_msgs/msg/Odometry'

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.comparison import Source
-    from sim2real_eval.twin import Twin
 
 __all__ = [
     'add_jobs',
@@ -29,14 +28,11 @@ __all__ = [
     'key_value',
     'scenario_label',
     'scenario_problem',
-    'single_sensors',
     'sources',
     'topic_roles',
-    'twins',
 ]
 
 _ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features')
-PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
@@ -213,134 +209,3 @@ def _folder_above(path: Path, label: str) -> str:
     whole = path.resolve()
     named = next((one for one in (whole, *whole.parents) if one.stem == label), whole)
     return named.parent.name
-
-
-def twins(gps: str, imu: str) -> tuple[Twin, ...]:
-    """Return the variants that lists of GPS and IMU models stand for.
-
-    Parameters
-    ----------
-    gps, imu : str
-        Model names or files, separated by commas; `real` keeps the recording's own sensor;
-        `paper` and `all` stand for the paper's five GPS models and for all presets.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown model, or when both sensors would stay real.
-    """
-    from sim2real_eval.twin import REAL_SENSOR, Twin
-    from sim_sensors.catalogue import load_gps, load_imu
-
-    gps_names, imu_names = _models(gps, imu)
-    gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
-    result = []
-    for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
-        for imu_name, imu_label in zip(imu_names, imu_labels, strict=True):
-            labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
-            if len(imu_names) == 1 and gps_name != REAL_SENSOR:
-                labels = labels[:1]
-            result.append(
-                Twin(
-                    label='+'.join(labels),
-                    gps=None if gps_name == REAL_SENSOR else load_gps(gps_name),
-                    imu=None if imu_name == REAL_SENSOR else load_imu(imu_name),
-                )
-            )
-    return _distinct(result)
-
-
-def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
-    """Return a variant per GPS, IMU and magnetometer model, each with that sensor alone.
-
-    For signals, which depend on the model of their own sensor only; see `twins`. Where models of
-    two kinds share a name, the kind of sensor goes behind it.
-    """
-    from sim2real_eval.twin import REAL_SENSOR, Twin
-    from sim_sensors.catalogue import load_gps, load_imu, load_mag, names
-
-    gps_names, imu_names = (
-        [name for name in found if name != REAL_SENSOR] for found in _models(gps, imu)
-    )
-    given = filter(None, (part.strip() for part in mag.split(',')))
-    mag_names = list(dict.fromkeys(n for part in given for n in _expanded(part, names('mag'))))
-    kinds = {'imu': imu_names, 'gps': gps_names, 'mag': mag_names}
-    labels = {kind: _labels(found) for kind, found in kinds.items()}
-    everything = [label for found in labels.values() for label in found]
-
-    def label(kind: str, number: int) -> str:
-        own = labels[kind][number]
-        alone = everything.count(own) == labels[kind].count(own)
-        return own if alone else f'{own}_{kind}'
-
-    inertial = [
-        Twin(label('imu', i), gps=None, imu=load_imu(name)) for i, name in enumerate(imu_names)
-    ]
-    receivers = [
-        Twin(label('gps', i), gps=load_gps(name), imu=None) for i, name in enumerate(gps_names)
-    ]
-    magnetometers = [
-        Twin(label('mag', i), gps=None, imu=None, mag=load_mag(name))
-        for i, name in enumerate(mag_names)
-    ]
-    return _distinct([*inertial, *receivers, *magnetometers])
-
-
-def _expanded(name: str, known: Sequence[str]) -> Sequence[str]:
-    return known if name == 'all' else [name]
-
-
-def _models(gps: str, imu: str) -> tuple[list[str], list[str]]:
-    from sim2real_eval.twin import REAL_SENSOR
-    from sim_sensors.catalogue import names
-
-    def listed(text: str, kind: str) -> list[str]:
-        found: list[str] = []
-        for entry in filter(None, (part.strip() for part in text.split(','))):
-            if entry == 'all':
-                found += names(kind)
-            elif entry == 'paper' and kind == 'gps':
-                found += PAPER_MODELS
-            else:
-                found.append(entry)
-        return list(dict.fromkeys(found))
-
-    gps_names, imu_names = listed(gps, 'gps'), listed(imu, 'imu')
-    if not gps_names or not imu_names:
-        raise ParameterError('models', '', 'no model is named; must be one or more')
-    if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
-        raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
-    return gps_names, imu_names
-
-
-def _labels(given: Sequence[str]) -> list[str]:
-    """Name models: presets and files by their name, files that share one by their folder."""
-    from pathlib import Path
-
-    from sim2real_eval.twin import REAL_SENSOR
-
-    stems = [Path(name).stem for name in given]
-    labels = []
-    for name, stem in zip(given, stems, strict=True):
-        path = Path(name)
-        folder = path.resolve().parent.name
-        if path.suffix not in ('.yaml', '.yml'):
-            labels.append(stem.replace(':', '_'))
-        elif stem in ('imu', 'gps') and folder not in ('', REAL_SENSOR):
-            # What `allan` and `characterize` write is always called so.
-            labels.append(folder)
-        else:
-            labels.append(f'{folder}_{stem}' if stems.count(stem) > 1 else stem)
-    return labels
-
-
-def _distinct(result: Sequence[Twin]) -> tuple[Twin, ...]:
-    from sim2real_eval.twin import REAL_SENSOR
-
-    labels = [twin.label for twin in result]
-    for label in labels:
-        if labels.count(label) > 1 or label == REAL_SENSOR:
-            raise ParameterError(
-                'models', label, 'is the name of several variants; give the files other names'
-            )
-    return tuple(result)

@@ -12,9 +12,9 @@ from sim2real_eval.cli.arguments import (
     add_seed,
     add_topics,
     at_least,
-    single_sensors,
     sources,
 )
+from sim2real_eval.cli.model_lists import single_sensors
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,

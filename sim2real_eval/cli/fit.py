@@ -18,11 +18,11 @@ from sim2real_eval.cli.arguments import (
     at_least,
     scenario_label,
     sources,
-    twins,
 )
 from sim2real_eval.cli.inertial_judge import INERTIAL
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.metric_arguments import add_metric, metric_options
+from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,

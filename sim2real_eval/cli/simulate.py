@@ -13,8 +13,8 @@ from sim2real_eval.cli.arguments import (
     at_least,
     key_value,
     sources,
-    twins,
 )
+from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.origin import add_origin, origin_of
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim2real_eval.cli.shared_options import add_storage

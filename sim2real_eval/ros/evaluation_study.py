@@ -12,7 +12,8 @@ from typing import Any
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
-from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles, twins
+from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
+from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.comparison import ComparisonOptions, Source
 from sim2real_eval.comparison_folder import check_target
 from sim2real_eval.judge import Case, NavsatConfig

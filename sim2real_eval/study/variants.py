@@ -9,19 +9,16 @@ from typing import Any, TypeVar
 
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.twin import REAL_SENSOR, Twin
-from sim_sensors.catalogue import GPS, IMU, SensorKind, names
+from sim_sensors.catalogue import GPS, IMU, PAPER_MODELS, SensorKind, names
 from sim_sensors.gps import GpsModel
 from sim_sensors.imu import ImuModel
 from sim_sensors.parameters import Parameters
 from sim_sensors.resources import config_path
 from sim_sensors.variants import from_variant, to_variant
 
-__all__ = ['PAPER_MODELS', 'STAND_IN', 'read_gps', 'read_imu', 'read_twins']
+__all__ = ['STAND_IN', 'read_gps', 'read_imu', 'read_twins']
 
 P = TypeVar('P', bound=Parameters)
-
-PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
-"""GPS models that the paper compares, in its order."""
 
 STAND_IN = 'stand_in'
 """Names the sensors of the demo, which none of the compared models copies."""
