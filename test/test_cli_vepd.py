@@ -9,11 +9,13 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_examples import Outcome, call, contents, segments, write_runs
+from cli_examples import Outcome, call, check_refused, contents, segments, write_runs
 
 from sim2real_eval.cli.main import build_parser
+from sim2real_eval.comparison import Source
 from sim2real_eval.metrics import MetricOptions
 from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
+from sim2real_eval.recording import Recording
 
 Capture = pytest.CaptureFixture[str]
 
@@ -212,22 +214,42 @@ def test_published_data_are_read_with_their_zero_padding(tmp_path: Path, capsys:
 
 
 def test_a_broken_recording_is_named_and_the_rest_is_done(
-    bags: list[Path], tmp_path: Path, capsys: Capture
+    bags: list[Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, capsys: Capture
 ) -> None:
     out = tmp_path / 'result'
-    given = [bags[0], tmp_path / 'gone', bags[1]]
+    empty = tmp_path_factory.mktemp('empty')
+    given = [bags[0], empty, bags[1]]
+    problem = f'{empty}: not a recording: neither metadata.yaml nor CSV files inside'
     outcome = vepd(capsys, '--real', *given, '--models', 'ch_rw', '--out', out)
     assert outcome.status == 1
-    assert outcome.complaints == [
-        f'sim2real: error: left out: {tmp_path / "gone"}: no such file or folder'
-    ]
+    assert outcome.complaints == [f'sim2real: error: left out: {problem}']
     assert rows(out / 'vepd.csv')[0]['n_real'] == '2'
     assert [path.name for path in tmp_path.iterdir()] == ['result']
     record = json.loads((out / 'vepd.json').read_text(encoding='utf-8'))
-    assert [one['sha256'] is None for one in record['recordings']] == [False, True, False]
-    assert record['failures'] == [
-        {'recording': str(given[1]), 'reason': f'{given[1]}: no such file or folder'}
-    ]
+    assert record['failures'] == [{'recording': str(empty), 'reason': problem}]
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        'vepd --real {bag} gone --models ch_rw --out o',
+        'study b_gps_models --real {bag} gone --out o',
+        'fit --real {bag} gone --gps ch_gauss --tune gps.noise.std=0.01:1 --out o',
+        'compare --real {bag} gone --out o',
+    ],
+)
+def test_a_recording_that_is_not_there_is_refused_before_anything_is_judged(
+    line: str, bags: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is mistyped need not wait for what is long: not even the other one is read."""
+
+    def read(source: Source) -> Recording:
+        raise AssertionError(source.path)
+
+    monkeypatch.setattr(Source, 'read', read)
+    monkeypatch.chdir(tmp_path)
+    words = line.format(bag=bags[0]).split()
+    check_refused(capsys, '--real: gone: no such file or folder', *words)
 
 
 def test_result_is_replaced_only_on_demand(

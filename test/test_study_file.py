@@ -191,6 +191,8 @@ def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
     first = StudyPlan.load('d_surfaces', Overrides(seed=4, runs=3, simulate_on='truth'))
     assert first.record['shipped']
     assert again(first).record == first.record
+    for name in 'ab':
+        (tmp_path / name).mkdir()
     real = [Source(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab']
     mine = StudyPlan.load(write_study_file(tmp_path), Overrides(real=real))
     assert not mine.record['shipped']

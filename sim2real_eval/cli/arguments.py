@@ -172,11 +172,18 @@ def _topics(given: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def sources(
-    paths: Sequence[str], topics: Sequence[str], scenario: str | None, *, inputs: bool = False
+    paths: Sequence[str],
+    topics: Sequence[str],
+    scenario: str | None,
+    *,
+    inputs: bool = False,
+    option: str | None = None,
 ) -> list[Source]:
     """Return one source per path; where last folders are alike, the folder above goes before.
 
-    A label depends on its own path and on which labels are alike, never on the order.
+    A label depends on its own path and on which labels are alike, never on the order. Where long
+    work follows, `option` names the option that the paths are of, and one that is not there is
+    refused; else whoever reads it finds out, and may go on with the others.
     """
     from pathlib import Path
 
@@ -191,6 +198,8 @@ def sources(
             raise ParameterError(
                 path, '', f'is given twice (as {seen[whole]}); must be given once'
             )
+        if option is not None and not whole.exists():
+            raise ParameterError(option, '', f'{path}: no such file or folder')
         seen[whole] = path
     labels = [run_name(Path(path)) for path in paths]
     return [

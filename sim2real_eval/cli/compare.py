@@ -199,10 +199,11 @@ def run(options: argparse.Namespace) -> int:
     check_result_folder(options.out, MARK, overwrite=options.overwrite)
     method = _options(options)
     world = load_world(options.world) if options.world else None
-    real = sources(options.real, options.topic, None)
+    real = sources(options.real, options.topic, None, option='--real')
     if options.sim:
         study = SignalStudy(
-            simulated=tuple(sources(options.sim, options.topic, None)), world=world
+            simulated=tuple(sources(options.sim, options.topic, None, option='--sim')),
+            world=world,
         )
     else:
         study = SignalStudy(

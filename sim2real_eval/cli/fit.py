@@ -173,6 +173,7 @@ def run(options: argparse.Namespace) -> int:
             options.topic,
             options.scenario,
             inputs=options.judge_kind not in INERTIAL,
+            option='--real',
         )
     ]
     study = ComparisonOptions(

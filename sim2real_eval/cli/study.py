@@ -180,7 +180,7 @@ def overrides(options: argparse.Namespace) -> Overrides:
     else:
         if options.runs is not None:
             raise ParameterError('--runs', '', 'goes with stand-ins only, not with --real')
-        real = sources(options.real, options.topic, options.scenario)
+        real = sources(options.real, options.topic, options.scenario, option='--real')
     return Overrides(
         real, options.seed, options.runs, options.simulate_on, options.resamples, options.level
     )
