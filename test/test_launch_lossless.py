@@ -57,13 +57,16 @@ def test_the_nodes_say_how_much_they_published(said: str, number: int | None) ->
 
 
 def test_queues_are_named_by_the_topics_as_they_are_in_the_end() -> None:
-    found = odometry_qos('car', 'truth', ['imu', 'rear/gps'])
+    found = odometry_qos('car', 'truth', ['imu', 'rear/gps', 'camera'])
     depth = {name for name, value in found.items() if value == 1000}
     assert depth == {
         'qos_overrides./car/truth.subscription.depth',
         'qos_overrides./car/rear/truth.subscription.depth',
         'qos_overrides./car/imu/data.publisher.depth',
         'qos_overrides./car/rear/gps/fix.publisher.depth',
+        'qos_overrides./car/camera/features.publisher.depth',
+        'qos_overrides./car/camera/camera_info.publisher.depth',
+        'qos_overrides./car/camera/pose.publisher.depth',
     }
     assert 'qos_overrides./truth.subscription.reliability' in odometry_qos('', '/truth', ['a/imu'])
 

@@ -25,6 +25,11 @@ MEASUREMENTS = {
 }
 """Topic of the measurements by kind of sensor."""
 
+_BESIDE = {
+    'camera': ('camera/camera_info', 'camera/pose'),
+    'wheels': ('wheel/joint_states',),
+}
+
 # Ten seconds of an IMU; a burst has about two.
 _DEPTH = 1000
 
@@ -53,8 +58,8 @@ def odometry_qos(
         found[f'qos_overrides.{heard}.subscription.reliability'] = 'reliable'
         found[f'qos_overrides.{heard}.subscription.depth'] = _DEPTH
         if kind in MEASUREMENTS:
-            topic = inner + MEASUREMENTS[kind]
-            found[f'qos_overrides.{topic}.publisher.depth'] = _DEPTH
+            for topic in (MEASUREMENTS[kind], *_BESIDE.get(kind, ())):
+                found[f'qos_overrides.{inner}{topic}.publisher.depth'] = _DEPTH
     return found
 
 
