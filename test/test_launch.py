@@ -17,8 +17,11 @@ from sim2real_eval.cli import main
 from sim2real_eval.recording import read_recording
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT
 from sim2real_eval.ros_launch.packages import needed
+from sim2real_eval.ros_launch.surroundings import surroundings
+from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY
 from sim_sensors.errors import ParameterError
 from sim_sensors.resources import config_names, config_path
+from sim_sensors.world_file import load_world
 
 # What to look with is the user's choice, and no dependency.
 VIEWERS = {'rviz2', 'plotjuggler', 'foxglove_bridge'}
@@ -86,12 +89,28 @@ def in_sensors_file() -> set[str]:
         ('settle', 'nan', 'a number >= 0'),
         ('duration', '-1', 'a number >= 0.01'),
         ('gps_z', 'high', 'a number'),
+        ('sensors', 'imu', 'a list such as [imu, front/gps]'),
+        ('sensors', '5', 'a list such as [imu, front/gps]'),
+        ('sensors', '[]', 'a list such as [imu, front/gps]'),
+        ('sensors', '[imu', 'a list such as [imu, front/gps]'),
     ],
 )
-def test_a_wrong_number_is_told_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
+def test_a_wrong_value_is_told_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
     with pytest.raises(ParameterError) as raised:
         ARGUMENTS[name].check(name, value)
     assert str(raised.value) == f"launch: {name}: '{value}' is not allowed; must be {allowed}"
+
+
+def test_one_world_is_that_of_all_sensors_of_a_launch() -> None:
+    told = surroundings('chessboard')
+    world = load_world('chessboard')
+    assert {told[f'{kind}_world'] for kind in ('mag', 'camera', 'vision')} == {'chessboard'}
+    assert float(told['gravity']) == world.gravity != STANDARD_GRAVITY
+    assert float(told['latitude_deg']) == world.frame.latitude_deg == 45.48
+    own = surroundings('')
+    assert (own['camera_world'], own['vision_world']) == ('chessboard', 'tag_ring')
+    assert float(own['gravity']) == STANDARD_GRAVITY
+    assert float(own['altitude_m']) == DEFAULT_ORIGIN.altitude_m
 
 
 def test_a_file_has_to_be_there_when_one_is_given(tmp_path: Path) -> None:
@@ -214,7 +233,7 @@ def test_the_sensors_get_their_parameters_in_any_namespace() -> None:
         '/**/wheel_odometry_node',
         '/**/vision_node',
     ]
-    assert in_sensors_file() <= set(declared('sensors.launch.py'))
+    assert in_sensors_file() <= {*declared('sensors.launch.py'), *surroundings('')}
 
 
 @everyone

@@ -21,6 +21,7 @@ from sim2real_eval.ros_launch.arguments import ARGUMENTS
 from sim2real_eval.ros_launch.packages import needed
 from sim_sensors.errors import ParameterError
 from sim_sensors.resources import config_path
+from sim_sensors.world_file import load_world
 
 PACKAGE = 'sim2real_sensors'
 OTHERS = {
@@ -83,8 +84,10 @@ def test_sensors_measure_as_told_and_are_where_their_models_say(tmp_path: Path) 
     )
     sensors = one(found, 'sensors_node')
     imu, gps = sensors.parameters['/**/imu_node'], sensors.parameters['/**/gps_node']
-    assert imu == {'model': str(model), 'seed': 7, 'run': 'a/1/b'}
-    assert gps == {'model': 'ch_rw', 'seed': 7, 'run': 'a/1/b'}
+    labels = {'seed': 7, 'run': 'a/1/b'}
+    assert imu == {'model': str(model), 'gravity': 9.80665, **labels}
+    datum = {'datum.latitude_deg': 43.07, 'datum.longitude_deg': -89.4, 'datum.altitude_m': 260.0}
+    assert gps == {'model': 'ch_rw', **datum, **labels}
     assert sensors.parameters['/**'] == {'sensors': ['imu', 'gps'], 'use_sim_time': False}
     assert '__ns:=/car' in sensors.words
     first, second = named(found, 'static_transform_publisher')
@@ -92,6 +95,18 @@ def test_sensors_measure_as_told_and_are_where_their_models_say(tmp_path: Path) 
     assert '--frame-id base_link --child-frame-id my_imu' in text
     assert '--x 0.1 --y 0.2 --z 0.3 --roll 0.0 --pitch 0.0 --yaw 1.5' in text
     assert '--child-frame-id gps_link' in ' '.join(second.words)
+
+
+def test_the_world_of_a_launch_is_that_of_all_its_sensors() -> None:
+    found = started('sensors.launch.py', sensors='[imu, camera, vision]', world='frc_2023_field')
+    told = one(found, 'sensors_node').parameters
+    assert told['/**/camera_node']['world'] == told['/**/vision_node']['world'] == 'frc_2023_field'
+    assert told['/**/imu_node']['gravity'] == load_world('frc_2023_field').gravity
+    alone = one(
+        started('sensors.launch.py', sensors='[camera, vision]'), 'sensors_node'
+    ).parameters
+    assert alone['/**/camera_node']['world'] == 'chessboard'
+    assert alone['/**/vision_node']['world'] == 'tag_ring'
 
 
 def test_a_file_of_parameters_goes_before_what_the_arguments_say(tmp_path: Path) -> None:
@@ -224,7 +239,8 @@ def test_an_experiment_records_what_a_recording_is_made_of(tmp_path: Path) -> No
     )
     assert process['qos_overrides./car/gps/fix.publisher.depth'] == 1000
     sensors = one(nodes, 'sensors_node').parameters
-    assert sensors['/**/gps_node'] == {'model': 'ch_rw', 'seed': 2, 'run': 'recording/1/line_3'}
+    labels = {'model': 'ch_rw', 'seed': 2, 'run': 'recording/1/line_3'}
+    assert labels.items() <= sensors['/**/gps_node'].items()
     assert one(nodes, 'judge_node').own['use_sim_time'] is True
     # The sensors' own, not the judge's too.
     assert len(named(nodes, 'static_transform_publisher')) == 2

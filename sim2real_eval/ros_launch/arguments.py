@@ -11,6 +11,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
 from sim_sensors.errors import ParameterError
 from sim_sensors.motions import MOTIONS
@@ -38,7 +40,8 @@ class Argument:
     choices : tuple of str
         All values that are allowed; empty: any.
     kind : type
-        int or float for a number, Path for a file that has to be there when one is given.
+        int or float for a number, list for names in brackets, Path for a file that has to be there
+        when one is given.
     minimum : float
         Least number that is allowed.
     """
@@ -66,6 +69,9 @@ class Argument:
         """
         if self.kind is Path and text and not Path(text).is_file():
             raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
+        if self.kind is list and not _is_list(text):
+            problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
+            raise ParameterError('launch', name, problem)
         if self.kind not in (int, float):
             return
         try:
@@ -76,6 +82,15 @@ class Argument:
             least = '' if math.isinf(self.minimum) else f' >= {self.minimum:g}'
             what = {int: 'an integer', float: 'a number'}[self.kind]
             raise ParameterError('launch', name, f'{text!r} is not allowed; must be {what}{least}')
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text is a YAML list of one name or more."""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    return isinstance(found, list) and bool(found) and all(isinstance(one, str) for one in found)
 
 
 def _switch(description: str, default: str) -> Argument:
@@ -145,6 +160,7 @@ ARGUMENTS: dict[str, Argument] = {
         'Sensors in one process: a list of imu, gps, mag, camera, wheels, vision, or such in a '
         'namespace (front/imu).',
         '[imu, gps]',
+        kind=list,
     ),
     'imu': Argument(
         'IMU model: a preset, which sim2real models lists, or the path of a YAML file.', 'chrono'
@@ -170,9 +186,9 @@ ARGUMENTS: dict[str, Argument] = {
         'tags',
     ),
     'world': Argument(
-        'World that magnetometer, camera and vision are in: a preset, which sim2real models '
-        'lists, or the path of a YAML file.',
-        'default',
+        'World that the sensors are in, with its gravity and its place on the Earth: a preset, '
+        'which sim2real models lists, or the path of a YAML file; none: default, but chessboard '
+        'for a camera and tag_ring for vision.'
     ),
     'seed': Argument(
         'Seed of all random draws; equal seeds give equal measurements.', '0', kind=int, minimum=0
@@ -181,7 +197,7 @@ ARGUMENTS: dict[str, Argument] = {
     'ground_truth': Argument('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': Argument('Parameter file of sensors.launch.py.', kind=Path),
     'sensor_transforms': _switch(
-        'Publish base_link -> imu_link and gps_link; false if the robot does it.', 'true'
+        'Publish base_link -> the frame of each sensor; false if the robot does it.', 'true'
     ),
     'lossless': _switch(
         'Have the sensors hear and be heard to the last message, as for a recording: reliable '
