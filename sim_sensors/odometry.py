@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors import rotations
 from sim_sensors.errors import MotionError
-from sim_sensors.hermite import cubic, cubic_integral, parabola, quintic
+from sim_sensors.hermite import cubic, cubic_integral, parabola
 from sim_sensors.measurements import FloatArray, OdometryArray
 from sim_sensors.odometry_check import OdometryCheck, check_odometry, velocity_is_absent
 from sim_sensors.trajectory import Trajectory, times_within
@@ -54,9 +54,11 @@ class OdometryMotion:
         derivative of orientation, angular acceleration of angular velocity. Recorded angular
         velocity is compared only, in `rate_disagreement`.
 
-    Where the record holds no velocity (all zero while the position moves), position is the
-    quintic through the recorded positions with slopes and second derivatives of the parabolas
-    through each three samples; velocity and acceleration are its exact derivatives.
+    Where the record holds no velocity (all zero while the position moves), velocities at the
+    samples are the slopes of the parabolas through each three positions, and their slopes the
+    second derivatives of those: between even samples acceleration runs straight from one to the
+    next. (A polynomial through position, slope and second derivative would have an acceleration
+    that swings about that of the body by jerk times interval.)
 
     Parameters
     ----------
@@ -174,13 +176,6 @@ class OdometryMotion:
         self, k: np.ndarray[tuple[int, ...], np.dtype[np.intp]], s: FloatArray, h: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         p0, p1 = self._position[k], self._position[k + 1]
-        if self.velocity_source == 'position':
-            return quintic(
-                s,
-                h,
-                (p0, self._velocity[k], self._acceleration[k]),
-                (p1, self._velocity[k + 1], self._acceleration[k + 1]),
-            )
         ends = (
             (self._velocity[k], self._acceleration[k]),
             (self._velocity[k + 1], self._acceleration[k + 1]),
