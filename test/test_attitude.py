@@ -21,6 +21,7 @@ from sim2real_eval.attitude import (
 )
 from sim2real_eval.attitude.events import events_of
 from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
+from sim2real_eval.attitude.rest import without_zero_rate
 from sim2real_eval.attitude.study import (
     HAND_HELD,
     AttitudeSetup,
@@ -243,6 +244,39 @@ def test_a_mounted_sensor_gives_the_attitude_of_the_body() -> None:
         runs=1,
     )
     assert np.degrees(simulated_study(turned).overall).max() < 0.3
+
+
+def resting(model: AttitudeSetup, bias: tuple[float, float, float]) -> AttitudeInput:
+    gyroscope = dataclasses.replace(model.imu.gyroscope, constant_bias=bias)  # type: ignore[attr-defined]
+    imu = dataclasses.replace(model.imu, gyroscope=gyroscope)  # type: ignore[call-arg]
+    still = swaying(8.0, swing=[0.0, 0.0, 0.0])
+    return measure(dataclasses.replace(model, motion=still, imu=imu), 'run')
+
+
+def test_rest_takes_the_zero_rate_offset_off() -> None:
+    """What is left of it is the noise of a mean: 4 standard deviations, 2e-4 of false alarms."""
+    model = right_model()
+    density = np.array(model.imu.gyroscope.noise_density)  # type: ignore[attr-defined]
+    (biased, right) = (resting(model, bias) for bias in ((0.3, -0.05, 0.02), (0.0, 0.0, 0.0)))
+    found = without_zero_rate(biased.imu, 4.0).angular_velocity
+    left = np.abs(found - right.imu.angular_velocity)
+    assert (left < 4.0 * density / np.sqrt(4.0)).all()
+    settings = AttitudeSettings(rest=4.0)
+    first = swaying().at([0.0]).orientation[0]
+    where = {'gravity': model.world.gravity, 'field': model.world.undisturbed_field}
+    with_bias, without = (
+        estimate_attitude(given, first, settings=settings, **where)  # type: ignore[arg-type]
+        for given in (biased, right)
+    )
+    np.testing.assert_allclose(with_bias.quaternion, without.quaternion, atol=1e-9)
+
+
+def test_motion_is_not_taken_for_rest() -> None:
+    _, given = measured()
+    with pytest.raises(AttitudeError, match='does not rest in its first 1 s: the mean rate'):
+        without_zero_rate(given.imu, 1.0)
+    with pytest.raises(AttitudeError, match='has 5 samples'):
+        without_zero_rate(given.imu, 0.05)
 
 
 def test_the_sign_of_a_pose_does_not_matter() -> None:

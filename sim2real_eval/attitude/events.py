@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
+from sim2real_eval.attitude.rest import without_zero_rate
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
 from sim_sensors import rotations
 from sim_sensors.measurements import (
@@ -96,6 +97,8 @@ def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
             'finite and not marked as absent (covariance -1); must be 2 or more'
         )
     imu = imu.take(turning)
+    if settings.rest > 0.0:
+        imu = without_zero_rate(imu, settings.rest)
     turn = np.asarray(given.imu_turn, dtype=np.float64)[None]
     rate = rotations.rotate(turn, imu.angular_velocity)
     parts = [_accelerometer(imu, turn, settings)]

@@ -58,6 +58,13 @@ class AttitudeSettings(Parameters):
         'first of them, as a filter has it that knows no later one.',
         choices=('mean', 'held'),
     )
+    rest: float = parameter(
+        0.0,
+        's',
+        'The body rests that long at the beginning: the mean rate of that time is taken off the '
+        'gyroscope; 0: nothing is.',
+        minimum=0.0,
+    )
     accelerometer: bool = parameter(True, '', 'Use the accelerometer.')
     magnetometer: bool = parameter(True, '', 'Use the magnetometer, if there is one.')
     camera: bool = parameter(True, '', 'Use the poses of the camera, if there are any.')

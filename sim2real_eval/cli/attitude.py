@@ -149,6 +149,13 @@ def _add_filter(group: argparse._ActionsContainer) -> None:
         metavar='STD',
         help='of the body, m/s^2, added to the noise of the accelerometer (default 0)',
     )
+    group.add_argument(
+        '--rest',
+        type=at_least(0, float),
+        metavar='S',
+        help='the body rests in the first S seconds: their mean rate is taken off the gyroscope '
+        '(default 0: nothing is)',
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -207,6 +214,7 @@ def _settings(options: argparse.Namespace) -> AttitudeSettings:
         'accelerometer_std',
         'magnetometer_std',
         'acceleration_std',
+        'rest',
     ):
         if getattr(options, name) is not None:
             given[name] = getattr(options, name)
