@@ -15,20 +15,18 @@ from numpy.typing import ArrayLike
 from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray
 from sim_sensors.mounting import mounting_quaternion
-from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.parameters import parameter
 from sim_sensors.point_queries import PointQueries
+from sim_sensors.timed_motion import TimedMotion
 from sim_sensors.trajectory import Trajectory, times_within
 
 __all__ = ['RIGID_SCENARIOS', 'Accelerating', 'ConstantTwist', 'RigidScenario']
 
 
 @dataclasses.dataclass(frozen=True)
-class RigidScenario(Parameters, PointQueries):
+class RigidScenario(TimedMotion, PointQueries):
     """Base of both: how long, and where from."""
 
-    duration: float = parameter(
-        20.0, 's', 'Duration of the motion.', minimum=0.0, minimum_excluded=True
-    )
     position: tuple[float, float, float] = parameter((0.0, 0.0, 0.0), 'm', 'First position.')
     rpy: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0), 'rad', 'First attitude: roll, pitch, yaw.'
@@ -36,16 +34,6 @@ class RigidScenario(Parameters, PointQueries):
     angular_velocity: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0), 'rad/s', 'Constant angular velocity, in the body.'
     )
-
-    @property
-    def start(self) -> float:
-        """First time, 0 s."""
-        return 0.0
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return self.duration
 
     def _turn(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the first attitude and that at times, `(n, 4)` each."""

@@ -19,32 +19,20 @@ from numpy.typing import ArrayLike
 
 from sim_sensors import rotations
 from sim_sensors.errors import ParameterError
-from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.parameters import parameter
 from sim_sensors.paths import CirclePath, LinePath, Path, figure_eight_path, half_sine_path
 from sim_sensors.speed import SpeedProfile
+from sim_sensors.timed_motion import TimedMotion
 from sim_sensors.trajectory import Trajectory, times_within
 
 __all__ = ['SCENARIOS', 'Circle', 'FigureEight', 'HalfSine', 'Line', 'Scenario', 'Standstill']
 
 
 @dataclasses.dataclass(frozen=True)
-class Scenario(Parameters):
+class Scenario(TimedMotion):
     """Base of the scenarios: level motion along a path that starts in the origin."""
 
-    duration: float = parameter(
-        20.0, 's', 'Duration of the motion.', minimum=0.0, minimum_excluded=True
-    )
     heading: float = parameter(0.0, 'rad', 'Rotation of the whole path, from east to the left.')
-
-    @property
-    def start(self) -> float:
-        """First time, 0 s."""
-        return 0.0
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return self.duration
 
     @property
     def profile(self) -> SpeedProfile:

@@ -11,15 +11,16 @@ from numpy.typing import ArrayLike
 from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray
 from sim_sensors.mounting import mounting_quaternion
-from sim_sensors.parameters import Parameters, parameter
+from sim_sensors.parameters import parameter
 from sim_sensors.point_queries import PointQueries
+from sim_sensors.timed_motion import TimedMotion
 from sim_sensors.trajectory import Trajectory, times_within
 
 __all__ = ['Swaying']
 
 
 @dataclasses.dataclass(frozen=True)
-class Swaying(Parameters, PointQueries):
+class Swaying(TimedMotion, PointQueries):
     """Swings about three axes and sways along three, each with a sine of its own.
 
     p(t) = p0 + A sin(2 pi f t), R(t) = R0 Exp(phi(t)), phi(t) = B sin(2 pi g t); velocities and
@@ -28,9 +29,6 @@ class Swaying(Parameters, PointQueries):
     """
 
     kind = 'swaying'
-    duration: float = parameter(
-        20.0, 's', 'Duration of the motion.', minimum=0.0, minimum_excluded=True
-    )
     position: tuple[float, float, float] = parameter((0.0, 0.0, 0.0), 'm', 'Mean position.')
     rpy: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0), 'rad', 'Mean attitude: roll, pitch, yaw.'
@@ -47,16 +45,6 @@ class Swaying(Parameters, PointQueries):
     sway_frequency: tuple[float, float, float] = parameter(
         (0.19, 0.29, 0.37), 'Hz', 'Its frequencies.', minimum=0.0
     )
-
-    @property
-    def start(self) -> float:
-        """First time, 0 s."""
-        return 0.0
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return self.duration
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Motion at `times` `(n,)` s, in any order.

@@ -25,7 +25,6 @@ __all__ = [
     'add_topics',
     'at_least',
     'input_topics',
-    'key_value',
     'scenario_label',
     'scenario_problem',
     'sources',
@@ -91,25 +90,6 @@ def at_least(minimum: float, kind: type[int] | type[float], *, above: bool = Fal
         return value
 
     return parse
-
-
-def key_value(text: str) -> tuple[str, object]:
-    """Return key and value of one --set.
-
-    Raises
-    ------
-    ParameterError
-        For a text that is no KEY=VALUE.
-    """
-    import yaml
-
-    key, equals, value = text.partition('=')
-    if not equals:
-        raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
-    try:
-        return key, yaml.safe_load(value)
-    except yaml.YAMLError:
-        return key, value
 
 
 def scenario_problem(text: str) -> str | None:

@@ -12,9 +12,9 @@ from sim2real_eval.cli.arguments import (
     add_seed,
     add_topics,
     at_least,
-    key_value,
     sources,
 )
+from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -88,13 +88,7 @@ def _add_simulation(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         '--motion', metavar='NAME', help='motion, as for simulate (default swaying)'
     )
-    group.add_argument(
-        '--set',
-        action='append',
-        default=[],
-        metavar='KEY=VALUE',
-        help='parameter of an analytic motion; repeatable',
-    )
+    add_set(group)
     group.add_argument(
         '--duration', type=at_least(0, float, above=True), metavar='S', help='(default 20)'
     )
@@ -234,7 +228,7 @@ def _simulated(
         study = simulated_study(setup, jobs=options.jobs, progress=progress)
     inputs = {
         **chosen,
-        'set': dict(key_value(text) for text in options.set),
+        'set': motion_parameters(options),
         'world': options.world or 'chessboard',
         'seed': options.seed,
     }
@@ -249,9 +243,7 @@ def _setup(
     from sim_sensors.motions import motion_of
     from sim_sensors.world_file import load_world
 
-    parameters = dict(key_value(text) for text in options.set)
-    if 'duration' in parameters:
-        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    parameters = motion_parameters(options)
     if chosen['motion'] == _SIMULATED['motion']:
         parameters = {**HAND_HELD, **parameters}
     motion = motion_of(

@@ -7,7 +7,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, at_least, key_value
+from sim2real_eval.cli.arguments import add_json, add_seed, at_least
+from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
 from sim2real_eval.cli.output import print_json, print_table
 from sim2real_eval.cli.shared_options import add_overwrite
 from sim_sensors.errors import ParameterError
@@ -64,13 +65,7 @@ def add_parser(verbs: Any) -> None:
         action='store_true',
         help='interpolate each column of the table for itself, as GTSAM does',
     )
-    parser.add_argument(
-        '--set',
-        action='append',
-        default=[],
-        metavar='KEY=VALUE',
-        help='parameter of an analytic motion; repeatable',
-    )
+    add_set(parser)
     _add_imu(parser)
     parser.add_argument(
         '--runs', type=at_least(20, int), default=1000, metavar='N',
@@ -243,9 +238,7 @@ def _motion(options: argparse.Namespace) -> tuple[Motion, str]:
         return made, Path(options.table).stem
     if options.as_upstream:
         raise ParameterError('--as-upstream', '', 'goes with --table only')
-    parameters = dict(key_value(text) for text in options.set)
-    if 'duration' in parameters:
-        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    parameters = motion_parameters(options)
     motion = motion_of(
         options.motion,
         seed=options.seed,

@@ -11,10 +11,10 @@ from sim2real_eval.cli.arguments import (
     add_seed,
     add_topics,
     at_least,
-    key_value,
     sources,
 )
 from sim2real_eval.cli.model_lists import twins
+from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
 from sim2real_eval.cli.origin import add_origin, origin_of
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim2real_eval.cli.shared_options import add_storage
@@ -65,13 +65,7 @@ def add_parser(verbs: Any) -> None:
     where.add_argument(
         '--truth', nargs='+', metavar='PATH', help='recordings whose true motion is measured anew'
     )
-    parser.add_argument(
-        '--set',
-        action='append',
-        default=[],
-        metavar='KEY=VALUE',
-        help='parameter of an analytic motion; repeatable',
-    )
+    add_set(parser)
     parser.add_argument(
         '--duration',
         type=at_least(0, float, above=True),
@@ -209,9 +203,7 @@ def _motions(
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
-    parameters = dict(key_value(text) for text in options.set)
-    if 'duration' in parameters:
-        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    parameters = motion_parameters(options)
     scenario = options.motion.removeprefix('drive_')
     origin = origin_of(options) or (DEFAULT_ORIGIN if world is None else world.frame)
     names = [f'{scenario}_{number}' for number in range(1, options.runs + 1)]

@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, at_least, key_value
+from sim2real_eval.cli.arguments import add_json, add_seed, at_least
+from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
 from sim2real_eval.cli.output import print_json, print_table, progress_bar
 from sim2real_eval.cli.shared_options import add_overwrite
 from sim_sensors.errors import ParameterError
@@ -59,13 +60,7 @@ def add_parser(verbs: Any) -> None:
         metavar='NAME',
         help='motion, as for simulate (default figure_eight)',
     )
-    parser.add_argument(
-        '--set',
-        action='append',
-        default=[],
-        metavar='KEY=VALUE',
-        help='parameter of an analytic motion; repeatable',
-    )
+    add_set(parser)
     parser.add_argument(
         '--duration', type=at_least(0, float, above=True), default=60.0, metavar='S',
         help='of the motion (default 60)',
@@ -116,9 +111,7 @@ def _setup(options: argparse.Namespace) -> WheelSetup:
         if text.strip() in variants:
             raise ParameterError('--models', '', f'{text.strip()!r} is named twice')
         variants[text.strip()] = _model(text.strip())
-    parameters = dict(key_value(text) for text in options.set)
-    if 'duration' in parameters:
-        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    parameters = motion_parameters(options)
     return WheelSetup(
         motion=motion_of(
             options.motion,
