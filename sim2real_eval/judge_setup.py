@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -19,7 +20,7 @@ from sim2real_eval.judge.transform_file import TransformFile
 from sim2real_eval.metrics import MetricError, speed
 from sim2real_eval.recording import Recording
 from sim2real_eval.series import VelocitySeries
-from sim_sensors.errors import ParameterError
+from sim_sensors.errors import ParameterError, UnknownNameError
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
@@ -121,11 +122,14 @@ class JudgeSetup:
         """
         path = Path(config)
         if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
-            if str(config) not in profiles():
-                raise ParameterError(
+            known = profiles()
+            if str(config) not in known:
+                near = difflib.get_close_matches(str(config), known, 1)
+                hint = f' (did you mean {near[0]}?)' if near else ''
+                raise UnknownNameError(
                     'judge configuration',
                     '',
-                    f'{str(config)!r} is unknown; must be one of {", ".join(profiles())}, '
+                    f'{str(config)!r} is unknown{hint}; must be one of {", ".join(known)}, '
                     'or a path of a YAML file',
                 )
             path = config_path('judge', f'{config}.yaml')

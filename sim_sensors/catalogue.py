@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sim_sensors.camera import CAMERA_MODELS
-from sim_sensors.errors import ParameterError
+from sim_sensors.errors import ParameterError, UnknownNameError
 from sim_sensors.gps import GPS_MODELS
 from sim_sensors.imu_models import IMU_MODELS
 from sim_sensors.magnetometer import MAG_MODELS
@@ -134,7 +134,7 @@ class SensorKind(Generic[P]):
             if name in names(other.name):
                 problem = f'is {other.one} model'
                 break
-        raise ParameterError(
+        raise UnknownNameError(
             f'{self.name} model',
             '',
             f'{name!r} {problem}; must be one of {", ".join(known)}, or a path of a YAML file',

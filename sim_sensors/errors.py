@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-__all__ = ['MotionError', 'ParameterError', 'SensorError', 'Sim2RealError']
+__all__ = ['MotionError', 'ParameterError', 'SensorError', 'Sim2RealError', 'UnknownNameError']
 
 
 class Sim2RealError(Exception):
@@ -32,6 +32,10 @@ class ParameterError(Sim2RealError):
         self.key = key
         self.problem = problem
         super().__init__(': '.join(part for part in (where, key, problem) if part))
+
+
+class UnknownNameError(ParameterError):
+    """Nothing is shipped under a name; who read the name from a file can say where it stands."""
 
 
 class SensorError(Sim2RealError):

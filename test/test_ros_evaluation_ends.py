@@ -59,7 +59,7 @@ def refused(capfd: pytest.CaptureFixture[str], *parameters: str) -> str:
         ('imu:=none.yaml', 'evaluation_node: imu: none.yaml: cannot be read'),
         ('models:=3', 'models: 3 is not allowed; must be a text'),
         ('judge:=oracle', "judge: 'oracle' is not allowed; must be one of judge_node, robot_loc"),
-        ('profile:=cleaner', "profile: judge configuration: 'cleaner' is unknown; must be one of"),
+        ('profile:=cleaner', "profile: judge configuration: 'cleaner' is unknown (did you mean"),
         ('params_file:=none.yaml', 'params_file: none.yaml: cannot be read'),
         ('navsat_params_file:=none.yaml', 'navsat_params_file: none.yaml: cannot be read'),
         ('case_file:=none.yaml', 'case_file: none.yaml: cannot be read'),

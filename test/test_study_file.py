@@ -127,7 +127,22 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
             "recordings[0].group: 'a/b' is not allowed",
         ),
         ({'models': {'gps': ['ch_rw']}}, 'models.imu: is missing'),
-        ({'models': {'gps': ['ch_rvv'], 'imu': ['chrono']}}, 'did you mean ch_rw'),
+        (
+            {'models': {'gps': ['ch_rvv'], 'imu': ['chrono']}},
+            "study.yaml: models.gps[0]: 'ch_rvv' is unknown (did you mean ch_rw?)",
+        ),
+        (
+            {'models': [{**CHRONO, 'imu': {'base': 'chrono_'}}]},
+            "study.yaml: models[0].imu.base: 'chrono_' is unknown (did you mean chrono?)",
+        ),
+        (
+            {'models': {'gps': 'chrono', 'imu': 'chrono'}},
+            "study.yaml: models.gps: 'chrono' is an IMU model; must be one of",
+        ),
+        (
+            {'recordings': [{'stand_in': {'gps': 'ch_rvv'}}]},
+            "study.yaml: recordings[0].stand_in.gps: 'ch_rvv' is unknown",
+        ),
         ({'models': {'gps': 'real', 'imu': 'real'}}, 'GPS and IMU cannot both stay real'),
         ({'models': [{**CHRONO, 'label': 'real'}]}, "models[0].label: 'real' is not allowed"),
         ({'models': [CHRONO, CHRONO]}, "models: 'x' is the label of several variants"),
@@ -136,7 +151,14 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
             'models[0].gps.noise.std: -1 is not allowed; must be',
         ),
         ({'judges': []}, 'judges: [] is not allowed'),
-        ({'judges': ['cleen']}, "'cleen' is unknown"),
+        (
+            {'judges': ['cleann']},
+            "study.yaml: judges[0]: 'cleann' is unknown (did you mean clean?); must be one of",
+        ),
+        (
+            {'judges': ['clean', {'judge': 'error_state', 'config': 'defalt'}]},
+            "study.yaml: judges[1].config: 'defalt' is unknown; must be one of",
+        ),
         ({'judges': ['clean', 'clean']}, "judges: 'clean' is the label of several judges"),
         ({'judges': [{'judge': 'oracle'}]}, "judges[0].judge: 'oracle' is not allowed"),
         ({'judges': [{'judge': 'embedded'}]}, 'judges[0].config: is missing'),

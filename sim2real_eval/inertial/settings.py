@@ -8,7 +8,7 @@ import difflib
 from pathlib import Path
 
 from sim_sensors.environment import STANDARD_GRAVITY
-from sim_sensors.errors import ParameterError
+from sim_sensors.errors import UnknownNameError
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.yaml_file import read_yaml_mapping
@@ -171,7 +171,7 @@ class InertialSettings(Parameters):
                         f'; {name_or_path} is a profile of ekf_node: leave --config out, or name '
                         'inertial settings'
                     )
-                raise ParameterError(
+                raise UnknownNameError(
                     'inertial settings',
                     '',
                     f'{str(name_or_path)!r} is unknown; must be one of {", ".join(known)}, or a '

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from sim_sensors.errors import ParameterError
+from sim_sensors.errors import ParameterError, UnknownNameError
 from sim_sensors.parameters import Parameter
 
 __all__ = ['Entry']
@@ -40,6 +41,14 @@ class Entry:
         text = ' '.join(repr(self.value).split())
         shown = text if len(text) <= 60 else f'{text[:57]}...'
         self.refuse(f'{shown} is not allowed; must be {allowed}')
+
+    @contextlib.contextmanager
+    def looked_up(self) -> Iterator[None]:
+        """Give its place to what is wrong with the name that the value is."""
+        try:
+            yield
+        except UnknownNameError as error:
+            self.refuse(error.problem)
 
     @property
     def is_text(self) -> bool:

@@ -104,15 +104,19 @@ def _read(entry: Entry, folder: Path) -> StudyJudge:
         for name in fields:
             if name not in _OF_INERTIAL:
                 fields[name].refuse(f'does not go with judge {kind}')
-        return StudyJudge(label, kind, _inertial(kind, place, _transforms(fields, folder)))
+        transforms = _transforms(fields, folder)
+        with fields.get('config', entry).looked_up():
+            return StudyJudge(label, kind, _inertial(kind, place, transforms))
     if config is None or place is None:
         entry.field('config').refuse('is missing; must be a profile or a parameter file')
-    setup = JudgeSetup.load(
-        place,
-        folder / fields['navsat_config'].text() if 'navsat_config' in fields else None,
-        folder / fields['case'].text() if 'case' in fields else None,
-        _options(fields, folder),
-    )
+    options = _options(fields, folder)
+    with fields['config'].looked_up():
+        setup = JudgeSetup.load(
+            place,
+            folder / fields['navsat_config'].text() if 'navsat_config' in fields else None,
+            folder / fields['case'].text() if 'case' in fields else None,
+            options,
+        )
     # The place of the study does not count, what is in its files does.
     setup = dataclasses.replace(setup, name=config)
     if kind == 'embedded':

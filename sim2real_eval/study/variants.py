@@ -120,14 +120,20 @@ def _label(entry: Entry) -> str:
 
 def _read(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
     if entry.is_text:
-        return kind.load(_place(kind.name, entry.text(), folder))
+        return _loaded(kind, entry, folder)
     if not entry.is_mapping:
         entry.refuse_value('a name, a file, or a mapping with the key base')
     given = {key: value for key, value in entry.value.items() if key not in ('label', 'base')}
     if 'base' in entry.value:
-        base = entry.field('base').text()
-        given = _over(to_variant(kind.load(_place(kind.name, base, folder))), given)
+        base = _loaded(kind, entry.field('base'), folder)
+        given = _over(to_variant(base), given)
     return from_variant(kind.models, given, entry.where, entry.key)
+
+
+def _loaded(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
+    name = entry.text()
+    with entry.looked_up():
+        return kind.load(_place(kind.name, name, folder))
 
 
 def _place(kind: str, name: str, folder: Path) -> str | Path:
