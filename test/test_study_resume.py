@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli import main
 from sim2real_eval.recording import write_recording
+from sim2real_eval.report import ranks_plot, study_report
+from sim2real_eval.study import runner
 from sim2real_eval.study.folder import held
 from sim_sensors.errors import Sim2RealError
 
@@ -176,6 +179,33 @@ def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
         assert done.status == 2
         assert len(done.complaints) == 1
     assert contents(theirs) == before
+
+
+def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another process that began meanwhile would sweep or replace what the first one writes."""
+    file, out = write_study_file(tmp_path), tmp_path / 'out'
+    plan, refused = small_plan(tmp_path), []
+
+    def while_held(write: Callable[..., Any]) -> Callable[..., Any]:
+        def written(*given: Any) -> Any:
+            with (
+                pytest.raises(Sim2RealError, match='another process is working on this study'),
+                held(out, plan),
+            ):
+                pass
+            refused.append(write.__name__)
+            return write(*given)
+
+        return written
+
+    for module, name in (
+        (runner, 'write_study'), (study_report, 'write_report'), (ranks_plot, 'save_ranks')
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, while_held(getattr(module, name)))
+    assert call(capsys, 'study', file, '--out', out, '--jobs', 1).status == 0
+    assert refused == ['write_study', 'write_report', 'save_ranks']
 
 
 def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import json
+import re
 from pathlib import Path
 
 import numpy as np
+from rich.console import Console
 from study_examples import drawn_study
 from study_file_examples import SMALL, write_study_file
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.report.page.standing import standings
+from sim2real_eval.report.uncertainty_table import uncertainty_table
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.study import StudyOutcome
 from sim2real_eval.study.study_file import Overrides, StudyFile
@@ -44,6 +48,17 @@ def test_every_scenario_and_pair_of_every_judge_is_told() -> None:
     assert alone.options.resamples == 300
     (standing, *_) = standings(study)
     assert standing.known is known['paper_released', 'grass']['all']
+
+
+def test_no_two_heads_of_the_table_run_together_on_a_narrow_terminal() -> None:
+    study = drawn_study(judges=('clean',), models={'ch_gauss_airsim': 0.05, 'ch_rw': 0.06})
+    (known,) = study_uncertainty(study).values()
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(uncertainty_table(known))
+    _, first, second, *body = console.export_text().splitlines()
+    assert re.split(' {2,}', first.strip()) == ['true VEPD', 'floor', 'chance', 'best']
+    assert re.split(' {2,}', second)[-4:] == ['0.95 level', 'med. 0.95', 'adj.', 'prob.']
+    assert any('ch_gauss_airsim' in line for line in body)
 
 
 def test_the_command_line_goes_before_the_study_file(tmp_path: Path) -> None:

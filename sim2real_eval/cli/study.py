@@ -29,7 +29,7 @@ from sim2real_eval.cli.output import (
 )
 from sim2real_eval.cli.resampling_arguments import add_resampling
 from sim2real_eval.cli.shared_options import add_overwrite
-from sim2real_eval.cli.study_beside import show_beside
+from sim2real_eval.cli.study_beside import draw_beside, show_beside
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -116,6 +116,11 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.sureness import uncertainty_records
 
     plan = StudyPlan.load(options.study, overrides(options))
+    reports = []
+
+    def finish(outcome: StudyOutcome) -> None:
+        reports.append(_report(outcome, Path(options.out)))
+
     with contextlib.ExitStack() as stack:
 
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
@@ -131,8 +136,8 @@ def run(options: argparse.Namespace) -> int:
                 cluster=options.cluster,
                 overwrite=options.overwrite,
                 begin=begin,
+                finish=finish,
             )
-            report = _report(outcome, Path(options.out))
         except KeyboardInterrupt:
             complain(
                 f'interrupted; runs that were finished are in {options.out}, and the same command '
@@ -153,18 +158,18 @@ def run(options: argparse.Namespace) -> int:
                 'uncertainty': uncertainty_records(outcome),
             }
         )
-        show_beside(outcome, Path(options.out), quiet=True)
     else:
-        _print(outcome, report, options.out)
+        _print(outcome, reports[0], options.out)
     return 1 if failures else 0
 
 
 def _report(outcome: StudyOutcome, folder: Path) -> StudyReport:
-    """Write the page and the tables for a paper."""
+    """Write the page, the tables for a paper and the picture of the metrics."""
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
 
     report = study_report(outcome, folder=folder)
     write_report(report, folder / PAGE)
+    draw_beside(outcome, folder)
     return report
 
 
@@ -210,7 +215,7 @@ def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
         print()
         told = print_uncertainty(one.uncertainty, rows)
         unsure += [f'{one.label}: {line}' if len(report.standings) > 1 else line for line in told]
-    show_beside(outcome, Path(folder), quiet=False)
+    show_beside(outcome, Path(folder))
     print_notes([*record['notes'], *unsure])
     for line in report.answer:
         print(line)

@@ -9,32 +9,35 @@ from typing import TYPE_CHECKING
 from sim2real_eval.cli.output import print_table
 
 if TYPE_CHECKING:
+    from sim2real_eval.report.ranks_table import RankLines
     from sim2real_eval.study import StudyOutcome
     from sim2real_eval.study.sensitivity import SensitivityTable
 
-__all__ = ['show_beside']
+__all__ = ['draw_beside', 'show_beside']
 
 _MOST_TABLES = 4
 
 
-def show_beside(outcome: StudyOutcome, folder: Path, *, quiet: bool) -> None:
-    """Draw metrics.png and, unless `quiet`, print metrics, their options' weight and rankings.
+def draw_beside(outcome: StudyOutcome, folder: Path) -> None:
+    """Draw metrics.png, where there is something to draw."""
+    from sim2real_eval.report.ranks_plot import save_ranks
+
+    if shown := _lines(outcome):
+        save_ranks(folder / 'metrics.png', shown)
+
+
+def show_beside(outcome: StudyOutcome, folder: Path) -> None:
+    """Print metrics, their options' weight and rankings; `folder` has more of them.
 
     Of every judge and group the row over all scenarios is shown; the files have the others.
     """
     from sim2real_eval.metrics.distances import POOLED
-    from sim2real_eval.report.ranks_plot import save_ranks
-    from sim2real_eval.report.ranks_table import metric_lines, ranking_pairs_table, ranks_table
+    from sim2real_eval.report.ranks_table import ranking_pairs_table, ranks_table
     from sim2real_eval.study.side_results import side_results
 
     results = side_results(outcome)
     found = results.overall_metrics
-    shown = [metric_lines(table) for table in found[:_MOST_TABLES]]
-    if shown:
-        save_ranks(folder / 'metrics.png', shown)
-    if quiet:
-        return
-    for lines in shown:
+    for lines in _lines(outcome):
         print_table(ranks_table(lines))
         print('  * more than chance; tau: agreement of the ranking with that by VEPD')
         for note in lines.notes:
@@ -51,6 +54,13 @@ def show_beside(outcome: StudyOutcome, folder: Path, *, quiet: bool) -> None:
         print()
         print_table(ranking_pairs_table(pairs, 'Do the rankings agree? (chance: of all orders)'))
         print()
+
+
+def _lines(outcome: StudyOutcome) -> list[RankLines]:
+    from sim2real_eval.report.ranks_table import metric_lines
+    from sim2real_eval.study.side_results import side_results
+
+    return [metric_lines(table) for table in side_results(outcome).overall_metrics[:_MOST_TABLES]]
 
 
 def _sensitivity(table: SensitivityTable) -> str:

@@ -25,6 +25,9 @@ def uncertainty_table(
 ) -> Table:
     """Return a table of intervals, floors, chances and groups, one block per scenario.
 
+    The floor is what like sensors would score: the median, and the quantile of the level. Chances
+    are adjusted for how many models there are; the last column has the probability to be closest.
+
     Parameters
     ----------
     known : mapping
@@ -38,9 +41,10 @@ def uncertainty_table(
     table.add_column('model', overflow='fold')
     table.add_column('\nVEPD', justify='right', style='bold', no_wrap=True)
     table.add_column(f'true VEPD\n{level:.3g} level', justify='right', no_wrap=True)
-    table.add_column(f'like sensors\nmedian {level:.3g}', justify='right', no_wrap=True)
-    table.add_column('chance\nadjusted', justify='right', no_wrap=True)
-    table.add_column('closest\nprob.', justify='right', no_wrap=True)
+    table.add_column(f'floor\nmed. {level:.3g}', justify='right', no_wrap=True)
+    # Wider than their words, which would run into each other.
+    table.add_column('chance\nadj.', justify='right', no_wrap=True, min_width=8)
+    table.add_column('best\nprob.', justify='right', no_wrap=True, min_width=7)
     for scenario, one in known.items():
         label = f'{scenario} pooled' if scenario == POOLED else scenario
         for model in one.order:

@@ -37,6 +37,7 @@ def run_study(
     cluster: str | None = None,
     overwrite: bool = False,
     begin: Begin | None = None,
+    finish: Callable[[StudyOutcome], None] | None = None,
 ) -> StudyOutcome:
     """Judge every run that the folder does not hold yet, and write what follows from all.
 
@@ -53,6 +54,9 @@ def run_study(
         Begin anew when the folder holds a study.
     begin : callable, optional
         See `Begin`.
+    finish : callable, optional
+        Called with the outcome when it is written, while the folder is still held against other
+        processes: writes what else is to lie there.
 
     Raises
     ------
@@ -90,6 +94,8 @@ def run_study(
                 abandon(target)
             raise Sim2RealError(_reasons(told_failures(outcome.record)))
         write_study(target, outcome)
+        if finish is not None:
+            finish(outcome)
         return outcome
 
 
