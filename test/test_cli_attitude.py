@@ -108,6 +108,10 @@ def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None
         ('--topic: goes with recordings only', ['--topic', 'imu=/imu']),
         ('duration: is not set here but with --duration', ['--set', 'duration=3']),
         ("'webcam' is unknown", ['--camera', 'webcam']),
+        ("'' is unknown", ['--mag', '']),
+        ('--mag: goes without recordings only', ['bag', '--mag', '']),
+        ('initial_std: 1e-200 is not allowed', ['--initial-std', '1e-200']),
+        ('acceleration_std: 1e+200 is not allowed', ['--acceleration', '1e200']),
         ('no such file or folder', [tmp_path / 'nothing']),
     ):
         outcome = call(capsys, 'attitude', *words)

@@ -23,8 +23,7 @@ class AttitudeSettings(Parameters):
         0.02,
         'rad',
         'Of the first attitude about each axis.',
-        minimum=0.0,
-        minimum_excluded=True,
+        minimum=1e-9,
         maximum=0.5,
     )
     gyroscope_density: float = parameter(
@@ -32,24 +31,28 @@ class AttitudeSettings(Parameters):
         'rad/s/sqrt(Hz)',
         'White noise of the gyroscope; 0: as the messages state.',
         minimum=0.0,
+        maximum=1e3,
     )
     accelerometer_std: float = parameter(
         0.0,
         'm/s^2',
         'White noise of an accelerometer sample; 0: as the messages state.',
         minimum=0.0,
+        maximum=1e6,
     )
     acceleration_std: float = parameter(
         0.0,
         'm/s^2',
         'Added to it for the acceleration of the body, of which the filter knows nothing.',
         minimum=0.0,
+        maximum=1e6,
     )
     magnetometer_std: float = parameter(
         0.0,
         'T',
         'White noise of a magnetometer sample; 0: as the messages state.',
         minimum=0.0,
+        maximum=1e3,
     )
     rate: str = parameter(
         'mean',

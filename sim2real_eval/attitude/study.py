@@ -146,9 +146,9 @@ class AttitudeStudy:
             return ()
         return self.suspects or (
             f'NEES is {nees.ratio:.2f} times what the filter states, but averaged over a second '
-            'each sensor is about as near the truth as its noise says: look for what lasts longer '
-            '(a small bias) or shorter (covariances that are not as stated, --rate held, which '
-            'lags)',
+            'each sensor is about as near the truth as its noise says: look for a first attitude '
+            'too far off for a linear filter (--initial-std), covariances that are not as stated, '
+            'or --rate held, which lags',
         )
 
 

@@ -222,7 +222,10 @@ def _simulated(
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with recordings only')
-    chosen = {name: getattr(options, name) or default for name, default in _SIMULATED.items()}
+    chosen = {
+        name: default if getattr(options, name) is None else getattr(options, name)
+        for name, default in _SIMULATED.items()
+    }
     setup = _setup(options, chosen, settings)
     with progress_bar(setup.runs, 'runs') as progress:
         study = simulated_study(setup, jobs=options.jobs, progress=progress)
@@ -275,7 +278,7 @@ def _recorded(
     from sim_sensors.world_file import load_world
 
     for name in (*_SIMULATED, 'set'):
-        if getattr(options, name):
+        if getattr(options, name) not in (None, []):
             raise ParameterError(f'--{name}', '', 'goes without recordings only')
     world = load_world(options.world) if options.world else None
     found = sources(options.recordings, options.topic, None)

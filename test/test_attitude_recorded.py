@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The attitude filter on recordings: mountings, late sensors, frames, and what is told of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.attitude import AttitudeError, AttitudeSettings
+from sim2real_eval.attitude.recorded import recorded_run
+from sim2real_eval.measured_field import early_field, maker_with_field
+from sim2real_eval.recording import Recording, StaticTransform
+from sim2real_eval.synthetic import synthetic_recording
+from sim2real_eval.twin import Twin
+from sim_sensors.catalogue import load_imu, load_mag
+from sim_sensors.measurements import FloatArray, PoseArray
+from sim_sensors.swaying import Swaying
+from sim_sensors.world_file import load_world
+
+WORLD = load_world('default')
+SETTINGS = AttitudeSettings(
+    gyroscope_density=1e-3, accelerometer_std=0.02, magnetometer_std=5e-7, initial_std=0.01
+)
+
+
+@functools.cache
+def recorded() -> Recording:
+    """Without noise, all sensors along the body; the first truth is not upright."""
+    motion = Swaying.from_mapping({'duration': 4.0, 'rpy': [0.2, -0.4, 1.1]}, 'test')
+    twin = Twin('test', gps=None, imu=load_imu('ideal'), mag=load_mag('ideal'))
+    return synthetic_recording(
+        motion, twin, seed=4, run='swaying_1', scenario='swaying', world=WORLD
+    )
+
+
+def posed(recording: Recording, frame: str, variances: FloatArray) -> Recording:
+    """With the truth as poses of a camera, every tenth."""
+    truth = recording.truth
+    assert truth is not None
+    some = truth.take(slice(None, None, 10))
+    covariance = np.tile(np.diag([1.0, 1.0, 1.0, *variances]), (len(some), 1, 1))
+    return recording.with_messages(
+        'camera_pose',
+        PoseArray(
+            some.stamp_ns, some.arrival_ns, frame, some.position, some.orientation, covariance
+        ),
+    )
+
+
+def test_sensors_are_turned_as_the_static_transforms_say() -> None:
+    """scipy turns what they measure into frames askew; the attitude is that of the body."""
+    plain = recorded()
+    imu, mag = plain.imu, plain.mag
+    assert imu is not None
+    assert mag is not None
+    on = {
+        'imu_askew': Rotation.from_euler('xyz', [0.3, -0.2, 2.0]),
+        'mag_askew': Rotation.from_euler('xyz', [-1.0, 0.4, 0.7]),
+    }
+    askew = dataclasses.replace(
+        plain.with_messages(
+            'imu',
+            dataclasses.replace(
+                imu,
+                frame='imu_askew',
+                angular_velocity=on['imu_askew'].inv().apply(imu.angular_velocity),
+                linear_acceleration=on['imu_askew'].inv().apply(imu.linear_acceleration),
+            ),
+        ).with_messages(
+            'mag',
+            dataclasses.replace(
+                mag,
+                frame='mag_askew',
+                magnetic_field=on['mag_askew'].inv().apply(mag.magnetic_field),
+            ),
+        ),
+        transforms=tuple(
+            StaticTransform('base_link', frame, (0.0, 0.0, 0.0), tuple(turn.as_quat().tolist()))
+            for frame, turn in on.items()
+        ),
+    )
+    # The field of the first seconds is that of the world, whatever the mounting.
+    found = early_field(maker_with_field(askew, None, seed=0))
+    np.testing.assert_allclose(found, WORLD.undisturbed_field, atol=1e-12)
+    of = [recorded_run(one, SETTINGS, seed=1) for one in (plain, askew)]
+    np.testing.assert_allclose(
+        of[1].errors.angles, of[0].errors.angles, atol=1e-9, err_msg='not as without mounting'
+    )
+    assert of[0].errors.angles[-1, 3] < 2e-3
+    assert of[0].suspects == of[1].suspects == ()
+
+
+def test_each_sensor_alone_holds_the_directions_that_it_measures() -> None:
+    """Gravity leaves the heading open, the field the turn about itself, a pose nothing."""
+    wide = dataclasses.replace(SETTINGS, initial_std=0.05)
+    plain = posed(recorded(), 'map', np.full(3, 1e-4))
+    truth = plain.truth
+    assert truth is not None
+    ends = {}
+    for used in ('accelerometer', 'magnetometer', 'camera'):
+        others = {name: name == used for name in ('accelerometer', 'magnetometer', 'camera')}
+        run = recorded_run(plain, dataclasses.replace(wide, **others), world=WORLD, seed=3)
+        last = Rotation.from_quat(run.estimate.orientation[-1])
+        ends[used] = (last * Rotation.from_quat(truth.orientation[-1]).inv()).as_rotvec()
+    field = WORLD.undisturbed_field / np.linalg.norm(WORLD.undisturbed_field)
+    up = np.array([0.0, 0.0, 1.0])
+    for used, axis in (('accelerometer', up), ('magnetometer', field)):
+        assert np.linalg.norm(np.cross(ends[used], axis)) < 4e-3
+        assert abs(ends[used] @ axis) > 0.01
+    assert np.linalg.norm(ends['camera']) < 4e-3
+
+
+def test_a_pose_is_uncertain_about_the_axes_of_the_world() -> None:
+    """One that knows the heading alone mends the heading and leaves the tilt, at any attitude."""
+    plain = posed(recorded(), 'map', np.array([1e4, 1e4, 1e-8]))
+    truth = plain.truth
+    assert truth is not None
+    alone = dataclasses.replace(
+        SETTINGS, accelerometer=False, magnetometer=False, gyroscope_density=1e-5
+    )
+    run = recorded_run(plain, alone, seed=3)
+    wrong = (
+        Rotation.from_quat(run.estimate.orientation)
+        * Rotation.from_quat(truth.orientation[: len(run.estimate)]).inv()
+    ).as_rotvec()
+    tilt = np.linalg.norm(wrong[:, :2], axis=1)
+    assert abs(wrong[-1, 2]) < 1e-3
+    assert tilt[-1] == pytest.approx(tilt[0], rel=0.05)
+    assert tilt[0] > 5e-3
+
+
+def test_late_sensors_frames_and_lacks_are_told() -> None:
+    plain = recorded()
+    mag, imu = plain.mag, plain.imu
+    assert mag is not None
+    assert imu is not None
+    late = plain.with_messages('mag', mag.take(mag.stamp_ns > mag.stamp_ns[0] + 1_500_000_000))
+    run = recorded_run(posed(late, 'board', np.full(3, 1e-4)), SETTINGS, seed=1)
+    assert run.errors.angles[-1, 3] < 2e-3
+    assert any('poses of the camera are in board, the truth in map' in one for one in run.notes)
+    bare = dataclasses.replace(plain, transforms=(), path='my_bag')
+    told = recorded_run(bare, SETTINGS).notes
+    assert any(f'{imu.frame}' in one and 'taken to be turned as base_link' in one for one in told)
+    with pytest.raises(AttitudeError, match='my_bag: the magnetometer states no covariance'):
+        recorded_run(bare, dataclasses.replace(SETTINGS, magnetometer_std=0.0))
