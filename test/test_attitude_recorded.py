@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.attitude import AttitudeError, AttitudeSettings
+from sim2real_eval.attitude import AttitudeError, AttitudeInput, AttitudeSettings
+from sim2real_eval.attitude.events import events_of
+from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER
 from sim2real_eval.attitude.recorded import recorded_run
 from sim2real_eval.measured_field import early_field, maker_with_field
 from sim2real_eval.recording import Recording, StaticTransform
@@ -147,3 +149,51 @@ def test_late_sensors_frames_and_lacks_are_told() -> None:
     assert any(f'{imu.frame}' in one and 'taken to be turned as base_link' in one for one in told)
     with pytest.raises(AttitudeError, match='my_bag: the magnetometer states no covariance'):
         recorded_run(bare, dataclasses.replace(SETTINGS, magnetometer_std=0.0))
+
+
+def test_covariances_turn_with_their_sensors() -> None:
+    """R C R^T by scipy, for IMU, magnetometer and pose, with another variance on each axis."""
+    imu, mag = recorded().imu, recorded().mag
+    assert imu is not None
+    assert mag is not None
+    plain = posed(recorded(), 'map', np.array([1e-4, 4e-4, 9e-4]))
+    poses = plain.camera_pose
+    assert poses is not None
+    sizes = np.diag([1.0, 4.0, 9.0])
+    n = len(imu)
+    turns = [Rotation.from_euler('xyz', angles) for angles in ([0.3, -0.2, 2.0], [-1.0, 0.4, 0.7])]
+    given = AttitudeInput(
+        dataclasses.replace(
+            imu,
+            angular_velocity_covariance=np.tile(1e-4 * sizes, (n, 1, 1)),
+            linear_acceleration_covariance=np.tile(1e-2 * sizes, (n, 1, 1)),
+        ),
+        dataclasses.replace(
+            mag, magnetic_field_covariance=np.tile(1e-12 * sizes, (len(mag), 1, 1))
+        ),
+        poses,
+        *(tuple(turn.as_quat().tolist()) for turn in turns),
+    )
+    events = events_of(given, AttitudeSettings())
+    about = [turn.as_matrix() for turn in turns]
+    period = 1.0 / 100.0
+    for found, turn, size in (
+        (events.density, about[0], 1e-4 * period),
+        (events.covariance[events.kind == ACCELEROMETER][0, :3, :3], about[0], 1e-2),
+        (events.covariance[events.kind == MAGNETOMETER][0, :3, :3], about[1], 1e-12),
+    ):
+        np.testing.assert_allclose(found, size * turn @ sizes @ turn.T, atol=1e-12 * size)
+    # A rotation of the body by d about the world's axes moves the state by what scipy says.
+    q = Rotation.from_quat(poses.orientation[5])
+    state = q.inv().as_quat()
+
+    def moved(d: FloatArray) -> FloatArray:
+        other = (Rotation.from_rotvec(d) * q).inv().as_quat()
+        return np.asarray(other * np.sign(other @ state))
+
+    steps = 1e-6 * np.eye(3)
+    slope = np.stack([(moved(d) - moved(-d)) / 2e-6 for d in steps], axis=1)
+    expected = slope @ (1e-4 * sizes) @ slope.T
+    expected += np.trace(expected) / 3.0 * np.outer(state, state)
+    found = events.covariance[events.kind == CAMERA][5]
+    np.testing.assert_allclose(found, expected, atol=1e-13)
