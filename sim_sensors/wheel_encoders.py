@@ -40,7 +40,10 @@ class Encoders:
         self.radius_errors: FloatArray = model.radius_error * normals
         self._rng = stream(seed, run, sensor, 'wheel_noise')
         self._slips = model.slip.start(seed, run, sensor, wheels)
+        # Where between two counts each wheel stands at first: at an edge, noise would count.
         self._way: FloatArray = np.zeros(wheels)
+        if model.encoder_counts > 0.0:
+            self._way = self._count * stream(seed, run, sensor, 'encoder_phase').random(wheels)
 
     def read(self, travels: FloatArray) -> FloatArray:
         """Return what is told of the next travels over the ground, both `(n, wheels)` m."""
