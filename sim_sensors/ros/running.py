@@ -54,8 +54,9 @@ def run(
         return _refuse(name, str(error))
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
-    except RuntimeError:
-        # What a callback was about to do when the signal came, it can do no more: rcl says so.
+    except (RuntimeError, SystemError):
+        # What a callback was about to do when the signal came, it can do no more: rcl says so. And
+        # code that numba compiled makes a SystemError of the KeyboardInterrupt that comes within.
         if rclpy.ok():
             raise
         return 0
