@@ -15,6 +15,7 @@ from cli_examples import call
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording import read_recording
+from sim2real_eval.wheel_errors import single_errors
 from sim2real_eval.wheel_study import JUDGES, WheelSetup, WheelStudy, run_wheel_study
 from sim_sensors.catalogue import load_vision, load_wheels
 from sim_sensors.scenarios import FigureEight
@@ -98,6 +99,30 @@ def test_vepd_is_least_for_the_same_model_and_grows_with_the_noise(study: WheelS
         assert same < 0.3 * coarse
 
 
+def test_each_law_of_error_has_its_drift_and_its_vepd() -> None:
+    """A robot of all errors against six of one each: a wrong zero of the steering drifts most.
+
+    Noise from step to step, of either law, makes a speed like the robot's; errors that leave the
+    speed smooth are far from it, all alike. Nobody can tell apart the offsets of text and code.
+    """
+    models = single_errors()
+    real = load_wheels('swerve')
+    assert all(model.drive == real.drive and model.rate == real.rate for model in models.values())
+    motion = FigureEight(speed=1.0, duration=30.0)
+    found = run_wheel_study(setup(3, motion=motion, variants={'swerve': real, **models}))
+    drift = {
+        one.label: np.sqrt(np.mean([each.rms**2 for each in one.odometry]))
+        for one in found.variants
+    }
+    vepd = {one.label: one.vepd['wheels'] for one in found.variants}
+    steering = [drift.pop(name) for name in ('steering_text', 'steering_code')]
+    assert min(steering) > max(drift.values())
+    smooth = [vepd[name] for name in ('slip', 'radius', 'steering_text', 'steering_code')]
+    assert min(smooth) > 3.0 * max(vepd[name] for name in ('swerve', 'per_distance'))
+    assert min(smooth) > 2.0 * vepd['squared']
+    assert vepd['steering_text'] == pytest.approx(vepd['steering_code'], rel=0.02)
+
+
 def test_recordings_hold_what_the_judge_takes(capsys: Capture, tmp_path: Path) -> None:
     """simulate writes wheels and poses into a bag; the shipped profile finds the way in it."""
     outcome = call(
@@ -157,6 +182,12 @@ def test_verb_shows_and_writes_every_run(capsys: Capture, tmp_path: Path) -> Non
         (('--models', 'swerve@fast'), "'swerve@fast' is not allowed; must be MODEL or MODEL@HZ"),
         (('--models', 'swerve@-5'), 'rate: -5.0 is not allowed; must be a number > 0'),
         (('--models', 'swerve,swerve'), "'swerve' is named twice"),
+        (('--models', 'errors,errors'), "'squared' is named twice"),
+        (('--motion', 'standstill'), "--motion: 'standstill' never leaves its place"),
+        (
+            ('--motion', 'constant_twist', '--set', 'velocity=[0,0,1]'),
+            'must drive, as figure_eight, circle and line do',
+        ),
         (('--world', 'default'), 'the world has no tags'),
         (('--vision', 'swerve'), "'swerve' is a wheel odometry model"),
         (('--set', 'duration=3'), 'is not set here but with --duration'),
