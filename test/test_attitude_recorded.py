@@ -175,6 +175,8 @@ def test_covariances_turn_with_their_sensors() -> None:
         *(tuple(turn.as_quat().tolist()) for turn in turns),
     )
     events = events_of(given, AttitudeSettings())
+    # Of equal stamps the accelerometer comes first, then the magnetometer, then the camera.
+    assert (np.diff(events.kind)[np.diff(events.stamp_ns) == 0] > 0).all()
     about = [turn.as_matrix() for turn in turns]
     period = 1.0 / 100.0
     for found, turn, size in (
