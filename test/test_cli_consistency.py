@@ -96,6 +96,26 @@ def test_without_truth_there_is_nis_alone(tmp_path: Path, capsys: Capture) -> No
     assert 'no truth, so there is no NEES' in outcome.err
 
 
+@pytest.mark.parametrize('n', [3, 400, 200_000])
+def test_running_mean_is_that_of_each_twentieth_however_long_the_series_and_large_a_value(
+    n: int,
+) -> None:
+    """Held against the means themselves; of a long series at as many places as one can see."""
+    values = np.random.default_rng(1).chisquare(3, n)
+    values[n // 3] = 1e12
+    stamp = np.arange(n, dtype=np.int64) * 10_000_000
+    given = Squares('NIS', stamp, values, np.full(n, 3), correlated=False)
+    (panel,) = consistency_figure([given]).axes
+    mean = next(line for line in panel.lines if line.get_color() == '#D55E00')
+    middle, found = mean.get_data()
+    window = min(max(n // 20, 5), n)
+    first = np.round(100.0 * np.asarray(middle) - 0.5 * (window - 1)).astype(int)
+    assert (first[0], first[-1]) == (0, n - window)
+    assert np.diff(first).max(initial=1) <= max(n // 1900, 1)
+    every = [min(values[k : k + window].mean() / 3.0, 1e6) for k in first[:: max(n // 5000, 1)]]
+    np.testing.assert_allclose(found[:: max(n // 5000, 1)], every, rtol=1e-9)
+
+
 def test_plot_of_little_or_nothing() -> None:
     """One sample is a plot, none is refused, and a zero does not vanish on the log axis."""
     stamp, freedom = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)

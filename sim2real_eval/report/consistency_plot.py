@@ -20,13 +20,15 @@ from sim2real_eval.metrics.consistency import consistency, ratio_bounds
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.report.consistency_table import short_ratio
 from sim2real_eval.report.figures import REAL_COLOUR, new_figure, save_png, tidy
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['consistency_figure', 'save_consistency']
 
 _COLUMNS = 2
 _WINDOWS = 20
 _LEAST_WINDOW = 5
+# More than a panel has pixels.
+_MOST_PLACES = 2000
 _MEAN = '#D55E00'
 _BOUNDS = '#0072B2'
 _LEAST = 1e-4
@@ -97,8 +99,12 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     values = squares.squares[order]
     n = len(values)
     window = min(max(n // _WINDOWS, _LEAST_WINDOW), n)
-    mean, total = _running(values, window), _running(freedom, window)
-    middle = _running(np.asarray(time), window)
+    places = np.linspace(0, n - window, min(n - window + 1, _MOST_PLACES)).astype(np.int64)
+    # One that is larger lifts every mean that it is in above what is drawn, too.
+    tame = np.minimum(values, _MOST * n * freedom)
+    mean, total, middle = (
+        _running(each, window, places) for each in (tame, freedom, np.asarray(time))
+    )
     worth = 1.0 / correlation_time(values / freedom) if squares.correlated else 1.0
     low, high = ratio_bounds(total * max(window * worth, 1.0), probability)
     panel.set_yscale('log')
@@ -109,8 +115,10 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
         time, np.clip(values / freedom, _LEAST, _MOST), '.', color=REAL_COLOUR, markersize=1.5,
         alpha=0.5, rasterized=True,
     )  # fmt: skip
-    for bound in ratio_bounds(freedom, probability):
-        panel.plot(time, bound, color=_BOUNDS, linewidth=0.9, linestyle='--')
+    turns = np.flatnonzero(np.diff(freedom))
+    corners = np.unique(np.concatenate([[0], turns, turns + 1, [n - 1]]))
+    for bound in ratio_bounds(freedom[corners], probability):
+        panel.plot(time[corners], bound, color=_BOUNDS, linewidth=0.9, linestyle='--')
     panel.fill_between(middle, low, high, color=_BOUNDS, alpha=0.2, linewidth=0)
     panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=_MEAN, linewidth=1.3)
     panel.axhline(1.0, color='black', linewidth=0.6)
@@ -125,9 +133,11 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     tidy(panel)
 
 
-def _running(values: FloatArray, window: int) -> FloatArray:
-    """Mean over each `window` samples in a row, (n - window + 1,)."""
-    return np.asarray(np.convolve(values, np.full(window, 1.0 / window), mode='valid'))
+def _running(values: FloatArray, window: int, places: IntArray) -> FloatArray:
+    """Mean over the `window` samples from each place on, of the shape of `places`."""
+    # Differences of sums over millions of samples lose digits, of which these have some to lose.
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.longdouble)])
+    return np.asarray((sums[places + window] - sums[places]) / window, dtype=np.float64)
 
 
 def save_consistency(
