@@ -14,6 +14,7 @@ from cli_examples import call, check_refused, contents, run_of, write_runs
 from gps_standstill_examples import standing
 
 from sim2real_eval.characterization.calibration import calibrate
+from sim2real_eval.characterization.fitted_imu import fit_imu
 from sim2real_eval.characterize_folder import FILES
 from sim2real_eval.recording import StaticTransform, read_recording, write_recording
 from sim2real_eval.synthetic import synthetic_recording
@@ -206,6 +207,18 @@ def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
         assert np.linalg.norm(bias) > 0.1
     written = ImuChain.from_mapping(found.imu.model.to_mapping(), 'characterised')
     assert written.gyroscope.constant_bias == pytest.approx(bias)
+    assert not any(written.gyroscope.turn_on_std)
+    # Switched on twice more, with other biases.
+    others = [
+        dataclasses.replace(
+            result,
+            axes=tuple(dataclasses.replace(one, mean=one.mean + off) for one in result.axes),
+        )
+        for off in (0.01, -0.04)
+    ]
+    gyroscope = fit_imu([result, *others]).model.gyroscope
+    assert gyroscope.constant_bias == pytest.approx(bias - 0.01)
+    assert gyroscope.turn_on_std == pytest.approx([np.std([0.0, 0.01, -0.04], ddof=1)] * 3)
 
 
 def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Capture) -> None:

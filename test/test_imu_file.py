@@ -108,7 +108,7 @@ def test_discrete_values_are_per_sample(rate: float, quantity: str) -> None:
 def test_model_file_is_read_back_to_the_same_model(tmp_path: Path) -> None:
     terms = all_terms()
     steps = {'gyroscope_x': 1e-4}
-    model = chain_model(terms, rate=100.0, steps=steps, biases={'gyroscope_z': -0.01})
+    model = chain_model(terms, rate=100.0, steps=steps, biases={'gyroscope_z': (-0.01, 0.002)})
     path = tmp_path / 'mine.yaml'
     path.write_text(chain_yaml(model, ['made by a test']), encoding='utf-8')
     assert load_imu(path) == model

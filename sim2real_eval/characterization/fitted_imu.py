@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+
 from sim2real_eval.characterization.analysis import RecordingResult, combined_terms
 from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.characterization.noise_terms import NoiseTerms
@@ -28,7 +30,7 @@ class FittedImu:
         By axis: the mean over the recordings.
     model : ImuChain
     samples, seconds : int, float
-        Of the longest recording, whose rate, biases and resolution the model has.
+        Of the longest recording, whose rate and resolution the model has.
     """
 
     terms: dict[str, NoiseTerms]
@@ -65,7 +67,22 @@ def fit_imu(results: Sequence[RecordingResult], weights: str = 'uncertainty') ->
         terms,
         rate=longest.rate,
         steps={one.axis: one.resolution for one in longest.axes},
-        # An accelerometer's bias cannot be told from a tilt.
-        biases={one.axis: one.mean for one in longest.axes if one.axis.startswith('gyroscope')},
+        biases=_biases(results),
     )
     return FittedImu(terms, model, longest.samples, longest.seconds)
+
+
+def _biases(results: Sequence[RecordingResult]) -> dict[str, tuple[float, float]]:
+    """Return mean and standard deviation, over recordings, of what a gyroscope tells at rest.
+
+    An accelerometer's bias cannot be told from a tilt.
+    """
+    means: dict[str, list[float]] = {}
+    for result in results:
+        for one in result.axes:
+            if one.axis.startswith('gyroscope'):
+                means.setdefault(one.axis, []).append(one.mean)
+    return {
+        axis: (float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0)
+        for axis, found in means.items()
+    }

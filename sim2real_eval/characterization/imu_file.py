@@ -46,7 +46,7 @@ def chain_model(
     *,
     rate: float,
     steps: Mapping[str, float] | None = None,
-    biases: Mapping[str, float] | None = None,
+    biases: Mapping[str, tuple[float, float]] | None = None,
 ) -> ImuChain:
     """Return the sensor model with these terms.
 
@@ -59,7 +59,7 @@ def chain_model(
     steps : mapping, optional
         Resolution by axis, u.
     biases : mapping, optional
-        Constant bias by axis, u.
+        Constant bias and how far it scatters from one recording to the next, by axis, u.
     """
     steps, biases = steps or {}, biases or {}
     mapping: dict[str, Any] = {'rate': rate}
@@ -81,7 +81,8 @@ def chain_model(
             'rate_ramp': [row.rate_ramp.value if row else 0.0 for row in rows],
             'quantisation': [step for _, step in white],
             'quantisation_noise': [row.quantisation.value if row else 0.0 for row in rows],
-            'constant_bias': [biases.get(axis, 0.0) for axis in axes],
+            'constant_bias': [biases.get(axis, (0.0, 0.0))[0] for axis in axes],
+            'turn_on_std': [biases.get(axis, (0.0, 0.0))[1] for axis in axes],
         }
     return ImuChain.from_mapping(mapping, 'Allan fit')
 
