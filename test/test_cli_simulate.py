@@ -110,6 +110,22 @@ def test_a_recorded_truth_is_measured_anew(tmp_path: Path, capsys: Capture) -> N
     assert not arrays_equal(*(twin.messages['/gps/fix'] for twin in twins))
 
 
+def test_without_gps_there_are_no_fixes(tmp_path: Path, capsys: Capture) -> None:
+    """As indoors, where motion capture is the truth: neither simulated nor kept."""
+    words = '--duration', 2, '--imu', 'ideal', '--out'
+    assert call(capsys, 'simulate', '--motion', 'circle', *words, tmp_path / 'fixes').status == 0
+    without = 'simulate', '--gps', 'none', '--mag', 'ideal', '--imu', 'ideal'
+    for where, more in (
+        ('motion', ('--motion', 'circle', '--duration', 2)),
+        ('truth', ('--truth', tmp_path / 'fixes' / 'circle_1')),
+    ):
+        assert call(capsys, *without, *more, '--out', tmp_path / where).status == 0
+        recording = read_recording(tmp_path / where / 'circle_1')
+        assert recording.gps is None
+        assert recording.mag is not None
+        assert '/gps/fix' not in recording.messages
+
+
 def test_a_broken_truth_is_named_and_the_rest_is_written(tmp_path: Path, capsys: Capture) -> None:
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'twins'

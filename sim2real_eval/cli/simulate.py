@@ -44,10 +44,12 @@ examples:
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
   sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen
   sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
+  sim2real simulate --truth motion_capture --gps none --imu xsens_mtx --mag xsens_mtx --out indoors
 """
 
 
 _DURATION = 20.0
+_NONE = 'none'
 
 
 def add_parser(verbs: Any) -> None:
@@ -76,7 +78,10 @@ def add_parser(verbs: Any) -> None:
         '--runs', type=at_least(1, int), default=1, metavar='N', help='recordings (default 1)'
     )
     parser.add_argument(
-        '--gps', default='ch_rw', metavar='MODEL', help='GPS model, file or real (default ch_rw)'
+        '--gps',
+        default='ch_rw',
+        metavar='MODEL',
+        help='GPS model, file, real or none (default ch_rw)',
     )
     parser.add_argument(
         '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
@@ -130,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
     from sim_sensors.catalogue import load_mag, load_vision, load_wheels
     from sim_sensors.world_file import load_world
 
-    variants = twins(options.gps, options.imu)
+    variants = twins(REAL_SENSOR if options.gps == _NONE else options.gps, options.imu)
     mag = load_mag(options.mag) if options.mag else None
     world = load_world(options.world) if options.world else None
     if len(variants) > 1:
@@ -155,6 +160,8 @@ def run(options: argparse.Namespace) -> int:
             left = options.runs
             try:
                 for recording in group:
+                    if options.gps == _NONE:
+                        recording = recording.with_messages('gps', None)
                     target = out / recording.name
                     write_recording(recording, target, storage=options.storage)
                     notes = [str(note) for note in recording.notes]
