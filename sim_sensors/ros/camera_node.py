@@ -11,9 +11,8 @@ from geometry_msgs.msg import PoseWithCovarianceStamped
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import CameraInfo, PointCloud2
 
-from sim_sensors.camera import CameraModel, CameraSensor
+from sim_sensors.camera import CameraModel
 from sim_sensors.camera_measurement import CameraMeasurement
-from sim_sensors.catalogue import load_camera
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.feature_messages import camera_info, feature_messages
@@ -40,6 +39,8 @@ class CameraNode(WorldNode):
         For `rclpy.node.Node`.
     """
 
+    node_name = 'camera_node'
+    settings_type = CameraSettings
     prefix = 'camera'
     topic = 'camera/features'
     message_type = PointCloud2
@@ -47,7 +48,7 @@ class CameraNode(WorldNode):
     truth_type = PointCloud2
 
     def __init__(self, settings: CameraSettings | None = None, **node_options: Any) -> None:
-        super().__init__('camera_node', settings or CameraSettings(), **node_options)
+        super().__init__(settings, **node_options)
         if not len(Scene.of(self.world)):
             raise ParameterError(
                 self.get_name(),
@@ -65,16 +66,6 @@ class CameraNode(WorldNode):
         self._info_publisher = self.create_publisher(
             CameraInfo, 'camera/camera_info', MEASUREMENT_QOS, qos_overriding_options=overridable
         )
-
-    def load(self, model: str) -> CameraModel:
-        """Return the model by name or path."""
-        return load_camera(model)
-
-    def switch_on(self) -> CameraSensor:
-        """Return the camera in its initial state, with the parameters in force."""
-        settings: CameraSettings = self.declared.get()
-        model: CameraModel = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor, world=self.world)
 
     def messages(
         self, stamp_ns: IntArray, measurement: CameraMeasurement
@@ -100,7 +91,7 @@ class CameraNode(WorldNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a camera node until it is stopped; return the exit status."""
-    return run('camera_node', lambda: [CameraNode()], args)
+    return run(CameraNode.node_name, lambda: [CameraNode()], args)
 
 
 if __name__ == '__main__':

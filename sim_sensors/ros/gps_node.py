@@ -10,8 +10,7 @@ from typing import Any
 from geometry_msgs.msg import Vector3Stamped
 from sensor_msgs.msg import NavSatFix
 
-from sim_sensors.catalogue import load_gps
-from sim_sensors.gps import GpsMeasurement, GpsModel, GpsSensor
+from sim_sensors.gps import GpsMeasurement
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import fix_messages, vector_message
 from sim_sensors.ros.running import run
@@ -22,16 +21,10 @@ __all__ = ['GpsNode', 'main']
 
 
 class GpsNode(SensorNode):
-    """Publishes sensor_msgs/NavSatFix on `gps/fix`, and its errors on `~/truth/position_error`.
+    """Publishes sensor_msgs/NavSatFix on `gps/fix`, and its errors on `~/truth/position_error`."""
 
-    Parameters
-    ----------
-    settings : GpsSettings
-        Defaults of the parameters besides those of the model.
-    **node_options
-        For `rclpy.node.Node`.
-    """
-
+    node_name = 'gps_node'
+    settings_type = GpsSettings
     prefix = 'gps'
     topic = 'gps/fix'
     message_type = NavSatFix
@@ -40,18 +33,9 @@ class GpsNode(SensorNode):
     # A position that cannot be converted must not take its neighbours with it.
     chunk = 1
 
-    def __init__(self, settings: GpsSettings | None = None, **node_options: Any) -> None:
-        super().__init__('gps_node', settings or GpsSettings(), **node_options)
-
-    def load(self, model: str) -> GpsModel:
-        """Return the model by name or path."""
-        return load_gps(model)
-
-    def switch_on(self) -> GpsSensor:
-        """Return the receiver in its initial state, with the parameters in force."""
-        settings: GpsSettings = self.declared.get()
-        model: GpsModel = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor, frame=settings.datum)
+    def surroundings(self) -> dict[str, Any]:
+        """Return where on the Earth it is."""
+        return {'frame': self.declared.get().datum}
 
     def messages(
         self, stamp_ns: IntArray, measurement: GpsMeasurement
@@ -65,7 +49,7 @@ class GpsNode(SensorNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a GPS node until it is stopped; return the exit status."""
-    return run('gps_node', lambda: [GpsNode()], args)
+    return run(GpsNode.node_name, lambda: [GpsNode()], args)
 
 
 if __name__ == '__main__':

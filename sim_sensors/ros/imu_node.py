@@ -11,9 +11,7 @@ from geometry_msgs.msg import TwistStamped, Vector3
 from sensor_msgs.msg import Imu
 from std_srvs.srv import Trigger
 
-from sim_sensors.catalogue import load_imu
 from sim_sensors.errors import SensorError
-from sim_sensors.imu import ImuModel, ImuSensor
 from sim_sensors.imu_measurement import ImuMeasurement
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import imu_messages, twist_message
@@ -35,6 +33,8 @@ class ImuNode(SensorNode):
         For `rclpy.node.Node`.
     """
 
+    node_name = 'imu_node'
+    settings_type = ImuSettings
     prefix = 'imu'
     topic = 'imu/data'
     message_type = Imu
@@ -42,7 +42,7 @@ class ImuNode(SensorNode):
     truth_type = TwistStamped
 
     def __init__(self, settings: ImuSettings | None = None, **node_options: Any) -> None:
-        super().__init__('imu_node', settings or ImuSettings(), **node_options)
+        super().__init__(settings, **node_options)
         if self._live.sensor.has_settable_bias:
             # Hector's three services. Of its own type hector_gazebo_plugins/SetBias is not on
             # PyPI and no standard service takes a vector, so that two of them are topics.
@@ -68,15 +68,9 @@ class ImuNode(SensorNode):
         except SensorError as error:
             self.get_logger().error(str(error))
 
-    def load(self, model: str) -> ImuModel:
-        """Return the model by name or path."""
-        return load_imu(model)
-
-    def switch_on(self) -> ImuSensor:
-        """Return the IMU in its initial state, with the parameters in force."""
-        settings: ImuSettings = self.declared.get()
-        model: ImuModel = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor, gravity=settings.gravity)
+    def surroundings(self) -> dict[str, Any]:
+        """Return the gravity that it feels."""
+        return {'gravity': self.declared.get().gravity}
 
     def messages(
         self, stamp_ns: IntArray, measurement: ImuMeasurement
@@ -98,7 +92,7 @@ class ImuNode(SensorNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run an IMU node until it is stopped; return the exit status."""
-    return run('imu_node', lambda: [ImuNode()], args)
+    return run(ImuNode.node_name, lambda: [ImuNode()], args)
 
 
 if __name__ == '__main__':

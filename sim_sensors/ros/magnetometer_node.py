@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from geometry_msgs.msg import Vector3Stamped
 from sensor_msgs.msg import MagneticField
 
-from sim_sensors.catalogue import load_mag
-from sim_sensors.magnetometer import MagneticMeasurement, Magnetometer, MagnetometerSensor
+from sim_sensors.magnetometer import MagneticMeasurement
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import magnetic_field_messages, vector_message
 from sim_sensors.ros.running import run
@@ -24,33 +22,15 @@ __all__ = ['MagnetometerNode', 'main']
 class MagnetometerNode(WorldNode):
     """Publishes sensor_msgs/MagneticField on `imu/mag`, and what in it is not the Earth's field on
     `~/truth/error`.
-
-    Parameters
-    ----------
-    settings : MagnetometerSettings
-        Defaults of the parameters besides those of the model.
-    **node_options
-        For `rclpy.node.Node`.
     """
 
+    node_name = 'magnetometer_node'
+    settings_type = MagnetometerSettings
     prefix = 'mag'
     topic = 'imu/mag'
     message_type = MagneticField
     truth_topic = '~/truth/error'
     truth_type = Vector3Stamped
-
-    def __init__(self, settings: MagnetometerSettings | None = None, **node_options: Any) -> None:
-        super().__init__('magnetometer_node', settings or MagnetometerSettings(), **node_options)
-
-    def load(self, model: str) -> Magnetometer:
-        """Return the model by name or path."""
-        return load_mag(model)
-
-    def switch_on(self) -> MagnetometerSensor:
-        """Return the magnetometer in its initial state, with the parameters in force."""
-        settings: MagnetometerSettings = self.declared.get()
-        model: Magnetometer = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor, world=self.world)
 
     def messages(
         self, stamp_ns: IntArray, measurement: MagneticMeasurement
@@ -64,7 +44,7 @@ class MagnetometerNode(WorldNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a magnetometer node until it is stopped; return the exit status."""
-    return run('magnetometer_node', lambda: [MagnetometerNode()], args)
+    return run(MagnetometerNode.node_name, lambda: [MagnetometerNode()], args)
 
 
 if __name__ == '__main__':

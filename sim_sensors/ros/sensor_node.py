@@ -10,7 +10,7 @@ import abc
 import collections
 import json
 from collections.abc import Iterator
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from nav_msgs.msg import Odometry
@@ -19,13 +19,10 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
-from sim_sensors.camera import CameraModel
+from sim_sensors.catalogue import KINDS
 from sim_sensors.errors import MotionError
-from sim_sensors.gps import GpsModel
-from sim_sensors.imu import ImuModel
 from sim_sensors.live_odometry import LiveOdometry, Verdict
 from sim_sensors.live_sensor import LiveSensor
-from sim_sensors.magnetometer import Magnetometer
 from sim_sensors.measurements import IntArray, OdometryArray
 from sim_sensors.ros.clock_jumps import on_backward_jump
 from sim_sensors.ros.diagnostics import SensorHealth
@@ -35,8 +32,6 @@ from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.reporter import Reporter
 from sim_sensors.ros.sensor_settings import SensorSettings
 from sim_sensors.scenarios import Standstill
-from sim_sensors.vision_pose import VisionModel
-from sim_sensors.wheel_odometry import WheelOdometryModel
 
 __all__ = ['MEASUREMENT_QOS', 'SensorNode']
 
@@ -46,20 +41,15 @@ _AT_ONCE = 200
 MEASUREMENT_QOS = QoSProfile(depth=10)
 _THROTTLE_S = 5.0
 
-SensorModel: TypeAlias = (
-    ImuModel | GpsModel | Magnetometer | CameraModel | VisionModel | WheelOdometryModel
-)
-
 
 class SensorNode(Node, abc.ABC):
     """A sensor on the graph. What it publishes depends on the messages it gets alone.
 
     Parameters
     ----------
-    name : str
-        Of the node.
-    settings : SensorSettings
-        Defaults of the parameters besides those of the model.
+    settings : SensorSettings, optional
+        Defaults of the parameters besides those of the model; by default those of its
+        `settings_type`.
     **node_options
         For `rclpy.node.Node`.
 
@@ -69,8 +59,14 @@ class SensorNode(Node, abc.ABC):
         When a parameter is wrong.
     """
 
+    node_name: ClassVar[str]
+    """What the node is called where nobody renames it."""
+
+    settings_type: ClassVar[type[SensorSettings]]
+    """Its parameters besides those of the model."""
+
     prefix: ClassVar[str]
-    """Prefix of the parameters of the model."""
+    """Kind of sensor, as in `sim_sensors.catalogue.KINDS`; prefix of the model's parameters."""
 
     topic: ClassVar[str]
     """Relative name of the topic of the measurements."""
@@ -87,10 +83,10 @@ class SensorNode(Node, abc.ABC):
     chunk: ClassVar[int] = 1000
     """Measurements made at once; see `LiveSensor`."""
 
-    def __init__(self, name: str, settings: SensorSettings, **node_options: Any) -> None:
-        super().__init__(name, **node_options)
+    def __init__(self, settings: SensorSettings | None = None, **node_options: Any) -> None:
+        super().__init__(self.node_name, **node_options)
         self.declared = NodeParameters(self)
-        self._settings = self.declared.declare(settings)
+        self._settings = self.declared.declare(settings or self.settings_type())
         model = self.load(self._settings.model)
         self._model = self.declared.declare(model, self.prefix)
         self._live: LiveSensor[Any] = LiveSensor(
@@ -114,13 +110,19 @@ class SensorNode(Node, abc.ABC):
         self._connect()
         self.declared.follow(self._on_change)
 
-    @abc.abstractmethod
-    def load(self, model: str) -> SensorModel:
+    def load(self, model: str) -> Any:
         """Return the model by name or path."""
+        return KINDS[self.prefix].load(model)
 
-    @abc.abstractmethod
     def switch_on(self) -> Any:
         """Return the sensor in its initial state, with the parameters in force."""
+        settings: SensorSettings = self.declared.get()
+        model = self.declared.get(self.prefix)
+        return model.start(settings.seed, settings.run, settings.sensor, **self.surroundings())
+
+    def surroundings(self) -> dict[str, Any]:
+        """Return what the sensor feels besides motion, as its model's `start` takes it."""
+        return {}
 
     @abc.abstractmethod
     def messages(self, stamp_ns: IntArray, measurement: Any) -> Iterator[tuple[object, object]]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -19,29 +18,15 @@ from sim_sensors.ros.magnetometer_node import MagnetometerNode
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import SensorNode
-from sim_sensors.ros.sensor_settings import (
-    CameraSettings,
-    GpsSettings,
-    ImuSettings,
-    MagnetometerSettings,
-    SensorSettings,
-    VisionSettings,
-    WheelSettings,
-)
 from sim_sensors.ros.vision_node import VisionNode
 from sim_sensors.ros.wheel_odometry_node import WheelOdometryNode
 
 __all__ = ['main', 'sensor_nodes']
 
 _NAME = 'sensors_node'
-# Name of the node, its class and its settings, by kind.
-_KINDS: dict[str, tuple[str, type[SensorNode], SensorSettings]] = {
-    'imu': ('imu_node', ImuNode, ImuSettings()),
-    'gps': ('gps_node', GpsNode, GpsSettings()),
-    'mag': ('magnetometer_node', MagnetometerNode, MagnetometerSettings()),
-    'camera': ('camera_node', CameraNode, CameraSettings()),
-    'wheels': ('wheel_odometry_node', WheelOdometryNode, WheelSettings()),
-    'vision': ('vision_node', VisionNode, VisionSettings()),
+_KINDS: dict[str, type[SensorNode]] = {
+    node.prefix: node
+    for node in (ImuNode, GpsNode, MagnetometerNode, CameraNode, WheelOdometryNode, VisionNode)
 }
 
 
@@ -89,13 +74,10 @@ def _sensor(parent: Node, entry: str, node_options: dict[str, Any]) -> SensorNod
     namespace = '/'.join([parent.get_namespace().rstrip('/'), *parts]) or '/'
     odometry = parent.resolve_topic_name(ODOMETRY_TOPIC)
     # Rules of the node itself go before those of the process, which may rename the parent.
-    name, node, settings = _KINDS[kind]
-    rules = [f'__node:={name}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
+    node: Any = _KINDS[kind]
+    rules = [f'__node:={node.node_name}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
     arguments = ['--ros-args', *(word for rule in rules for word in ('-r', rule))]
-    made: Any = node
-    sensor: SensorNode = made(
-        dataclasses.replace(settings, sensor=entry), cli_args=arguments, **node_options
-    )
+    sensor: SensorNode = node(node.settings_type(sensor=entry), cli_args=arguments, **node_options)
     return sensor
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 
-from sim_sensors.catalogue import load_vision
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import pose_message, pose_messages
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_settings import VisionSettings
 from sim_sensors.ros.world_node import WorldNode
 from sim_sensors.vision_measurement import VisionMeasurement
-from sim_sensors.vision_pose import VisionModel, VisionSensor
 
 __all__ = ['VisionNode', 'main']
 
@@ -24,33 +21,15 @@ __all__ = ['VisionNode', 'main']
 class VisionNode(WorldNode):
     """Publishes geometry_msgs/PoseWithCovarianceStamped on `vision/pose` while tags are in view
     and the pose is believed, and the true pose then on `~/truth/pose`.
-
-    Parameters
-    ----------
-    settings : VisionSettings
-        Defaults of the parameters besides those of the model.
-    **node_options
-        For `rclpy.node.Node`.
     """
 
+    node_name = 'vision_node'
+    settings_type = VisionSettings
     prefix = 'vision'
     topic = 'vision/pose'
     message_type = PoseWithCovarianceStamped
     truth_topic = '~/truth/pose'
     truth_type = PoseStamped
-
-    def __init__(self, settings: VisionSettings | None = None, **node_options: Any) -> None:
-        super().__init__('vision_node', settings or VisionSettings(), **node_options)
-
-    def load(self, model: str) -> VisionModel:
-        """Return the model by name or path."""
-        return load_vision(model)
-
-    def switch_on(self) -> VisionSensor:
-        """Return the camera in its initial state, with the parameters in force."""
-        settings: VisionSettings = self.declared.get()
-        model: VisionModel = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor, world=self.world)
 
     def messages(
         self, stamp_ns: IntArray, measurement: VisionMeasurement
@@ -65,7 +44,7 @@ class VisionNode(WorldNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a vision node until it is stopped; return the exit status."""
-    return run('vision_node', lambda: [VisionNode()], args)
+    return run(VisionNode.node_name, lambda: [VisionNode()], args)
 
 
 if __name__ == '__main__':

@@ -12,14 +12,13 @@ from nav_msgs.msg import Odometry
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
-from sim_sensors.catalogue import load_wheels
 from sim_sensors.measurements import IntArray
 from sim_sensors.ros.messages import joint_message, odometry_messages
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import MEASUREMENT_QOS, SensorNode
 from sim_sensors.ros.sensor_settings import WheelSettings
 from sim_sensors.wheel_measurement import WheelMeasurement
-from sim_sensors.wheel_odometry import WheelOdometryModel, WheelOdometrySensor
+from sim_sensors.wheel_odometry import WheelOdometryModel
 
 __all__ = ['WheelOdometryNode', 'main']
 
@@ -36,6 +35,8 @@ class WheelOdometryNode(SensorNode):
         For `rclpy.node.Node`.
     """
 
+    node_name = 'wheel_odometry_node'
+    settings_type = WheelSettings
     prefix = 'wheels'
     topic = 'wheel/odometry'
     message_type = Odometry
@@ -43,23 +44,13 @@ class WheelOdometryNode(SensorNode):
     truth_type = Odometry
 
     def __init__(self, settings: WheelSettings | None = None, **node_options: Any) -> None:
-        super().__init__('wheel_odometry_node', settings or WheelSettings(), **node_options)
+        super().__init__(settings, **node_options)
         self._joint_publisher = self.create_publisher(
             JointState,
             'wheel/joint_states',
             MEASUREMENT_QOS,
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-
-    def load(self, model: str) -> WheelOdometryModel:
-        """Return the model by name or path."""
-        return load_wheels(model)
-
-    def switch_on(self) -> WheelOdometrySensor:
-        """Return the odometry in its initial state, with the parameters in force."""
-        settings: WheelSettings = self.declared.get()
-        model: WheelOdometryModel = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor)
 
     def messages(
         self, stamp_ns: IntArray, measurement: WheelMeasurement
@@ -86,7 +77,7 @@ class WheelOdometryNode(SensorNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a wheel odometry node until it is stopped; return the exit status."""
-    return run('wheel_odometry_node', lambda: [WheelOdometryNode()], args)
+    return run(WheelOdometryNode.node_name, lambda: [WheelOdometryNode()], args)
 
 
 if __name__ == '__main__':

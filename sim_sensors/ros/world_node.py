@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import abc
 import functools
+from typing import Any
 
 from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.world import World
@@ -24,3 +25,7 @@ class WorldNode(SensorNode, abc.ABC):
         another one by then, or gone.
         """
         return load_world(self.declared.get().world)
+
+    def surroundings(self) -> dict[str, Any]:
+        """Return that world."""
+        return {'world': self.world}
