@@ -118,7 +118,7 @@ def intervals(times: FloatArray, last: float | None, first_interval: float) -> F
     if backward.any():
         k = int(np.argmax(backward))
         raise MotionError(
-            f'truth at {times[k]!r} s does not follow the sample at {before[k]!r} s; '
+            f'truth at {float(times[k])} s does not follow the sample at {float(before[k])} s; '
             'times must increase'
         )
     return steps
