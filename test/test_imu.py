@@ -206,7 +206,7 @@ def test_truth_that_does_not_move_on_is_refused():
     sensor = IdealImu().start(1, 'a')
     sensor.measure(turntable(0.0, np.array([0.0, 0.01])))
     with pytest.raises(
-        MotionError, match='truth at 0.01 s does not follow .* at 0.01 s; times must'
+        MotionError, match=r'truth at 0.01 s does not follow .* at 0.01 s; times must'
     ):
         sensor.measure(turntable(0.0, np.array([0.01])))
 
