@@ -85,7 +85,7 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
     )
     headings = ['RMSE\nreal', '\nsim', 'R\nreal', '\nsim']
     if not published:
-        headings += ['lag s\nreal', '\nsim']
+        headings += ['lag ms\nreal', '\nsim']
     between = any(row.between is not None for row in everything)
     if between:
         headings += ['between\nRMSE', '\nR']
@@ -190,7 +190,7 @@ def _share(value: float | None) -> str:
 
 
 def _lag(value: float | None) -> str:
-    return _NONE if value is None else f'{value:.3f}'
+    return _NONE if value is None else f'{1e3 * value:.1f}'
 
 
 def _chance(value: float | None) -> str:
