@@ -13,6 +13,7 @@ from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray, IntArray, MessageArray
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.seeding import stream
+from sim_sensors.sensor_parameters import LONGEST_DELAY
 
 __all__ = ['Channel', 'Delivery']
 
@@ -43,6 +44,7 @@ class Delivery(Parameters):
         'Mean and standard deviation of the exponential delay on top of the latency; messages '
         'never overtake one another.',
         minimum=0.0,
+        maximum=LONGEST_DELAY,
     )
     drop_out: float = parameter(
         0.0, '1', 'Share of the messages that never arrive.', minimum=0.0, maximum=1.0

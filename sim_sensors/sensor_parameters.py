@@ -7,7 +7,11 @@ from typing import Any
 
 from sim_sensors.parameters import parameter
 
-__all__ = ['latency', 'lever_arm', 'sample_rate']
+__all__ = ['LONGEST_DELAY', 'latency', 'lever_arm', 'sample_rate']
+
+
+LONGEST_DELAY = 1e6
+"""Of a message that still arrives, s."""
 
 
 def sample_rate(default: float, doc: str) -> Any:
@@ -22,4 +26,6 @@ def lever_arm(what: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)) 
 
 def latency() -> Any:
     """Declare the constant part of the delay of the messages; the rest is `Delivery`."""
-    return parameter(0.0, 's', 'Time from the stamp to the arrival of the message.', minimum=0.0)
+    doc = 'Time from the stamp to the arrival of the message.'
+    # Who gives nanoseconds is told so, before they leave the 64 bits of a stamp.
+    return parameter(0.0, 's', doc, minimum=0.0, maximum=LONGEST_DELAY)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sim_sensors import gps, imu
 from sim_sensors.catalogue import load_gps, load_imu
 from sim_sensors.delivery import Delivery
+from sim_sensors.errors import ParameterError
 from sim_sensors.scenarios import Standstill
 
 SIGMAS = 4.5
@@ -125,3 +126,10 @@ def test_everything_can_be_lost():
         run='a',
     )
     assert len(result) == 0
+
+
+def test_a_delay_in_nanoseconds_is_refused():
+    for model in (Delivery, type(load_gps('ch_gauss'))):
+        name = 'jitter' if model is Delivery else 'latency'
+        with pytest.raises(ParameterError, match=f'{name}: 25000000.0 is not allowed; must be'):
+            model(**{name: 25e6})
