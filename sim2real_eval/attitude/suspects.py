@@ -25,15 +25,15 @@ _FALSE_ALARMS = 1e-3
 
 _GYROSCOPE = (
     'the gyroscope is {off} rad/s off where its noise leaves {left}: a bias or a scale factor, or '
-    'a truth that turns otherwise; --gyroscope-noise {enough} is as much noise in that time'
+    'a truth that turns otherwise; --rest takes off the offset of a run that begins at rest, '
+    '--gyroscope-noise {noise}'
 )
 _TEXTS = {
     ACCELEROMETER: 'the accelerometer is {off} m/s^2 off gravity where its noise leaves {left}: '
-    'the body accelerates, or the sensor is biased or mounted otherwise; --acceleration {enough} '
-    'is as much noise in that time',
+    'the body accelerates, or the sensor is biased or mounted otherwise; --acceleration {noise}',
     MAGNETOMETER: 'the magnetometer is {off} T off the expected field where its noise leaves '
     '{left}: magnets, iron, or another field; --world says which to expect, --magnetometer-noise '
-    '{enough} is as much noise in that time, --without magnetometer leaves it out',
+    '{noise}, --without magnetometer leaves it out',
     CAMERA: 'the poses of the camera are {off} rad off the truth where their covariance leaves '
     '{left}: another frame or mounting, or noise that is not as stated; --without camera leaves '
     'them out',
@@ -123,6 +123,12 @@ def _worst(
             off = float(np.sqrt(np.mean(np.sum(mean**2, axis=1))))
             noise = float(np.sqrt(np.mean(np.trace(left, axis1=1, axis2=2))))
             enough = off * np.sqrt(weight.mean() / 3.0)
-            shown = text.format(off=f'{off:.2g}', left=f'{noise:.2g}', enough=f'{enough:.1g}')
+            # White noise is no help against what lasts: as much of it drowns the sensor.
+            advice = (
+                f'{enough:.1g} is as much noise in that time'
+                if span < whole
+                else 'says to trust it less'
+            )
+            shown = text.format(off=f'{off:.2g}', left=f'{noise:.2g}', noise=advice)
             found[ratio / allowed] = f'averaged over {min(span, whole):.3g} s, {shown}'
     return found[max(found)] if found else ''
