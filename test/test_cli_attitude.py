@@ -113,6 +113,7 @@ def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None
         ('initial_std: 1e-200 is not allowed', ['--initial-std', '1e-200']),
         ('acceleration_std: 1e+200 is not allowed', ['--acceleration', '1e200']),
         ('no such file or folder', [tmp_path / 'nothing']),
+        ('not enough memory; choose a shorter time', ['--duration', '1e9', '--camera', 'none']),
     ):
         outcome = call(capsys, 'attitude', *words)
         assert outcome.status == 2, words

@@ -133,6 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = error.filename or 'input or output'
         complain(f'{where}: {error.strerror or type(error).__name__}')
         return 2
+    except MemoryError as error:
+        # A duration of 1e9 s, say: numpy tells of the array that it could not have.
+        complain(f'not enough memory; choose a shorter time or fewer runs ({error or "no more"})')
+        return 2
     except KeyboardInterrupt:
         complain('interrupted; nothing was written under its final name')
         return 130
