@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numba.core.event
 
-__all__ = ['compiled', 'kernel']
+__all__ = ['Announcement', 'compiled', 'kernel']
 
 F = TypeVar('F', bound=Callable[..., object])
 
@@ -25,6 +27,37 @@ F = TypeVar('F', bound=Callable[..., object])
 _OWN = uuid.uuid4().hex[:12]
 _WORDS = (b'numba', b'compilation')
 _PACKAGES = ('sim_sensors', 'sim2real_eval')
+
+_LOG = logging.getLogger(__name__)
+_COMPILES = 'numba:compile'
+
+
+class Announcement(numba.core.event.Listener):
+    """Tells when the first function is compiled that is not in the cache.
+
+    The judge takes a minute, in which a user would otherwise see nothing.
+
+    Parameters
+    ----------
+    say : callable
+        Called with a sentence, once.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._said = False
+
+    def on_start(self, event: object) -> None:
+        """Tell it, once."""
+        if not self._said:
+            self._said = True
+            self._say('compiling for this machine, once: up to some minutes')
+
+    def on_end(self, event: object) -> None:
+        """Say nothing."""
+
+
+numba.core.event.register(_COMPILES, Announcement(_LOG.info))
 
 
 @functools.cache

@@ -84,7 +84,7 @@ def _hear_interrupts() -> None:
 @pytest.mark.parametrize(
     ('name', 'to_group', 'status', 'said'),
     [
-        ('SIGINT', True, 130, ['sim2real: error: interrupted; nothing was written under its final name']),  # noqa: E501
+        ('SIGINT', True, 130, ['sim2real: error: interrupted; nothing is half written']),
         ('SIGTERM', False, 143, []),
         ('SIGKILL', False, -9, None),
     ],

@@ -40,3 +40,20 @@ def test_two_processes_that_compile_at_once_do_not_mix_up_their_code(
         path.write_bytes(code)
     assert third(np.ones(2)).tolist() == [2.0, 2.0]
     assert sum(third.stats.cache_hits.values()) == 1
+
+
+def test_compiling_is_announced_once() -> None:
+    """On a first run it takes minutes, in which a user saw nothing."""
+
+    def successor(x: float) -> float:
+        return x + 1.0
+
+    said: list[str] = []
+    made = numba.njit(successor)
+    with numba.core.event.install_listener('numba:compile', compilation.Announcement(said.append)):
+        assert said == []
+        made(1.0)
+        assert said == ['compiling for this machine, once: up to some minutes']
+        made(2.0)
+        made(3)
+    assert len(said) == 1

@@ -8,15 +8,11 @@ what it needs when it runs.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import os
 import re
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from types import FrameType
+from collections.abc import Sequence
 from typing import NoReturn
 
 from sim2real_eval.cli import (
@@ -38,7 +34,8 @@ from sim2real_eval.cli import (
     vepd,
     wheels,
 )
-from sim2real_eval.cli.output import complain
+from sim2real_eval.cli.interruption import interruptible
+from sim2real_eval.cli.output import complain, logged_on_terminal
 from sim2real_eval.workers import single_threads
 from sim_sensors.errors import Sim2RealError
 
@@ -120,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, 'run'):
         parser.error('no verb given')
     try:
-        with _terminable(), single_threads():
+        with interruptible(), single_threads(), logged_on_terminal():
             return int(options.run(options))
     except Sim2RealError as error:
         complain(str(error))
@@ -138,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(f'not enough memory; choose a shorter time or fewer runs ({error or "no more"})')
         return 2
     except KeyboardInterrupt:
-        complain('interrupted; nothing was written under its final name')
+        complain('interrupted; nothing is half written')
         return 130
 
 
@@ -151,20 +148,3 @@ def _with_negative_lists(words: Sequence[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM, as from `timeout`, remove temporary files and worker processes like Ctrl-C."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     'complain',
+    'logged_on_terminal',
     'print_json',
     'print_notes',
     'print_table',
@@ -114,6 +116,31 @@ def print_notes(notes: Iterable[str]) -> None:
     console.print('Please note:', style='bold')
     for note in notes:
         console.print(Padding(Text(f'- {note}'), (0, 0, 0, 2)))
+
+
+class _Lines(logging.Handler):
+    """Writes records to the standard error of the moment, also above a progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f'sim2real: {record.getMessage()}', file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def logged_on_terminal() -> Iterator[None]:
+    """Show what takes long for a reason of its own, such as compiling, unless in a pipe."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    log = logging.getLogger('sim_sensors.compilation')
+    handler = _Lines(logging.INFO)
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+        log.removeHandler(handler)
 
 
 @contextlib.contextmanager
