@@ -10,6 +10,7 @@ from sim2real_eval.provenance import versions
 from sim2real_eval.report.wheel_plot import save_wheel_plot
 from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.tables import write_csv, write_json
+from sim2real_eval.wheel_notes import wheel_notes
 from sim2real_eval.wheel_study import WheelStudy
 from sim_sensors.variants import to_variant
 
@@ -18,7 +19,7 @@ __all__ = ['check_wheel_folder', 'wheel_record', 'write_wheels']
 _MARK = 'wheels.json'
 _COLUMNS = (
     'variant', 'run', 'alone_rms_m', 'alone_end_m', 'alone_heading_rms_rad', 'with_rms_m',
-    'with_end_m', 'with_heading_rms_rad', 'with_nees',
+    'with_end_m', 'with_heading_rms_rad', 'with_nees', 'longest_blind_s',
 )  # fmt: skip
 
 
@@ -47,6 +48,7 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
             }
             for variant in study.variants
         ],
+        'notes': wheel_notes(study),
     }
 
 
@@ -73,12 +75,12 @@ def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> P
 def _rows(study: WheelStudy) -> list[list[Any]]:
     rows: list[list[Any]] = []
     for variant in study.variants:
-        pairs = zip(variant.odometry, variant.fused, variant.nees, strict=True)
-        for number, (alone, fused, nees) in enumerate(pairs, 1):
+        pairs = zip(variant.odometry, variant.fused, variant.nees, variant.blind, strict=True)
+        for number, (alone, fused, nees, blind) in enumerate(pairs, 1):
             parts = [
                 value
                 for drift in (alone, fused)
                 for value in (drift.rms, float(drift.error[-1]), drift.heading_rms)
             ]
-            rows.append([variant.label, number, *parts, nees])
+            rows.append([variant.label, number, *parts, nees, blind])
     return rows

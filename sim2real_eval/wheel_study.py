@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real_eval.judge_setup import JudgeSetup, velocity_series
 from sim2real_eval.metrics import RunScore, score_run, vepd
-from sim2real_eval.planar_sensors import WHEEL_TOPIC
+from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording import Recording
 from sim2real_eval.synthetic import synthetic_recording
 from sim2real_eval.twin import Twin
@@ -106,6 +106,8 @@ class VariantResult:
     nees : tuple of float
         Mean normalised squared error of x and y of that judge, per run; 2 where it is as sure of
         itself as it may be.
+    blind : tuple of float
+        Longest time without a pose of the camera, per run, s.
     vepd : mapping of str to float
         By judge, against the first variant in runs of its own.
     """
@@ -114,6 +116,7 @@ class VariantResult:
     odometry: tuple[Drift, ...]
     fused: tuple[Drift, ...]
     nees: tuple[float, ...]
+    blind: tuple[float, ...]
     vepd: dict[str, float]
 
 
@@ -161,11 +164,12 @@ def run_wheel_study(setup: WheelSetup, advance: Callable[[], None] = lambda: Non
         advance()
     results = []
     for label, model in setup.variants.items():
-        odometry, fused, nees = [], [], []
+        odometry, fused, nees, blind = [], [], [], []
         scores: dict[str, list[RunScore]] = {name: [] for name in JUDGES}
         for number in range(setup.runs):
             recording = _recording(setup, model, f'{label}/{number + 1}')
             odometry.append(_drift_of_wheels(recording, setup))
+            blind.append(_longest_blind(recording))
             for name, judge in judges.items():
                 score, drift, consistency = _judged(judge, recording, setup)
                 scores[name].append(score)
@@ -173,7 +177,9 @@ def run_wheel_study(setup: WheelSetup, advance: Callable[[], None] = lambda: Non
             nees.append(consistency)
             advance()
         found = {name: float(vepd(real[name], scores[name]).vepd) for name in JUDGES}
-        results.append(VariantResult(label, tuple(odometry), tuple(fused), tuple(nees), found))
+        results.append(
+            VariantResult(label, tuple(odometry), tuple(fused), tuple(nees), tuple(blind), found)
+        )
     truth = recording.truth
     assert truth is not None
     way = float(np.linalg.norm(np.diff(truth.position, axis=0), axis=1).sum())
@@ -217,6 +223,15 @@ def _judged(
     block = judged.pose_covariance[inside][:, :2, :2]
     squares = np.einsum('ni,ni->n', error, np.linalg.solve(block, error[:, :, None])[:, :, 0])
     return score_run(series), drift, float(squares.mean())
+
+
+def _longest_blind(recording: Recording) -> float:
+    """Return the longest time without a pose of the camera, s."""
+    truth = recording.truth
+    assert truth is not None
+    seen = recording.messages[VISION_TOPIC].stamp_ns
+    stamps = np.concatenate([truth.stamp_ns[:1], seen, truth.stamp_ns[-1:]])
+    return float(np.diff(stamps).max() / 1e9)
 
 
 def _drift_of_wheels(recording: Recording, setup: WheelSetup) -> Drift:

@@ -121,7 +121,8 @@ def test_a_recording_is_validated_on_the_command_line(capsys: Capture, tmp_path:
     shown = call(capsys, *words)
     assert shown.status == 0
     assert '2 magnetometer models' in shown.out
-    assert '1.74e-06 0.98' in shown.out
+    assert '1.74 0.98' in shown.out
+    assert 'field x [µT]' in shown.out
     names = {path.name for path in out.iterdir()}
     assert {f'signals_{name}.png' for name in ('angular_rate', 'magnetic_field')} <= names
     record = json.loads((out / 'comparison.json').read_text(encoding='utf-8'))

@@ -123,6 +123,19 @@ def test_each_law_of_error_has_its_drift_and_its_vepd() -> None:
     assert vepd['steering_text'] == pytest.approx(vepd['steering_code'], rel=0.02)
 
 
+def test_a_camera_that_loses_the_tags_and_a_hill_are_told(capsys: Capture) -> None:
+    """A robot that drives off uphill sees the ring of tags for some seconds only."""
+    words = ['wheels', '--models', 'swerve', '--runs', 2]
+    away = ('--motion', 'constant_twist', '--set', 'velocity=[3,0,0.3]', '--duration', 20)
+    told = call(capsys, *words, *away)
+    assert told.status == 0
+    blind = float(told.err.partition('no pose for up to ')[2].partition(' s of 20 s')[0])
+    # The farthest tag, 6 m ahead, is behind after 2 s.
+    assert 17.0 < blind < 20.0
+    assert 'rises and falls by 6 m' in told.err
+    assert 'note' not in call(capsys, *words, '--duration', 12).err
+
+
 def test_recordings_hold_what_the_judge_takes(capsys: Capture, tmp_path: Path) -> None:
     """simulate writes wheels and poses into a bag; the shipped profile finds the way in it."""
     outcome = call(

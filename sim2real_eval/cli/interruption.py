@@ -34,8 +34,8 @@ class Interruption:
 def interruptible() -> Iterator[None]:
     """Let SIGTERM, as from `timeout`, remove temporary files and worker processes like Ctrl-C.
 
-    While numba compiles, LLVM calls Python from C, which cannot pass an exception on: that of a
-    signal is printed and dropped, and what numba was about to do fails as if it were wrong.
+    While loops are compiled, LLVM calls Python from C, which cannot pass an exception on: that of
+    a signal is printed and dropped, and what was about to be compiled fails as if it were wrong.
     After a signal every failure is therefore taken for the end that was asked for.
 
     Raises

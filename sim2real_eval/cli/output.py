@@ -131,7 +131,7 @@ def logged_on_terminal() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    log = logging.getLogger('sim_sensors.compilation')
+    log = logging.getLogger('sim_sensors')
     handler = _Lines(logging.INFO)
     before = log.level
     log.addHandler(handler)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, at_least
 from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
-from sim2real_eval.cli.output import print_json, print_table, progress_bar
+from sim2real_eval.cli.output import print_json, print_notes, print_table, progress_bar
 from sim2real_eval.cli.shared_options import add_overwrite
 from sim_sensors.errors import ParameterError
 
@@ -88,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.report.wheel_table import wheel_table
     from sim2real_eval.wheel_folder import check_wheel_folder, wheel_record, write_wheels
+    from sim2real_eval.wheel_notes import wheel_notes
     from sim2real_eval.wheel_study import run_wheel_study
 
     setup = _setup(options)
@@ -105,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
         print(f'VEPD: distance from runs of {first} that stand for the real robot.')
         if options.out:
             print(f'Plot, record and runs: {options.out}')
+        print_notes(wheel_notes(study))
     return 0
 
 

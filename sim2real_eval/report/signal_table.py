@@ -41,10 +41,11 @@ def signal_tables(comparison: SignalComparison, *, published: bool = False) -> G
         rows = [row for row in comparison.rows if row.model == model]
         alike = (rows[0].n_real, rows[0].n_simulated, *(row.signal for row in rows))
         groups.setdefault(alike, {})[model] = rows
-    tables = []
+    tables: list[Table | Text] = []
     for models in groups.values():
-        tables += [_agreement(models, published=published), _distances(models)]
-    return Group(*tables)
+        for table in (_agreement(models, published=published), _distances(models)):
+            tables += [table, Text()]
+    return Group(*tables[:-1])
 
 
 def _title(models: Mapping[str, list[SignalRow]]) -> str:
@@ -96,8 +97,8 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
 
     def cells(row: SignalRow) -> list[Text | str]:
         found: list[Text | str] = [
-            _number(row.real.rmse),
-            _number(row.simulated.rmse),
+            _number(row.real.rmse, row.unit),
+            _number(row.simulated.rmse, row.unit),
             _share(row.real.correlation),
             _share(row.simulated.correlation),
         ]
@@ -106,11 +107,17 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
         if between:
             both = row.between
             found += (
-                [_NONE, _NONE] if both is None else [_number(both.rmse), _share(both.correlation)]
+                [_NONE, _NONE]
+                if both is None
+                else [_number(both.rmse, row.unit), _share(both.correlation)]
             )
         if published:
             known = SEED_002.get(row.signal)
-            found += [_number(known.rmse), f'{known.correlation:.2f}'] if known else [_NONE, _NONE]
+            found += (
+                [_number(known.rmse, row.unit), f'{known.correlation:.2f}']
+                if known
+                else [_NONE, _NONE]
+            )
         return found
 
     _fill(table, models, cells)
@@ -138,7 +145,11 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
     def cells(row: SignalRow) -> list[Text | str]:
         found: list[Text | str] = []
         for distance, low, chance in (
-            (_number(row.error_distance), _number(row.error_floor), row.error_p),
+            (
+                _number(row.error_distance, row.unit),
+                _number(row.error_floor, row.unit),
+                row.error_p,
+            ),
             (
                 f'{row.spectrum_distance:.1f}',
                 _NONE if row.spectrum_floor is None else f'{row.spectrum_floor:.1f}',
@@ -159,6 +170,8 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
 
 
 _NONE = '-'
+# As shown, and how many of them are one.
+_UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 _SHORT = {
     'angular_rate': 'rate',
     'specific_force': 'force',
@@ -173,13 +186,14 @@ def _name(row: SignalRow) -> Text:
     quantity, _, axis = row.signal.rpartition('_')
     short = _SHORT.get(quantity)
     name = row.signal if short is None else f'{short} {axis}'
-    return Text(f'{name} [{row.unit.replace("^2", "²")}]')
+    return Text(f'{name} [{_UNITS.get(row.unit, (row.unit, 1.0))[0]}]')
 
 
-def _number(value: float | None) -> str:
-    """Return three digits in eight characters at most."""
+def _number(value: float | None, unit: str) -> str:
+    """Return three digits in eight characters at most, of the unit that is shown."""
     if value is None:
         return _NONE
+    value *= _UNITS.get(unit, (unit, 1.0))[1]
     if value == 0.0 or 1e-3 <= abs(value) < 1e4:
         return f'{value:.3g}'
     return f'{value:.2e}'
