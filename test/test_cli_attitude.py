@@ -121,4 +121,4 @@ def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None
         assert complaint in outcome.err
     with_reason = call(capsys, 'attitude', '--runs', 1, '--world', 'default')
     assert with_reason.status == 2
-    assert 'the camera sees no' in with_reason.err
+    assert 'the camera never sees 4 features of the world' in with_reason.err

@@ -126,3 +126,15 @@ def test_plot_of_little_or_nothing() -> None:
     assert panel.get_yscale() == 'log'
     with pytest.raises(MetricError, match='no samples'):
         consistency_figure([none])
+
+
+@pytest.mark.parametrize('freedom', [12, 60, 600])
+def test_the_axis_of_squares_can_be_read(freedom: int) -> None:
+    """Sums of many squares scatter by less than a power of ten, which had one label."""
+    n = 500
+    squares = np.random.default_rng(7).chisquare(freedom, n)
+    stamp = np.arange(n, dtype=np.int64) * 10_000_000
+    given = Squares('NEES', stamp, squares, np.full(n, freedom), correlated=False)
+    (panel,) = consistency_figure([given]).axes
+    bottom, top = panel.get_ylim()
+    assert sum(bottom <= tick <= top for tick in panel.get_yticks()) >= 3

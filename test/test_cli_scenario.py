@@ -91,6 +91,9 @@ def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
         missed.append(float(np.linalg.norm(record['error_without_noise'][3:6])))
     assert missed[0] < 0.01
     assert missed[1] > 5.0 * missed[0]
+    longer = call(capsys, 'scenario', '--table', path, '--duration', 6)
+    assert longer.status == 2
+    assert '--duration: 6 is not allowed; must be <= 5 s, which screw lasts' in longer.err
 
 
 @pytest.mark.parametrize(

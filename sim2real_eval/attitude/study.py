@@ -164,8 +164,8 @@ def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
         poses = camera.simulate(setup.camera, setup.motion, world=world, **labels).poses  # type: ignore[arg-type]
         if not len(poses):
             raise AttitudeError(
-                f'the camera sees no {setup.camera.pose.fewest} features of the world on the '
-                'motion; it must, or must not be given'
+                f'the camera never sees {setup.camera.pose.fewest} features of the world; must '
+                'be another world or motion, or no camera (--camera none)'
             )
     return AttitudeInput(
         felt,

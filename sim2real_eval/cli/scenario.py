@@ -183,6 +183,12 @@ def _setup(options: argparse.Namespace) -> ScenarioSetup:
             f'{options.sample_time:g} [s]',
         )
     motion, name = _motion(options)
+    if options.duration > (lasts := motion.end - motion.start) + 1e-9:
+        raise ParameterError(
+            '--duration',
+            '',
+            f'{options.duration:g} is not allowed; must be <= {lasts:g} s, which {name} lasts',
+        )
     true, estimated = np.array(options.bias), np.array(options.estimated_bias)
     return ScenarioSetup(
         scenario=motion,

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from sim2real_eval.metrics import MetricError
 from sim2real_eval.metrics.autocorrelation import correlation_time
@@ -130,6 +130,12 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     panel.set_title(title, fontsize=9)
     panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
     panel.tick_params(labelbottom=True)
+    bottom, top = panel.get_ylim()
+    if top < 100.0 * bottom:
+        # Powers of ten would be one or two, from which nothing can be read.
+        near = MaxNLocator(5) if top < 5.0 * bottom else LogLocator(subs=(1.0, 2.0, 5.0))
+        panel.yaxis.set_major_locator(near)
+        panel.yaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
     tidy(panel)
 
 
