@@ -20,6 +20,7 @@ from sim_sensors.motions import START_NS
 from sim_sensors.reference import Reference
 from sim_sensors.tracking_error import ErrorStatistics
 from sim_sensors.waypoint_table import Waypoints, repaired_waypoints, thinned
+from sim_sensors.world import World
 
 __all__ = [
     'SOURCES',
@@ -107,11 +108,17 @@ def waypoints_of(
     return waypoints, start_ns + round(waypoints.origin[2] * 1e9)
 
 
-def place_of(recording: Recording, waypoints: Waypoints, source: str = 'auto') -> LocalFrame:
+def place_of(
+    recording: Recording,
+    waypoints: Waypoints,
+    source: str = 'auto',
+    *,
+    unknown: LocalFrame = DEFAULT_ORIGIN,
+) -> LocalFrame:
     """Return where on the Earth the first of the waypoints of a recording is.
 
-    The same place as on the recorded drive, to the accuracy of its first fix; the default origin
-    for a recording without fixes.
+    The same place as on the recorded drive, to the accuracy of its first fix; `unknown` for a
+    recording without fixes.
 
     Parameters
     ----------
@@ -119,6 +126,7 @@ def place_of(recording: Recording, waypoints: Waypoints, source: str = 'auto') -
     waypoints : Waypoints
         From `waypoints_of` with the same source, perhaps cut.
     source : {'auto', 'truth', 'gps'}
+    unknown : LocalFrame
     """
     _, array = _source(recording, source)
     x, y, since = waypoints.origin
@@ -129,7 +137,7 @@ def place_of(recording: Recording, waypoints: Waypoints, source: str = 'auto') -
         assert isinstance(array, OdometryArray)
         fixes = recording.gps
         if fixes is None or not len(valid_fixes(fixes)):
-            return DEFAULT_ORIGIN
+            return unknown
         frame = truth_origin(array, fixes)
         height = array.position[:, 2]
     z = np.interp(since, (array.stamp_ns - array.stamp_ns[0]) * 1e-9, height)
@@ -174,9 +182,17 @@ def follow_waypoints(
 
 
 def driven_recording(
-    run: FollowedRun, controller: str, twin: Twin, *, seed: int, scenario: str
+    run: FollowedRun,
+    controller: str,
+    twin: Twin,
+    world: World | None = None,
+    *,
+    seed: int,
+    scenario: str,
 ) -> Recording:
     """Return the drive as a recording: truth at 100 Hz and the sensors of `twin`, if any.
+
+    They are in `world`, whose coordinates are those of the drive, at the origin of the run.
 
     Its name is that of the run, its stamps are those of the run, so that it can be held against
     the recording that the waypoints came from.
@@ -189,7 +205,7 @@ def driven_recording(
         messages={topic: run.drives[controller].truth(run.start_ns)},
         roles={'truth': topic},
     )
-    maker = TwinMaker(bare, seed=seed, purpose='recording', origin=run.origin)
+    maker = TwinMaker(bare, seed=seed, purpose='recording', origin=run.origin, world=world)
     return maker.make(twin)
 
 

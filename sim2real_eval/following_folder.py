@@ -18,6 +18,7 @@ from sim2real_eval.tables import Field, write_csv, write_json
 from sim2real_eval.twin import Twin
 from sim_sensors.following import FollowSettings
 from sim_sensors.tracking_error import ErrorStatistics
+from sim_sensors.world import World
 
 __all__ = ['ERROR_COLUMNS', 'MARK', 'following_record', 'write_following']
 
@@ -69,6 +70,7 @@ def write_following(
     runs: Sequence[FollowedRun],
     record: Mapping[str, Any],
     twin: Twin,
+    world: World | None = None,
     *,
     seed: int,
     scenarios: Mapping[str, str],
@@ -116,7 +118,7 @@ def write_following(
             _write_run(fresh, run)
             for controller in run.drives:
                 made = driven_recording(
-                    run, controller, twin, seed=seed, scenario=scenarios[run.name]
+                    run, controller, twin, world, seed=seed, scenario=scenarios[run.name]
                 )
                 write_recording(made, fresh / f'{run.name}_{controller}', storage=storage)
                 recordings.setdefault(controller, []).append(made)

@@ -14,8 +14,10 @@ import pytest
 from cli_examples import Screen, call, check_refused, contents, run_of, segments
 
 from sim2real_eval.following import waypoints_of
+from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording import read_recording, write_recording
 from sim_sensors.tracking import TRACKERS
+from sim_sensors.world_file import load_world
 
 Capture = pytest.CaptureFixture[str]
 
@@ -135,6 +137,45 @@ def test_waypoints_of_the_gps_are_those_of_the_truth_to_the_noise_of_the_fixes()
     assert any('course over ground' in note for note in fixes.notes)
 
 
+def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """An ideal magnetometer reads the field of the world where the robot is; wheels that do not
+    err tell its pose; the camera sees tags. All are in one world, which begins where it sets out.
+    """
+    (tmp_path / 'room.yaml').write_text(
+        'earth_field: {model: constant, value: [0.0, 2.0e-5, -4.0e-5]}\n'
+        'dipoles: [{position: [1.0, 0.5, 0.2], moment: 8.0}]\n'
+        'tags: [{id: 1, size: 0.2, position: [6.0, 0.0, 0.5], rpy: [1.5708, 0.0, -1.5708]}]\n',
+        encoding='utf-8',
+    )
+    outcome = call(
+        capsys, 'follow', bag, '--controllers', 'nonlinear', '--mag', 'ideal', '--wheels', 'ideal',
+        '--vision', 'tags', '--world', tmp_path / 'room.yaml', '--out', tmp_path / 'o',
+    )  # fmt: skip
+    assert outcome.status == 0, outcome.err
+    driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
+    truth, field = driven.truth, driven.mag
+    assert truth is not None
+    assert field is not None
+    place = np.column_stack(
+        [np.interp(field.stamp_ns, truth.stamp_ns, truth.position[:, k]) for k in range(3)]
+    )
+    expected = load_world(tmp_path / 'room.yaml').magnetic_field(place)
+    assert np.ptp(np.linalg.norm(expected, axis=1)) > 1e-7
+    np.testing.assert_allclose(
+        np.linalg.norm(field.magnetic_field, axis=1), np.linalg.norm(expected, axis=1), rtol=1e-3
+    )
+    told = driven.messages[WHEEL_TOPIC]
+    at = np.searchsorted(truth.stamp_ns, told.stamp_ns)
+    np.testing.assert_allclose(told.position, truth.position[at], atol=1e-3)
+    seen = driven.messages[VISION_TOPIC]
+    at = np.searchsorted(truth.stamp_ns, seen.stamp_ns)
+    off = np.linalg.norm(seen.position[:, :2] - truth.position[at, :2], axis=1)
+    assert len(seen) > 10
+    assert np.median(off) < 0.5
+
+
 WRONG = {
     'follow': 'required: RECORDING|CSV',
     'follow gone': 'gone: no such file or folder',
@@ -147,6 +188,12 @@ WRONG = {
     'follow {bag} --set robot': 'must be KEY=VALUE',
     'follow {bag} --config gone.yaml': 'gone.yaml: cannot be read',
     'follow {bag} --imu chrono': '--imu: goes with --out only',
+    'follow {bag} --mag ideal': '--mag: goes with --out only',
+    'follow {bag} --world tag_ring': '--world: goes with --out only',
+    'follow {bag} --mag idael --out o': "'idael' is unknown (did you mean ideal?)",
+    'follow {bag} --camera webcam_vga --out o': '--camera: sees nothing',
+    'follow {bag} --controllers nonlinear --vision tags --out o': 'the world has no tags',
+    'follow {bag} --origin 1,2 --imu chrono --out o': '--origin: goes with --gps or --mag',
     'follow {bag} --out {bag}': 'exists',
     'follow {bag} --out o --compare': '--compare: goes with --imu and --out only',
     'follow {bag} --start 100': '0 waypoints from 100 s to inf s; must be >= 2',

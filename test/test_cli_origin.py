@@ -98,7 +98,7 @@ WRONG = {
     'simulate --motion line --out o --origin 91,0': '--origin: latitude_deg: 91.0 is not allowed',
     'simulate --motion line --out o --origin nan,0': '--origin: latitude_deg: nan is not allowed',
     'simulate --truth {bag} --gps real --out o --origin 1,2': 'not with --gps real',
-    'follow {bag} --origin 1,2': '--origin: goes with --gps and --out only',
+    'follow {bag} --origin 1,2': '--origin: goes with --gps or --mag, and --out, only',
 }
 
 

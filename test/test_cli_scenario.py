@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, check_refused, contents
+from cli_examples import Screen, call, check_refused, contents
+from scenario_examples import PAGE, params
 from test_rigid_scenarios import write_table
 
+from sim2real_eval.preintegration import ScenarioRunner
 from sim2real_eval.preintegration.study import PAGE_ERROR
 from sim_sensors.rigid_scenarios import ConstantTwist
 
@@ -29,6 +33,20 @@ def test_the_page_comes_back_beside_itself(capsys: Capture) -> None:
     assert 'degrees of freedom, as one and the same would' in outcome.out
     other = call(capsys, 'scenario', '--noise', 'libc++', '--runs', 100, '--duration', 1)
     assert 'on the' not in other.out
+
+
+def test_the_progress_bar_counts_the_runs(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long ones are drawn a few at a time, of which the bar tells each time: here 3 of 20."""
+    monkeypatch.setattr('sim2real_eval.preintegration.runner._SAMPLES_AT_ONCE', 300)
+    called = []
+    ScenarioRunner(PAGE, params()).prediction_errors(1.0, 20, progress=lambda: called.append(1))
+    assert len(called) == 20
+    monkeypatch.setenv('TERM', 'xterm')
+    monkeypatch.setattr(sys, 'stderr', screen := Screen())
+    assert call(capsys, 'scenario', '--runs', 20, '--duration', 1).status == 0
+    assert re.findall(r'runs[^\r\n]*?(\d+/\d+)', screen.getvalue())[-1] == '20/20'
 
 
 def test_record_and_series_hold_what_was_found(

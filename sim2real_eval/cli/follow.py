@@ -17,6 +17,12 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
+from sim2real_eval.cli.sensor_arguments import (
+    SENSORS_BESIDE,
+    add_sensors_beside,
+    sensors_beside,
+    world_of,
+)
 from sim2real_eval.cli.shared_options import add_overwrite, add_storage
 from sim_sensors.errors import MotionError, ParameterError
 
@@ -44,6 +50,7 @@ examples:
   sim2real follow my_bag --controllers all --set robot.slip=0.02 --imu chrono --out driven
   sim2real follow waypoints.csv --controllers nonlinear --out driven
   sim2real follow my_bag --controllers yaw_pid --imu bno055_fusion --out driven --compare
+  sim2real follow my_bag --mag bmm150 --wheels differential --world room.yaml --out driven
 """
 
 
@@ -108,10 +115,14 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--gps', metavar='MODEL', help='GPS model or file for the recordings (default: none)'
     )
+    add_sensors_beside(
+        parser,
+        world='beginning at the first waypoint (default: standard gravity, the Earth alone)',
+    )
     add_origin(
         parser,
-        'where the first waypoint lies, for --gps (default: where it lay on the recorded drive; '
-        'without recorded fixes 43.07,-89.4,260)',
+        'where the first waypoint lies, for --gps and --mag (default: where it lay on the '
+        'recorded drive; without recorded fixes that of the world, 43.07,-89.4,260)',
     )
     add_storage(parser)
     parser.add_argument(
@@ -139,21 +150,24 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.run_notes import merge_notes
     from sim2real_eval.twin import Twin
     from sim_sensors.catalogue import load_gps, load_imu
+    from sim_sensors.environment import DEFAULT_ORIGIN
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
-    for flag, value in (('--imu', options.imu), ('--gps', options.gps)):
-        if value and not options.out:
-            raise ParameterError(flag, '', 'goes with --out only')
-    if options.origin is not None and not options.gps:
-        raise ParameterError('--origin', '', 'goes with --gps and --out only')
+    for name in ('imu', 'gps', *SENSORS_BESIDE, 'world'):
+        if getattr(options, name) and not options.out:
+            raise ParameterError(f'--{name}', '', 'goes with --out only')
+    if options.origin is not None and not (options.gps or options.mag):
+        raise ParameterError('--origin', '', 'goes with --gps or --mag, and --out, only')
     origin = origin_of(options)
+    world = world_of(options)
     if options.compare and not options.imu:
         raise ParameterError('--compare', '', 'goes with --imu and --out only')
     twin = Twin(
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
         imu=load_imu(options.imu) if options.imu else None,
+        **sensors_beside(options, world),
     )
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
@@ -164,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
     recordings: dict[str, list[Recording]] = {}
 
     def attempt(source: Source) -> tuple[_Given, FollowedRun]:
-        one = _waypoints(source, options)
+        one = _waypoints(source, options, DEFAULT_ORIGIN if world is None else world.frame)
         if any(one.name == other.name for other in followed):
             raise MotionError(
                 f'{source.path}: another run is named {one.name!r} too; must have a name of its '
@@ -194,6 +208,7 @@ def run(options: argparse.Namespace) -> int:
                 runs,
                 record,
                 twin,
+                world,
                 seed=options.seed,
                 scenarios={one.name: one.scenario for one in followed},
                 storage=options.storage,
@@ -285,13 +300,13 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
     return settings
 
 
-def _waypoints(source: Source, options: argparse.Namespace) -> _Given:
+def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame) -> _Given:
+    """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
     import math
     from pathlib import Path
 
     from sim2real_eval.following import place_of, waypoints_of
     from sim2real_eval.recording.roles import scenario_of
-    from sim_sensors.environment import DEFAULT_ORIGIN
     from sim_sensors.motions import START_NS
     from sim_sensors.waypoint_table import read_waypoints
 
@@ -318,8 +333,8 @@ def _waypoints(source: Source, options: argparse.Namespace) -> _Given:
         except MotionError as error:
             raise MotionError(f'--start, --duration: {name}: {error}') from None
         start_ns += round((waypoints.origin[2] - before) * 1e9)
-    origin = DEFAULT_ORIGIN
+    origin = unknown
     if recording is not None:
-        origin = place_of(recording, waypoints, options.waypoints)
+        origin = place_of(recording, waypoints, options.waypoints, unknown=unknown)
     kept = recording if options.compare else None
     return _Given(name, scenario, waypoints, start_ns, origin, kept)

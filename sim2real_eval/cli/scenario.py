@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, at_least
 from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
-from sim2real_eval.cli.output import print_json, print_table
+from sim2real_eval.cli.output import print_json, print_table, progress_bar
 from sim2real_eval.cli.shared_options import add_overwrite
 from sim_sensors.errors import ParameterError
 
@@ -124,7 +124,8 @@ def run(options: argparse.Namespace) -> int:
     setup = _setup(options)
     if options.out:
         check_scenario_folder(options.out, overwrite=options.overwrite)
-    study = run_study(setup)
+    with progress_bar(setup.runs, 'runs') as advance:
+        study = run_study(setup, advance)
     if options.out:
         write_scenario(options.out, study, overwrite=options.overwrite)
     if options.json:

@@ -17,6 +17,7 @@ from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
 from sim2real_eval.cli.origin import add_origin, origin_of
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
+from sim2real_eval.cli.sensor_arguments import add_sensors_beside, sensors_beside, world_of
 from sim2real_eval.cli.shared_options import add_storage
 from sim_sensors.errors import ParameterError, Sim2RealError
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from sim2real_eval.comparison import Source
     from sim2real_eval.recording import Recording
     from sim2real_eval.twin import Twin
-    from sim_sensors.camera import CameraModel
     from sim_sensors.world import World
 
 __all__ = ['add_parser', 'run']
@@ -86,32 +86,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
     )
-    parser.add_argument(
-        '--mag',
-        metavar='MODEL',
-        help='magnetometer model or file (default: none is simulated; a recorded one stays)',
-    )
-    parser.add_argument(
-        '--camera',
-        metavar='MODEL',
-        help='camera model or file, in a --world with something to see (default: none)',
-    )
-    parser.add_argument(
-        '--wheels',
-        metavar='MODEL',
-        help='wheel odometry model or file (default: none is simulated; a recorded one stays)',
-    )
-    parser.add_argument(
-        '--vision',
-        metavar='MODEL',
-        help='model or file of poses from the tags of --world (default: none is simulated)',
-    )
-    parser.add_argument(
-        '--world',
-        metavar='WORLD',
-        help='world or file: gravity, magnetic field, dipoles, what is seen, origin (default: '
-        'standard gravity, the Earth alone)',
-    )
+    add_sensors_beside(parser, world='origin (default: standard gravity, the Earth alone)')
     add_origin(
         parser,
         'where the coordinates of the motion begin (default that of the world, 43.07,-89.4,260; '
@@ -132,12 +107,10 @@ def run(options: argparse.Namespace) -> int:
 
     from sim2real_eval.recording import write_recording
     from sim2real_eval.twin import REAL_SENSOR
-    from sim_sensors.catalogue import load_mag, load_vision, load_wheels
-    from sim_sensors.world_file import load_world
 
     variants = twins(REAL_SENSOR if options.gps == _NONE else options.gps, options.imu)
-    mag = load_mag(options.mag) if options.mag else None
-    world = load_world(options.world) if options.world else None
+    world = world_of(options)
+    beside = sensors_beside(options, world)
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
     if options.motion and REAL_SENSOR in (options.gps, options.imu):
@@ -145,13 +118,7 @@ def run(options: argparse.Namespace) -> int:
     if options.origin is not None and options.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
-    twin = dataclasses.replace(
-        variants[0],
-        mag=mag,
-        camera=_camera(options, world),
-        wheels=load_wheels(options.wheels) if options.wheels else None,
-        vision=load_vision(options.vision) if options.vision else None,
-    )
+    twin = dataclasses.replace(variants[0], **beside)
     groups = _twins(options, twin, world) if options.truth else _motions(options, twin, world, out)
     written = []
     failures = []
@@ -183,22 +150,6 @@ def run(options: argparse.Namespace) -> int:
             print(one['path'])
             print_notes(one['notes'])
     return 1 if failures else 0
-
-
-def _camera(options: argparse.Namespace, world: World | None) -> CameraModel | None:
-    """Return the camera that was asked for; refused where there is nothing to see."""
-    from sim_sensors.catalogue import load_camera
-    from sim_sensors.scene import Scene
-
-    if not options.camera:
-        return None
-    if world is None or not len(Scene.of(world)):
-        raise ParameterError(
-            '--camera',
-            '',
-            'sees nothing; must be given a --world with landmarks, chessboards or tags',
-        )
-    return load_camera(options.camera)
 
 
 def _motions(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -197,13 +197,18 @@ class ScenarioRunner:
         return pim.predict(self._first(), estimated_bias)
 
     def prediction_errors(
-        self, T: float, N: int = 1000, estimated_bias: ConstantBias | None = None
+        self,
+        T: float,
+        N: int = 1000,
+        estimated_bias: ConstantBias | None = None,
+        *,
+        progress: Callable[[], None] = lambda: None,
     ) -> FloatArray:
         """Return how N corrupted predictions differ from one without noise, `(N, 9)`.
 
         Local coordinates, see `NavState`; a pure function of the arguments and the labels, of
         which the first rows do not depend on N. A combined runner adds 6 columns, the true bias
-        at the end less `bias`.
+        at the end less `bias`. `progress` is called for each of the N, some at a time.
         """
         _check_count(N)
         force, rate = self._ideal(self._times(T))
@@ -220,6 +225,8 @@ class ScenarioRunner:
             n = len(drawn.force)
             first = np.tile(aim[0], (n, 1)), np.tile(aim[1], (n, 1)), np.tile(aim[2], (n, 1))
             rows.append(self._with_bias(local_coordinates(first, there), drawn))
+            for _ in range(n):
+                progress()
         return np.concatenate(rows)
 
     def estimate_covariance(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -130,8 +131,14 @@ class ScenarioStudy:
         return COMPONENTS[: self.errors.shape[1]]
 
 
-def run_study(setup: ScenarioSetup) -> ScenarioStudy:
+def run_study(setup: ScenarioSetup, progress: Callable[[], None] = lambda: None) -> ScenarioStudy:
     """Run a set-up.
+
+    Parameters
+    ----------
+    setup : ScenarioSetup
+    progress : callable
+        Called for each Monte Carlo run.
 
     Raises
     ------
@@ -159,7 +166,9 @@ def run_study(setup: ScenarioSetup) -> ScenarioStudy:
     truth = NavState(end.orientation[0], end.position[0], end.velocity[0])
     ideal = runner.predict(runner.integrate(setup.duration))
     covariance = _simulated_covariance(setup)
-    errors = runner.prediction_errors(setup.duration, setup.runs, setup.estimated_bias)
+    errors = runner.prediction_errors(
+        setup.duration, setup.runs, setup.estimated_bias, progress=progress
+    )
     estimated = np.asarray(np.cov(errors, rowvar=False))
     return ScenarioStudy(
         setup=setup,
