@@ -191,15 +191,19 @@ def test_a_series_that_does_not_vary_is_one_sample() -> None:
     assert correlation_time(np.zeros(1)) == 1.0
 
 
-@pytest.mark.parametrize(('memory', 'most', 'naive'), [(0.0, 0.1, 0.0), (0.95, 0.13, 0.5)])
+@pytest.mark.parametrize(
+    ('memory', 'most', 'naive'),
+    [(0.0, 0.1, 0.0), (0.95, 0.13, 0.5), (0.997, 0.1, 0.8), (1.0 - 1e-9, 0.12, 0.8)],
+)
 def test_correlated_errors_are_not_called_inconsistent(
     memory: float, most: float, naive: float
 ) -> None:
     """200 consistent runs of 1000 samples: the verdict is wrong about as often as it says, 5 %.
 
-    Measured over 4000 runs: 4.5 % at m = 0, and 7.0 % at m = 0.95, where a run is worth 51
-    samples, against 65 % when all its samples are taken as independent. The bounds here are three
-    standard deviations above (fixed seed).
+    Measured over 4000 runs: 4.5 % at m = 0, and 6.9 % at m = 0.95, where a run is worth 51
+    samples, against 66 % when all its samples are taken as independent; 4.8 % where it is worth
+    three, and 6.4 % for errors that never change, which as many as estimated would make 19 and
+    41 %. The bounds here are three standard deviations above (fixed seed).
     """
     runs = squared_walks(np.random.default_rng(17), 200, 1000, 3, memory)
 
@@ -207,7 +211,7 @@ def test_correlated_errors_are_not_called_inconsistent(
         found = [consistency(series(run, 3, correlated=correlated)).verdict for run in runs]
         return 1.0 - found.count('consistent') / len(found)
 
-    assert 0.02 < wrong(correlated=True) < most
+    assert 0.01 < wrong(correlated=True) < most
     assert wrong(correlated=False) >= naive
 
 

@@ -15,7 +15,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from sim2real_eval.metrics import MetricError
-from sim2real_eval.metrics.autocorrelation import correlation_time
 from sim2real_eval.metrics.consistency import consistency, ratio_bounds
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.report.consistency_table import short_ratio
@@ -105,8 +104,8 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     mean, total, middle = (
         _running(each, window, places) for each in (tame, freedom, np.asarray(time))
     )
-    worth = 1.0 / correlation_time(values / freedom) if squares.correlated else 1.0
-    low, high = ratio_bounds(total * max(window * worth, 1.0), probability)
+    found = consistency(squares, probability)
+    low, high = ratio_bounds(total * max(window * found.effective / n, 1.0), probability)
     panel.set_yscale('log')
     # Half of the time to draw goes into them.
     panel.yaxis.set_minor_locator(NullLocator())
@@ -122,7 +121,6 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     panel.fill_between(middle, low, high, color=_BOUNDS, alpha=0.2, linewidth=0)
     panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=_MEAN, linewidth=1.3)
     panel.axhline(1.0, color='black', linewidth=0.6)
-    found = consistency(squares, probability)
     title = f'{squares.name}: ratio {short_ratio(found.ratio)}, {found.verdict}'
     beyond = int(np.sum(values / freedom > _MOST))
     if beyond:
