@@ -25,7 +25,8 @@ def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
     return {
         'versions': versions(),
         'scenario': setup.name,
-        'duration_s': pim.delta_tij(),
+        # The sum of so many sample times, as GTSAM has it, ends in 1.9999999999999996.
+        'duration_s': round(pim.delta_tij() / setup.dt) * setup.dt,
         'sample_time_s': setup.dt,
         'seed': setup.seed,
         'noise_of_first_run': setup.library or 'seed',

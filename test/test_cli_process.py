@@ -39,10 +39,15 @@ def test_no_progress_bar_in_a_pipe(place: Path, tmp_path: Path) -> None:
     assert all(line.startswith('  - ') for line in outcome.err.splitlines()[1:])
 
 
-def test_reader_that_goes_away_is_no_error(place: Path) -> None:
+@pytest.mark.parametrize(
+    'words',
+    [('models', '--json'), ('simulate', '--motion', 'line', '--duration', 2, '--out', 'more')],
+)
+def test_reader_that_goes_away_is_no_error(place: Path, words: tuple[object, ...]) -> None:
+    """Also where all that is said fits into a buffer, which is written at the end."""
     process = subprocess.Popen(
-        command('models', '--json'), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=environment(), text=True,
+        command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**environment(), 'PYTHONUNBUFFERED': ''}, text=True, cwd=place,
     )  # fmt: skip
     assert process.stdout is not None
     process.stdout.close()

@@ -118,7 +118,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error('no verb given')
     try:
         with interruptible(), single_threads(), logged_on_terminal():
-            return int(options.run(options))
+            status = int(options.run(options))
+            # Here and not at exit, where nobody could hear that the reader has gone away.
+            sys.stdout.flush()
+            return status
     except Sim2RealError as error:
         complain(str(error))
         return 2

@@ -131,6 +131,13 @@ class Preintegration(Generic[Params]):
         self._form = form_of(params)
         self.reset_integration()
 
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}(delta_tij={self.delta_tij():g}, '
+            f'delta_rij={self.delta_rij().tolist()}, delta_pij={self.delta_pij().tolist()}, '
+            f'delta_vij={self.delta_vij().tolist()})'
+        )
+
     def reset_integration(self) -> None:
         """Begin anew."""
         self._seconds = 0.0

@@ -64,7 +64,9 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
         loc='outside upper center',
         frameon=False,
     )
-    figure.supxlabel('time since the first sample [s]', fontsize=9)
+    figure.supxlabel(
+        'time since the first sample [s]; scales are those after the first tenth', fontsize=9
+    )
     return figure
 
 
