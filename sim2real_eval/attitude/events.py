@@ -88,7 +88,9 @@ def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
     """
     imu = given.imu
     if len(imu) < 2:
-        raise AttitudeError(f'the IMU has {len(imu)} samples; must have 2 or more')
+        raise AttitudeError(
+            f'the IMU has {len(imu)} samples; must have 2 or more, of a longer motion or recording'
+        )
     turning = np.isfinite(imu.angular_velocity).all(axis=1)
     turning &= ~_absent(imu.angular_velocity_covariance)
     if turning.sum() < 2:

@@ -171,4 +171,8 @@ def _model(text: str) -> WheelOdometryModel:
         raise ParameterError(
             '--models', '', f'{text!r} is not allowed; must be MODEL or MODEL@HZ'
         ) from None
-    return dataclasses.replace(load_wheels(name), rate=value)
+    model = load_wheels(name)
+    try:
+        return dataclasses.replace(model, rate=value)
+    except ParameterError as error:
+        raise ParameterError('--models', f'{text}: {error.key}', error.problem) from None
