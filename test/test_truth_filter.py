@@ -85,6 +85,30 @@ def test_a_steady_turn_stays_and_its_sign_does_not_matter() -> None:
     assert np.max(same.magnitude()) < 1e-12
 
 
+@pytest.mark.parametrize('cutoff', [1.0, 4.0, 12.0])
+def test_ends_of_a_record_go_on_in_motion_and_do_not_start_from_rest(cutoff: float) -> None:
+    """A straight line stays one; no end of a wave has more acceleration than the wave."""
+    n = 2000
+    time = np.arange(n) / RATE
+    line = np.outer(time, [1.0, -2.0, 0.0])
+    found = smooth(truth(stamps(n), line, upright(n)), cutoff).position
+    np.testing.assert_allclose(found, line, atol=1e-6)
+    wave = np.outer(np.sin(2.0 * time + 1.0), [1.0, 0.0, 0.0])
+    found = smooth(truth(stamps(n), wave, upright(n)), cutoff).position
+    # The filter overshoots by some per cent where acceleration turns round at the end.
+    assert np.max(np.abs(np.diff(found, 2, axis=0))) * RATE**2 < 1.05 * 2.0**2
+
+
+def test_a_cutoff_just_below_half_the_rate_is_taken_also_of_uneven_samples() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        at = START + np.cumsum(rng.integers(1, 5, 20) * 10_000_001)
+        half = 0.5e9 / float(np.median(np.diff(at)))
+        still = np.tile([1.0, 2.0, 3.0], (len(at), 1))
+        found = smooth(truth(at, still, upright(len(at))), 0.999999 * half).position
+        np.testing.assert_allclose(found, still, atol=1e-9)
+
+
 def test_velocity_stays_the_derivative_of_position() -> None:
     """Of a body that turns about and waves to and fro, both with noise."""
     n, cutoff = 4000, 6.0

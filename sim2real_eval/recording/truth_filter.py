@@ -18,7 +18,10 @@ from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
 __all__ = ['low_passed']
 
 _FEWEST = 16
-"""Samples that the filter needs to be started without a transient."""
+"""Samples below which a low pass says little."""
+
+_SETTLED = 2.5
+"""Periods of the cutoff until a step has died away in the filter, to 1e-6."""
 
 
 def low_passed(
@@ -33,7 +36,10 @@ def low_passed(
     Attitudes are filtered as the four numbers of their quaternion, without jumps of sign, and
     made unit quaternions again, so that a steady turn stays what it is. Velocities are filtered
     in the world. A velocity or rate that is absent (zero throughout) stays so. Where samples are
-    missing the filter is fed a straight line.
+    missing the filter is fed a straight line. Beyond both ends it is fed the motion mirrored in
+    its end point, which goes on at the speed that it has there; a start from rest would, at 12
+    Hz, make some 10 m/s^2 of 1 m/s. Accelerations come out too small within a period of the cutoff
+    of both ends.
 
     Parameters
     ----------
@@ -105,26 +111,30 @@ class _Smooth:
     def __init__(self, stamps: IntArray, rate: float, cutoff: float) -> None:
         self._time = (stamps - stamps[0]) * 1e-9
         span = float(self._time[-1])
-        count = max(round(span * rate), _FEWEST) + 1
+        # Not coarser than the samples, or a cutoff just below half their rate were above its own.
+        count = max(math.ceil(span * rate - 1e-3), _FEWEST) + 1
         self._grid = np.linspace(0.0, span, count)
         step = span / (count - 1)
         # Each of two passes with its -3 dB at f has them together at a lower frequency.
         warped = math.tan(math.pi * cutoff * step) / (math.sqrt(2.0) - 1.0) ** 0.25
         self._filter = butter(2, 2.0 / math.pi * math.atan(warped), output='sos')
+        self._beyond = min(math.ceil(_SETTLED / (cutoff * step)), count - 1)
         self._even = bool(
             len(stamps) == count and np.max(np.abs(self._grid - self._time)) < 1e-3 * step
         )
 
     def __call__(self, values: FloatArray) -> FloatArray:
         if self._even:
-            found: FloatArray = sosfiltfilt(self._filter, values, axis=0)
-            return found
+            return self._filtered(values)
         on_grid = np.stack(
             [np.interp(self._grid, self._time, column) for column in values.T], axis=1
         )
-        smooth = sosfiltfilt(self._filter, on_grid, axis=0)
-        read: FloatArray = CubicSpline(self._grid, smooth)(self._time)
+        read: FloatArray = CubicSpline(self._grid, self._filtered(on_grid))(self._time)
         return read
+
+    def _filtered(self, values: FloatArray) -> FloatArray:
+        found: FloatArray = sosfiltfilt(self._filter, values, axis=0, padlen=self._beyond)
+        return found
 
 
 def _continuous(orientation: FloatArray) -> FloatArray:
