@@ -56,9 +56,11 @@ class OdometryMotion:
 
     Where the record holds no velocity (all zero while the position moves), velocities at the
     samples are the slopes of the parabolas through each three positions, and their slopes the
-    second derivatives of those: between even samples acceleration runs straight from one to the
-    next. (A polynomial through position, slope and second derivative would have an acceleration
-    that swings about that of the body by jerk times interval.)
+    second derivatives of those. Two parabolas that share two positions differ in slope at these by
+    just what the mean of their second derivatives makes of the interval, so that acceleration runs
+    straight from one to the next, also between uneven samples. (A polynomial through position,
+    slope and second derivative would have an acceleration that swings about that of the body by
+    jerk times interval.)
 
     Parameters
     ----------

@@ -110,6 +110,22 @@ def test_between_positions_acceleration_is_no_worse_than_at_them():
         assert np.std(noisy) < 1.1 * np.sqrt(6.0) * 1e-4 / 0.01**2
 
 
+def test_between_positions_acceleration_runs_straight_from_one_second_difference_to_the_next():
+    """Between uneven samples too; at them it is that of numpy's parabola through three."""
+    record = uneven(20)
+    motion = OdometryMotion(record, origin_ns=ORIGIN, velocity='position')
+    time = (record.stamp_ns - ORIGIN) * 1e-9
+    at_samples = np.array(
+        [
+            2.0 * np.polyfit(time[k : k + 3] - time[k], record.position[k : k + 3], 2)[0]
+            for k in np.clip(np.arange(20) - 1, 0, 17)
+        ]
+    )
+    times = np.linspace(time[0], time[-1], 501)
+    straight = np.stack([np.interp(times, time, column) for column in at_samples.T], axis=1)
+    np.testing.assert_allclose(motion.at(times).acceleration, straight, atol=1e-7)
+
+
 def test_car_truth_at_100_hz_is_reproduced_closely():
     truth = FigureEight()
     motion = OdometryMotion(recorded(truth.at(np.linspace(0, 20, 2001))), origin_ns=ORIGIN)
