@@ -65,9 +65,11 @@ def suspects(
     """
     events = events_of(given, settings)
     truth = truth_at(events.stamp_ns)
-    dt = events.dt[1:]
-    turned = events.rate[1:] * dt[:, None] - rotations.between(truth[:-1], truth[1:])
-    told = [_worst(_GYROSCOPE, events.stamp_ns[1:], turned, events.density, dt)]
+    # Samples with equal stamps are no time apart, in which nothing is measured.
+    later = np.flatnonzero(events.dt > 0.0)
+    dt = events.dt[later]
+    turned = events.rate[later] * dt[:, None] - rotations.between(truth[later - 1], truth[later])
+    told = [_worst(_GYROSCOPE, events.stamp_ns[later], turned, events.density, dt)]
     for kind, text in _TEXTS.items():
         chosen = events.kind == kind
         if chosen.any():
