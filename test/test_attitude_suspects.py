@@ -21,9 +21,7 @@ from sim2real_eval.attitude import (
 from sim2real_eval.attitude.events import events_of
 from sim2real_eval.attitude.filter import ACCELEROMETER
 from sim2real_eval.attitude.study import HAND_HELD, AttitudeSetup, measure, simulated_study
-from sim2real_eval.attitude.suspects import suspects
 from sim_sensors.catalogue import load_imu, load_mag
-from sim_sensors.measurements import ImuArray, MagneticFieldArray
 from sim_sensors.swaying import Swaying
 from sim_sensors.world_file import load_world
 
@@ -162,40 +160,3 @@ def test_held_rates_are_those_of_the_latest_sample() -> None:
     kept = given.imu.take(np.sort(rng.choice(len(given.imu), 40, replace=False)))
     events = events_of(AttitudeInput(kept), AttitudeSettings(rate='held'))
     np.testing.assert_array_equal(events.rate[1:], kept.angular_velocity[:-1])
-
-
-def test_samples_of_equal_stamps_seconds_apart_are_no_trouble() -> None:
-    """A second that holds a sample but no time since the one before says nothing."""
-    n = 6
-    stamps = np.arange(n) * 2_000_000_000
-    upright, none = np.tile([0.0, 0.0, 0.0, 1.0], (n, 1)), np.zeros((n, 3))
-    stated = np.tile(1e-4 * np.eye(3), (n, 1, 1))
-    imu = ImuArray(
-        stamps,
-        stamps,
-        'imu',
-        upright,
-        none,
-        none + np.array([0.0, 0.0, 9.8]),
-        stated,
-        stated,
-        stated,
-    )
-    north = np.array([0.0, 2e-5, 0.0])
-    mag = MagneticFieldArray(stamps, stamps, 'imu', none + north, 1e-8 * stated)
-
-    def told(turn: float) -> tuple[str, ...]:
-        turning = dataclasses.replace(imu, angular_velocity=none + np.array([turn, 0.0, 0.0]))
-        return suspects(
-            AttitudeInput(turning, mag),
-            lambda at: np.tile([0.0, 0.0, 0.0, 1.0], (len(at), 1)),
-            gravity=9.8,
-            field=north,
-            settings=AttitudeSettings(),
-        )
-
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        assert told(0.0) == ()
-        (line,) = told(0.5)
-    assert 'the gyroscope is 0.5 rad/s off' in line

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensors of a body at rest: held against the truth, and taken for rest or not.
+
+Every noise is drawn with a fixed seed. A sensor that is right is named in 0.1 % of spans.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.attitude import AttitudeError, AttitudeInput, AttitudeSettings
+from sim2real_eval.attitude.rest import without_zero_rate
+from sim2real_eval.attitude.suspects import suspects
+from sim_sensors.measurements import FloatArray, ImuArray, MagneticFieldArray, PoseArray
+
+GRAVITY, NORTH = 9.8, np.array([0.0, 2e-5, -4e-5])
+STD = {'rate': 1e-2, 'force': 2e-2, 'field': 3e-7, 'pose': 1e-2}
+ATTITUDE = Rotation.from_euler('xyz', [0.3, -0.5, 2.0])
+
+
+def stated(std: float, n: int) -> FloatArray:
+    return np.tile(std**2 * np.eye(3), (n, 1, 1))
+
+
+def at_rest(seconds: float = 20.0, rate: float = 50.0) -> AttitudeInput:
+    """IMU, magnetometer and camera at the same stamps, all as noisy as they state."""
+    n = round(seconds * rate)
+    rng = np.random.default_rng(7)
+    stamps = np.round(np.arange(n) * 1e9 / rate).astype(np.int64)
+    noise = {kind: std * rng.standard_normal((n, 3)) for kind, std in STD.items()}
+    none = np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
+    imu = ImuArray(
+        stamps, stamps, 'imu', none, noise['rate'],
+        noise['force'] + ATTITUDE.inv().apply([0.0, 0.0, GRAVITY]),
+        stated(1.0, n), stated(STD['rate'], n), stated(STD['force'], n),
+    )  # fmt: skip
+    mag = MagneticFieldArray(
+        stamps,
+        stamps,
+        'imu',
+        noise['field'] + ATTITUDE.inv().apply(NORTH),
+        stated(STD['field'], n),
+    )
+    covariance = np.zeros((n, 6, 6))
+    covariance[:, 3:, 3:] = stated(STD['pose'], n)
+    turned = (Rotation.from_rotvec(noise['pose']) * ATTITUDE).as_quat()
+    poses = PoseArray(stamps, stamps, 'map', np.zeros((n, 3)), turned, covariance)
+    return AttitudeInput(imu, mag, poses)
+
+
+def told_of(given: AttitudeInput) -> tuple[str, ...]:
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        return suspects(
+            given,
+            lambda at: np.tile(ATTITUDE.as_quat(), (len(at), 1)),
+            gravity=GRAVITY,
+            field=NORTH,
+            settings=AttitudeSettings(),
+        )
+
+
+def test_sensors_that_are_as_noisy_as_they_state_are_not_named() -> None:
+    assert told_of(at_rest()) == ()
+
+
+def test_poses_in_another_frame_are_named_by_how_far_it_is_turned() -> None:
+    given = at_rest()
+    poses = given.poses
+    assert poses is not None
+    turn = Rotation.from_rotvec([0.03, 0.0, 0.04])
+    askew = (turn * Rotation.from_quat(poses.orientation)).as_quat()
+    (line,) = told_of(
+        dataclasses.replace(given, poses=dataclasses.replace(poses, orientation=askew))
+    )
+    assert 'the poses of the camera are 0.05 rad off the truth' in line
+
+
+def test_what_single_seconds_hide_in_noise_the_whole_run_shows() -> None:
+    """Half the noise of a second's mean: its squares are 1.25 instead of 1, not twice that."""
+    given = at_rest(seconds=60.0)
+    off = 0.5 * STD['force'] / np.sqrt(50.0) * np.array([1.0, -1.0, 1.0])
+    force = given.imu.linear_acceleration + off
+    biased = dataclasses.replace(given.imu, linear_acceleration=force)
+    (line,) = told_of(dataclasses.replace(given, imu=biased))
+    assert line.startswith('averaged over 60 s, the accelerometer is ')
+    assert 'says to trust it less' in line
+
+
+@pytest.mark.parametrize(('more', 'named'), [(1.25, False), (1.75, True)])
+def test_a_sensor_is_named_from_twice_the_squares_that_it_states(more: float, named: bool) -> None:
+    """1.25 and 1.75 times the noise: 1.56 and 3.06 times the squares."""
+    given = at_rest(seconds=60.0)
+    mag = given.mag
+    assert mag is not None
+    true = ATTITUDE.inv().apply(NORTH)
+    louder = dataclasses.replace(mag, magnetic_field=true + more * (mag.magnetic_field - true))
+    told = told_of(dataclasses.replace(given, mag=louder))
+    assert any('the magnetometer is' in line for line in told) == named
+    assert len(told) == named
+
+
+def test_samples_of_equal_stamps_seconds_apart_are_no_trouble() -> None:
+    """A second that holds a sample but no time since the one before says nothing."""
+    slow = at_rest(rate=0.5)
+    assert told_of(slow) == ()
+    rate = slow.imu.angular_velocity + np.array([0.5, 0.0, 0.0])
+    (line,) = told_of(
+        dataclasses.replace(slow, imu=dataclasses.replace(slow.imu, angular_velocity=rate))
+    )
+    assert 'the gyroscope is 0.5 rad/s off' in line
+
+
+def test_the_offset_is_the_mean_rate_of_the_rest_alone() -> None:
+    imu = at_rest().imu
+    rest = imu.stamp_ns < 4 * 10**9
+    found = without_zero_rate(imu, 4.0)
+    np.testing.assert_allclose(found.angular_velocity[rest].mean(axis=0), 0.0, atol=1e-15)
+    np.testing.assert_allclose(
+        imu.angular_velocity - found.angular_velocity,
+        np.tile(imu.angular_velocity[rest].mean(axis=0), (len(imu), 1)),
+        atol=1e-15,
+    )
+
+
+@pytest.mark.parametrize(
+    ('field', 'limit', 'what'),
+    [('angular_velocity', 0.02, 'rate'), ('linear_acceleration', 0.3, 'specific force')],
+)
+def test_a_tenth_that_moves_is_no_rest(field: str, limit: float, what: str) -> None:
+    """Limits are those of a standstill; noise of a tenth's mean is a sixth of them at most."""
+    imu = at_rest().imu
+    for size, moves in ((0.7 * limit, False), (1.3 * limit, True)):
+        values = getattr(imu, field).copy()
+        values[120:160] += np.array([0.0, size, 0.0])
+        moved = dataclasses.replace(imu, **{field: values})
+        if moves:
+            with pytest.raises(AttitudeError, match=f'the mean {what} of a tenth'):
+                without_zero_rate(moved, 8.0)
+        else:
+            without_zero_rate(moved, 8.0)
