@@ -10,16 +10,16 @@ from sim2real_eval.provenance import versions
 from sim2real_eval.report.wheel_plot import save_wheel_plot
 from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.tables import write_csv, write_json
-from sim2real_eval.wheel_notes import wheel_notes
-from sim2real_eval.wheel_study import WheelStudy
+from sim2real_eval.wheel_study import Driven, WheelStudy
 from sim_sensors.variants import to_variant
 
 __all__ = ['check_wheel_folder', 'wheel_record', 'write_wheels']
 
 _MARK = 'wheels.json'
 _COLUMNS = (
-    'variant', 'run', 'alone_rms_m', 'alone_end_m', 'alone_heading_rms_rad', 'with_rms_m',
-    'with_end_m', 'with_heading_rms_rad', 'with_nees', 'longest_blind_s',
+    'variant', 'drive', 'run', 'alone_rms_m', 'alone_end_m', 'alone_heading_rms_rad',
+    'with_rms_m', 'with_end_m', 'with_heading_rms_rad', 'with_nees', 'poses', 'poses_taken',
+    'longest_blind_s',
 )  # fmt: skip
 
 
@@ -29,9 +29,7 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
     rows = _rows(study)
     return {
         'versions': versions(),
-        'motion': setup.name,
-        'duration_s': setup.motion.end - setup.motion.start,
-        'way_m': study.way,
+        'drives': [_of_drive(each) for each in study.driven],
         'seed': setup.seed,
         'runs': setup.runs,
         'vision': to_variant(setup.vision),
@@ -48,7 +46,7 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
             }
             for variant in study.variants
         ],
-        'notes': wheel_notes(study),
+        'notes': study.notes(),
     }
 
 
@@ -72,15 +70,36 @@ def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> P
     return Path(folder)
 
 
+def _of_drive(driven: Driven) -> dict[str, Any]:
+    drive = driven.drive
+    return {
+        'name': drive.name,
+        'path': drive.recording.path,
+        'duration_s': drive.duration,
+        'way_m': drive.way,
+        'height_change_m': drive.height,
+        'tilt_rad': drive.tilt,
+        'planar_error_rms_m': drive.planar_error,
+        'frames': driven.frames,
+        'frames_with_tags': driven.in_view,
+        'poses': driven.poses,
+        'poses_taken': driven.taken,
+        'longest_blind_s': driven.longest_blind,
+    }
+
+
 def _rows(study: WheelStudy) -> list[list[Any]]:
     rows: list[list[Any]] = []
     for variant in study.variants:
-        pairs = zip(variant.odometry, variant.fused, variant.nees, variant.blind, strict=True)
-        for number, (alone, fused, nees, blind) in enumerate(pairs, 1):
-            parts = [
-                value
-                for drift in (alone, fused)
-                for value in (drift.rms, float(drift.error[-1]), drift.heading_rms)
-            ]
-            rows.append([variant.label, number, *parts, nees, blind])
+        for driven in study.driven:
+            for number, run in enumerate(driven.runs[variant.label], 1):
+                parts = [
+                    value
+                    for drift in (run.odometry, run.fused)
+                    for value in (drift.rms, float(drift.error[-1]), drift.heading_rms)
+                ]
+                rows.append([
+                    variant.label, driven.drive.name, number, *parts, run.nees, run.poses,
+                    run.taken, run.longest_blind,
+                ])  # fmt: skip
     return rows

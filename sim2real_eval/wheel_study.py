@@ -4,55 +4,45 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real_eval.judge_setup import JudgeSetup, velocity_series
-from sim2real_eval.metrics import RunScore, score_run, vepd
-from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
-from sim2real_eval.recording import Recording
-from sim2real_eval.synthetic import synthetic_recording
-from sim2real_eval.twin import Twin
-from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
-from sim_sensors.planar_steps import heading_of
-from sim_sensors.sampling import seconds
-from sim_sensors.trajectory import Motion
+from sim2real_eval.judge_setup import JudgeSetup
+from sim2real_eval.metrics import vepd
+from sim2real_eval.run_notes import merge_notes
+from sim2real_eval.told import by_weight, decisive
+from sim2real_eval.wheel_drive import Drive
+from sim2real_eval.wheel_run import JUDGES, Drift, Planar, WheelRun, wheel_run
 from sim_sensors.vision_pose import VisionModel
 from sim_sensors.wheel_odometry import WheelOdometryModel
 from sim_sensors.world import World
 
-__all__ = ['JUDGES', 'Drift', 'VariantResult', 'WheelSetup', 'WheelStudy', 'run_wheel_study']
+__all__ = [
+    'Driven', 'VariantResult', 'WheelSetup', 'WheelStudy', 'drive_variants', 'run_wheel_study',
+    'study_of',
+]  # fmt: skip
 
-JUDGES = ('wheels', 'wheels_vision')
-"""Profiles: the wheels alone, and with the poses of the camera."""
-
-# x, y and yaw among the states of the filter, and what a robot knows of its start [m^2, rad^2].
-_PLANAR = [0, 1, 5]
-_KNOWN = 1e-6
+# Share of a drive without a pose of the camera from which on it is told.
+_BLIND = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class WheelSetup:
-    """What is driven, measured and how often.
+    """What is measured and how often.
 
     Attributes
     ----------
-    motion : Motion
-    name : str
-        Of the motion.
     variants : mapping of str to WheelOdometryModel
         By label; the first stands for the real robot.
     vision : VisionModel
     world : World
         With tags.
     runs : int
-        Of each variant, on the same motion with other noise.
+        Of each variant, on the same drive with other noise.
     seed : int
     """
 
-    motion: Motion
-    name: str
     variants: dict[str, WheelOdometryModel]
     vision: VisionModel
     world: World
@@ -61,35 +51,59 @@ class WheelSetup:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Drift:
-    """Error of one estimate of the pose over one run.
+class Driven:
+    """What became of one drive.
 
     Attributes
     ----------
-    time : (n,) float
-        s.
-    position : (n, 2) float
-        Estimated, m.
-    error : (n,) float
-        Distance to the true place, m.
-    heading_error : (n,) float
-        rad.
+    drive : Drive
+    frames, in_view : int
+        Pictures that the camera takes, and those with a tag in view: the same in every run.
+    real : tuple of WheelRun
+        Runs of the first variant that stand for the real robot.
+    runs : mapping of str to tuple of WheelRun
+        By variant.
     """
 
-    time: FloatArray
-    position: FloatArray
-    error: FloatArray
-    heading_error: FloatArray
+    drive: Drive
+    frames: int
+    in_view: int
+    real: tuple[WheelRun, ...]
+    runs: dict[str, tuple[WheelRun, ...]]
 
     @property
-    def rms(self) -> float:
-        """Root mean square of the distance, m."""
-        return float(np.sqrt(np.mean(self.error**2)))
+    def all_runs(self) -> tuple[WheelRun, ...]:
+        """Those of all variants."""
+        return tuple(run for runs in self.runs.values() for run in runs)
 
     @property
-    def heading_rms(self) -> float:
-        """Root mean square of the heading error, rad."""
-        return float(np.sqrt(np.mean(self.heading_error**2)))
+    def poses(self) -> float:
+        """Poses that the camera gave, mean of the runs: those gated or lost are not."""
+        return float(np.mean([run.poses for run in self.all_runs]))
+
+    @property
+    def taken(self) -> float:
+        """Poses that the judge did not refuse, mean of the runs."""
+        return float(np.mean([run.taken for run in self.all_runs]))
+
+    @property
+    def longest_blind(self) -> float:
+        """Longest time without a pose in any run, s."""
+        return max(run.longest_blind for run in self.all_runs)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the user should know of the drive and of what the camera saw of it."""
+        notes = self.drive.notes()
+        if self.longest_blind <= _BLIND * self.drive.duration:
+            return notes
+        return (
+            decisive(
+                f'the camera gave no pose for up to {self.longest_blind:.3g} s of '
+                f'{self.drive.duration:.3g} s: so long the wheels are alone, also in the columns '
+                '"with"'
+            ),
+            *notes,
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,25 +113,30 @@ class VariantResult:
     Attributes
     ----------
     label : str
-    odometry : tuple of Drift
-        The pose that the wheels tell, per run.
-    fused : tuple of Drift
-        The judge with wheels and camera, per run.
-    nees : tuple of float
-        Mean normalised squared error of x and y of that judge, per run; 2 where it is as sure of
-        itself as it may be.
-    blind : tuple of float
-        Longest time without a pose of the camera, per run, s.
+    runs : tuple of WheelRun
+        Of all drives, one drive after the other.
     vepd : mapping of str to float
         By judge, against the first variant in runs of its own.
     """
 
     label: str
-    odometry: tuple[Drift, ...]
-    fused: tuple[Drift, ...]
-    nees: tuple[float, ...]
-    blind: tuple[float, ...]
+    runs: tuple[WheelRun, ...]
     vepd: dict[str, float]
+
+    @property
+    def odometry(self) -> tuple[Drift, ...]:
+        """The pose that the wheels tell, per run."""
+        return tuple(run.odometry for run in self.runs)
+
+    @property
+    def fused(self) -> tuple[Drift, ...]:
+        """The judge with wheels and camera, per run."""
+        return tuple(run.fused for run in self.runs)
+
+    @property
+    def nees(self) -> tuple[float, ...]:
+        """Mean normalised squared error of x and y of that judge, per run."""
+        return tuple(run.nees for run in self.runs)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,140 +146,94 @@ class WheelStudy:
     Attributes
     ----------
     setup : WheelSetup
-    way : float
-        Length of the motion, m.
+    driven : tuple of Driven
+        At least one.
     variants : tuple of VariantResult
+        Over all drives.
     """
 
     setup: WheelSetup
-    way: float
+    driven: tuple[Driven, ...]
     variants: tuple[VariantResult, ...]
 
+    @property
+    def title(self) -> str:
+        """Name and length of what was driven."""
+        way = sum(each.drive.way for each in self.driven)
+        name = self.driven[0].drive.name
+        return (
+            f'{name if len(self.driven) == 1 else f"{len(self.driven)} recordings"}, {way:.0f} m'
+        )
 
-def run_wheel_study(setup: WheelSetup, advance: Callable[[], None] = lambda: None) -> WheelStudy:
-    """Drive, measure and judge every run of every variant.
+    def notes(self) -> list[str]:
+        """Return what the user should know, the weightiest first."""
+        if len(self.driven) == 1:
+            return by_weight(self.driven[0].notes())
+        return merge_notes(('driven', each.notes()) for each in self.driven)
 
-    The robot is told where it starts, as in seed 004. The runs that stand for the real robot have
-    noise of their own, so that the first variant, too, is compared with others than itself.
+
+def run_wheel_study(
+    setup: WheelSetup, drives: Sequence[Drive], advance: Callable[[], None] = lambda: None
+) -> WheelStudy:
+    """Drive, measure and judge every run of every variant; see `drive_variants`."""
+    return study_of(setup, [drive_variants(setup, drive, advance) for drive in drives])
+
+
+def drive_variants(
+    setup: WheelSetup, drive: Drive, advance: Callable[[], None] = lambda: None
+) -> Driven:
+    """Measure and judge all runs of all variants on one drive.
+
+    The runs that stand for the real robot have noise of their own, so that the first variant, too,
+    is compared with others than itself.
 
     Parameters
     ----------
     setup : WheelSetup
+    drive : Drive
     advance : callable
         Called after each run.
 
     Raises
     ------
     Sim2RealError
-        When the motion, the world or a model does not do.
+        When the drive, the world or a model does not do.
     """
     judges = {name: JudgeSetup.load(name) for name in JUDGES}
-    label, model = next(iter(setup.variants.items()))
-    real: dict[str, list[RunScore]] = {name: [] for name in JUDGES}
-    for number in range(setup.runs):
-        recording = _recording(setup, model, f'real/{number + 1}')
-        for name, judge in judges.items():
-            real[name].append(_judged(judge, recording, setup)[0])
-        advance()
-    results = []
-    for label, model in setup.variants.items():
-        odometry, fused, nees, blind = [], [], [], []
-        scores: dict[str, list[RunScore]] = {name: [] for name in JUDGES}
-        for number in range(setup.runs):
-            recording = _recording(setup, model, f'{label}/{number + 1}')
-            odometry.append(_drift_of_wheels(recording, setup))
-            blind.append(_longest_blind(recording))
-            for name, judge in judges.items():
-                score, drift, consistency = _judged(judge, recording, setup)
-                scores[name].append(score)
-            fused.append(drift)
-            nees.append(consistency)
+
+    def runs(label: str, wheels: WheelOdometryModel) -> tuple[WheelRun, ...]:
+        sensors = Planar(wheels, setup.vision, setup.world)
+        made = []
+        for number in range(1, setup.runs + 1):
+            run = f'{label}/{number}'
+            made.append(wheel_run(drive, sensors, judges, seed=setup.seed, run=run))
             advance()
-        found = {name: float(vepd(real[name], scores[name]).vepd) for name in JUDGES}
-        results.append(
-            VariantResult(label, tuple(odometry), tuple(fused), tuple(nees), tuple(blind), found)
-        )
-    truth = recording.truth
-    assert truth is not None
-    way = float(np.linalg.norm(np.diff(truth.position, axis=0), axis=1).sum())
-    return WheelStudy(setup, way, tuple(results))
+        return tuple(made)
 
-
-def _recording(setup: WheelSetup, model: WheelOdometryModel, run: str) -> Recording:
-    twin = Twin('wheels', gps=None, imu=None, wheels=model, vision=setup.vision)
-    return synthetic_recording(
-        setup.motion,
-        twin,
-        seed=setup.seed,
-        run=run,
-        scenario=setup.name,
-        origin=setup.world.frame,
-        world=setup.world,
+    camera = setup.vision.start(setup.seed, drive.label, world=setup.world)
+    _, seen = camera.measure_all(drive.motion)
+    return Driven(
+        drive=drive,
+        frames=len(seen.count),
+        in_view=int(np.sum(seen.count > 0)),
+        real=runs('real', next(iter(setup.variants.values()))),
+        runs={label: runs(label, wheels) for label, wheels in setup.variants.items()},
     )
 
 
-def _judged(
-    judge: JudgeSetup, recording: Recording, setup: WheelSetup
-) -> tuple[RunScore, Drift, float]:
-    """Return the score of a judge's speed, the drift of its pose and how sure it is of it."""
-    truth = recording.truth
-    assert truth is not None
-    state, covariance = judge.filter.initial_state.copy(), judge.filter.initial_covariance.copy()
-    state[_PLANAR] = [*truth.position[0, :2], heading_of(truth.orientation[0])]
-    covariance[_PLANAR, _PLANAR] = _KNOWN
-    told = dataclasses.replace(judge.filter, initial_state=state, initial_covariance=covariance)
-    judged = dataclasses.replace(judge, filter=told).judge(
-        recording, start_ns=int(truth.stamp_ns[0])
-    )
-    origin_ns = int(truth.stamp_ns[0])
-    series = velocity_series(judged, truth, origin_ns=origin_ns, name=recording.name)
-    inside = judged.stamp_ns <= truth.stamp_ns[-1]
-    drift = _drift(
-        judged.stamp_ns[inside], judged.position[inside], judged.orientation[inside],
-        origin_ns, setup.motion,
-    )  # fmt: skip
-    error = drift.position - _place(drift.time, setup.motion)[0]
-    block = judged.pose_covariance[inside][:, :2, :2]
-    squares = np.einsum('ni,ni->n', error, np.linalg.solve(block, error[:, :, None])[:, :, 0])
-    return score_run(series), drift, float(squares.mean())
-
-
-def _longest_blind(recording: Recording) -> float:
-    """Return the longest time without a pose of the camera, s."""
-    truth = recording.truth
-    assert truth is not None
-    seen = recording.messages[VISION_TOPIC].stamp_ns
-    stamps = np.concatenate([truth.stamp_ns[:1], seen, truth.stamp_ns[-1:]])
-    return float(np.diff(stamps).max() / 1e9)
-
-
-def _drift_of_wheels(recording: Recording, setup: WheelSetup) -> Drift:
-    odometry = recording.messages[WHEEL_TOPIC]
-    truth = recording.truth
-    assert isinstance(odometry, OdometryArray)
-    assert truth is not None
-    return _drift(
-        odometry.stamp_ns, odometry.position, odometry.orientation, int(truth.stamp_ns[0]),
-        setup.motion,
-    )  # fmt: skip
-
-
-def _drift(
-    stamp_ns: IntArray,
-    position: FloatArray,
-    orientation: FloatArray,
-    origin_ns: int,
-    motion: Motion,
-) -> Drift:
-    time: FloatArray = seconds(stamp_ns, origin_ns) + motion.start
-    place, heading = _place(time, motion)
-    own = np.array([heading_of(q) for q in orientation])
-    off = np.arctan2(np.sin(own - heading), np.cos(own - heading))
-    error = np.asarray(np.linalg.norm(position[:, :2] - place, axis=1), dtype=np.float64)
-    return Drift(time, position[:, :2], error, off)
-
-
-def _place(time: FloatArray, motion: Motion) -> tuple[FloatArray, FloatArray]:
-    """Return the true places `(n, 2)` and headings `(n,)`."""
-    truth = motion.at(np.clip(time, motion.start, motion.end))
-    return truth.position[:, :2], np.array([heading_of(q) for q in truth.orientation])
+def study_of(setup: WheelSetup, driven: Sequence[Driven]) -> WheelStudy:
+    """Put drives together, at least one; VEPD is that of the runs of all."""
+    results = []
+    for label in setup.variants:
+        runs = tuple(run for each in driven for run in each.runs[label])
+        found = {
+            name: float(
+                vepd(
+                    [run.scores[name] for each in driven for run in each.real],
+                    [run.scores[name] for run in runs],
+                ).vepd
+            )
+            for name in JUDGES
+        }
+        results.append(VariantResult(label, runs, found))
+    return WheelStudy(setup, tuple(driven), tuple(results))

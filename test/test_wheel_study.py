@@ -15,8 +15,10 @@ from cli_examples import call
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording import read_recording
+from sim2real_eval.wheel_drive import Drive
 from sim2real_eval.wheel_errors import single_errors
-from sim2real_eval.wheel_study import JUDGES, WheelSetup, WheelStudy, run_wheel_study
+from sim2real_eval.wheel_run import JUDGES
+from sim2real_eval.wheel_study import WheelSetup, WheelStudy, run_wheel_study
 from sim_sensors.catalogue import load_vision, load_wheels
 from sim_sensors.scenarios import FigureEight
 from sim_sensors.wheel_noise import NoWheelNoise
@@ -32,10 +34,12 @@ VARIANTS = {
 }
 
 
+def eight(duration: float) -> list[Drive]:
+    return [Drive.of_motion(FigureEight(speed=1.0, duration=duration), 'figure_eight')]
+
+
 def setup(runs: int, **changes) -> WheelSetup:
     made = WheelSetup(
-        motion=FigureEight(speed=1.0, duration=60.0),
-        name='figure_eight',
         variants=VARIANTS,
         vision=load_vision('tags'),
         world=load_world('tag_ring'),
@@ -47,7 +51,7 @@ def setup(runs: int, **changes) -> WheelSetup:
 
 @pytest.fixture(scope='module')
 def study() -> WheelStudy:
-    return run_wheel_study(setup(6))
+    return run_wheel_study(setup(6), eight(60.0))
 
 
 def test_wheels_drift_and_a_camera_stops_it(study: WheelStudy) -> None:
@@ -84,11 +88,11 @@ def test_judge_is_as_sure_of_itself_as_it_may_be_when_the_errors_are_those_it_is
     )
     clear = dataclasses.replace(load_vision('tags'), ambiguity=0.0)
     told = setup(4, variants={'white': white}, vision=clear)
-    assert 1.0 < np.mean(run_wheel_study(told).variants[0].nees) < 2.64
+    assert 1.0 < np.mean(run_wheel_study(told, eight(60.0)).variants[0].nees) < 2.64
     hidden = dataclasses.replace(
         load_wheels('frc_swerve'), noise=NoWheelNoise(), speed_floor=0.001, yaw_rate_floor=0.001
     )
-    found = run_wheel_study(setup(4, variants={'hidden': hidden}, vision=clear))
+    found = run_wheel_study(setup(4, variants={'hidden': hidden}, vision=clear), eight(60.0))
     assert np.mean(found.variants[0].nees) > 2.64
 
 
@@ -108,8 +112,7 @@ def test_each_law_of_error_has_its_drift_and_its_vepd() -> None:
     models = single_errors()
     real = load_wheels('swerve')
     assert all(model.drive == real.drive and model.rate == real.rate for model in models.values())
-    motion = FigureEight(speed=1.0, duration=30.0)
-    found = run_wheel_study(setup(3, motion=motion, variants={'swerve': real, **models}))
+    found = run_wheel_study(setup(3, variants={'swerve': real, **models}), eight(30.0))
     drift = {
         one.label: np.sqrt(np.mean([each.rms**2 for each in one.odometry]))
         for one in found.variants
@@ -209,6 +212,11 @@ def test_verb_shows_and_writes_every_run(capsys: Capture, tmp_path: Path) -> Non
         (('--set', 'duration=3'), 'is not set here but with --duration'),
         (('--motion', 'standstil'), 'standstil'),
         (('--runs', '1'), '--runs'),
+        (('--truth', 'bag', '--motion', 'circle'), 'not allowed with argument'),
+        (('--truth', 'bag', '--set', 'radius=2'), '--set: goes without --truth only'),
+        (('--truth', 'bag', '--duration', '3'), '--duration: goes without --truth only'),
+        (('--truth', 'gone'), 'gone: no such file or folder'),
+        (('--topic', 'truth=/odom'), '--topic: goes with --truth only'),
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(

@@ -4,20 +4,34 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, at_least
+from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, sources
 from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
-from sim2real_eval.cli.output import print_json, print_notes, print_table, progress_bar
+from sim2real_eval.cli.output import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
 from sim2real_eval.cli.shared_options import add_overwrite
-from sim_sensors.errors import ParameterError
+from sim_sensors.errors import MotionError, ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
-    from sim2real_eval.wheel_study import WheelSetup
+    from collections.abc import Callable
+
+    from sim2real_eval.comparison import Source
+    from sim2real_eval.wheel_drive import Drive
+    from sim2real_eval.wheel_study import Driven, WheelSetup, WheelStudy
     from sim_sensors.wheel_odometry import WheelOdometryModel
 
 __all__ = ['add_parser', 'run']
 
+_MOTION = 'figure_eight'
+_DURATION = 60.0
 _MODELS = 'swerve,swerve@100,frc_swerve,frc_swerve@100'
 
 _EPILOG = """\
@@ -33,6 +47,7 @@ examples:
   sim2real wheels
   sim2real wheels --models swerve,errors
   sim2real wheels --models differential,my_robot.yaml --motion circle --runs 20 --out drift
+  sim2real wheels --truth my_bag --models my_robot.yaml,differential --world my_room.yaml
   sim2real wheels --vision frc_2024 --world frc_2023_field --motion line --json
 """
 
@@ -61,22 +76,30 @@ def add_parser(verbs: Any) -> None:
         '--world', default='tag_ring', metavar='WORLD',
         help='world or file with tags (default tag_ring)',
     )  # fmt: skip
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         '--motion',
-        default='figure_eight',
         metavar='NAME',
-        help='motion, as for simulate, that drives (default figure_eight)',
+        help=f'motion, as for simulate, that drives (default {_MOTION})',
+    )
+    where.add_argument(
+        '--truth',
+        nargs='+',
+        metavar='PATH',
+        help='recordings whose true motion is driven instead; the coordinates of --world are '
+        'those of the truth',
     )
     add_set(parser)
     parser.add_argument(
-        '--duration', type=at_least(0, float, above=True), default=60.0, metavar='S',
-        help='of the motion (default 60)',
+        '--duration', type=at_least(0, float, above=True), metavar='S',
+        help=f'of a motion (default {_DURATION:g})',
     )  # fmt: skip
     parser.add_argument(
         '--runs', type=at_least(2, int), default=10, metavar='N',
-        help='of each model, on one motion with other noise, and as many more of the first, '
-        'which stand for the real robot (default 10)',
+        help='of each model on the motion or on each truth, with other noise, and as many more '
+        'of the first, which stand for the real robot (default 10)',
     )  # fmt: skip
+    add_topics(parser)
     parser.add_argument('--out', metavar='DIR', help='folder for plot, record and runs')
     add_overwrite(parser)
     add_json(parser)
@@ -86,60 +109,131 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.report.wheel_table import wheel_table
     from sim2real_eval.wheel_folder import check_wheel_folder, wheel_record, write_wheels
-    from sim2real_eval.wheel_notes import wheel_notes
-    from sim2real_eval.wheel_study import run_wheel_study
+    from sim2real_eval.wheel_study import study_of
 
     setup = _setup(options)
+    drives = _recorded(options) if options.truth else [_simulated(options)]
     if options.out:
         check_wheel_folder(options.out, overwrite=options.overwrite)
-    with progress_bar(setup.runs * (len(setup.variants) + 1), 'runs') as advance:
-        study = run_wheel_study(setup, advance)
+    failures: list[str] = []
+    driven = _driven(setup, drives, failures)
+    report_failures(failures, of=len(drives))
+    study = study_of(setup, driven)
     if options.out:
         write_wheels(options.out, study, overwrite=options.overwrite)
     if options.json:
         print_json(wheel_record(study))
     else:
-        print_table(wheel_table(study))
-        first = next(iter(setup.variants))
-        print(f'VEPD: distance from runs of {first} that stand for the real robot.')
+        _show(study)
         if options.out:
             print(f'Plot, record and runs: {options.out}')
-        print_notes(wheel_notes(study))
-    return 0
+    return 1 if failures else 0
+
+
+def _show(study: WheelStudy) -> None:
+    from sim2real_eval.report.wheel_table import wheel_table
+
+    print_table(wheel_table(study))
+    first = next(iter(study.setup.variants))
+    print(f'VEPD: distance from runs of {first} that stand for the real robot.')
+    frames, in_view, poses, taken = (
+        sum(getattr(each, name) for each in study.driven)
+        for name in ('frames', 'in_view', 'poses', 'taken')
+    )
+    blind = max(each.longest_blind for each in study.driven)
+    print(
+        f'Camera: a tag in view in {in_view} of {frames} frames; {poses:.0f} poses passed its '
+        f'gate, the judge took {taken:.0f}; none for {blind:.1f} s at most.'
+    )
+    print_notes(study.notes())
+
+
+def _driven(
+    setup: WheelSetup, drives: list[Callable[[], Drive]], failures: list[str]
+) -> list[Driven]:
+    """Return what became of each drive but of those that failed, which name the reason."""
+    from sim2real_eval.wheel_study import drive_variants
+
+    each = setup.runs * (len(setup.variants) + 1)
+    driven = []
+    with progress_bar(each * len(drives), 'runs') as advance:
+        for drive in drives:
+            left = itertools.count(each, -1)
+
+            def count(left: itertools.count[int] = left) -> None:
+                next(left)
+                advance()
+
+            try:
+                driven.append(drive_variants(setup, drive(), count))
+            except Sim2RealError as error:
+                failures.append(str(error))
+                # A truth that is broken takes all its runs along.
+                for _ in range(next(left)):
+                    advance()
+    return driven
 
 
 def _setup(options: argparse.Namespace) -> WheelSetup:
     from sim2real_eval.wheel_study import WheelSetup
     from sim_sensors.catalogue import load_vision
-    from sim_sensors.motions import motion_of, truth_of
     from sim_sensors.world_file import load_world
 
-    variants = _variants(options.models)
-    motion = motion_of(
-        options.motion,
-        seed=options.seed,
-        run='wheels',
-        duration=options.duration,
-        parameters=motion_parameters(options),
-    )
-    if not truth_of(motion).linear_velocity[:, :2].any():
-        raise ParameterError(
-            '--motion',
-            '',
-            f'{options.motion!r} never leaves its place, so that there is no speed to compare; '
-            'must drive, as figure_eight, circle and line do',
-        )
     return WheelSetup(
-        motion=motion,
-        name=options.motion,
-        variants=variants,
+        variants=_variants(options.models),
         vision=load_vision(options.vision),
         world=load_world(options.world),
         runs=options.runs,
         seed=options.seed,
     )
+
+
+def _simulated(options: argparse.Namespace) -> Callable[[], Drive]:
+    """Return what gives the drive of --motion, which is made here: wrong options are refused."""
+    from sim2real_eval.wheel_drive import Drive
+    from sim_sensors.motions import motion_of
+
+    if options.topic:
+        raise ParameterError('--topic', '', 'goes with --truth only')
+    name = options.motion or _MOTION
+    motion = motion_of(
+        name,
+        seed=options.seed,
+        run='wheels',
+        duration=_DURATION if options.duration is None else options.duration,
+        parameters=motion_parameters(options),
+    )
+    drive = Drive.of_motion(motion, name)
+    if drive.stands:
+        raise ParameterError(
+            '--motion',
+            '',
+            f'{name!r} never leaves its place, so that there is no speed to compare; must drive, '
+            'as figure_eight, circle and line do',
+        )
+    return lambda: drive
+
+
+def _recorded(options: argparse.Namespace) -> list[Callable[[], Drive]]:
+    """Return what gives the drive of each truth when called, so that one may fail."""
+    from sim2real_eval.wheel_drive import Drive
+
+    for flag, value in (('--set', options.set), ('--duration', options.duration)):
+        if value:
+            raise ParameterError(flag, '', 'goes without --truth only')
+
+    def read(source: Source) -> Drive:
+        drive = Drive.of_recording(source.read())
+        if drive.stands:
+            raise MotionError(
+                f'{source.path}: the truth never leaves its place, so that there is no speed to '
+                'compare; must drive'
+            )
+        return drive
+
+    found = sources(options.truth, options.topic, None)
+    return [functools.partial(read, source) for source in found]
 
 
 def _variants(models: str) -> dict[str, WheelOdometryModel]:

@@ -23,7 +23,7 @@ def wheel_figure(study: WheelStudy) -> Figure:
     count = len(study.variants)
     figure = new_figure(max(2.6 * count, 5.2) + 0.6, 5.9)
     panels = figure.subplots(2, count, squeeze=False, sharey='row')
-    motion = study.setup.motion
+    motion = study.driven[0].drive.motion
     time = np.linspace(motion.start, motion.end, 2000)
     true = motion.at(time).position
     for ways, errors, variant in zip(*panels, study.variants, strict=True):
@@ -42,7 +42,8 @@ def wheel_figure(study: WheelStudy) -> Figure:
             axes.grid(visible=True, color='#e5e5e5', linewidth=0.6)
             axes.tick_params(labelsize=8)
             tidy(axes)
-    panels[0, 0].set_ylabel('y [m], first run', fontsize=8)
+    first = 'first run' if len(study.driven) == 1 else f'first run of {study.driven[0].drive.name}'
+    panels[0, 0].set_ylabel(f'y [m], {first}', fontsize=8)
     panels[1, 0].set_ylabel('error of the place [m], all runs', fontsize=8)
     figure.legend(
         handles=[
@@ -50,7 +51,7 @@ def wheel_figure(study: WheelStudy) -> Figure:
             Line2D([], [], color=_ALONE, label='wheels alone'),
             Line2D([], [], color=_FUSED, label='wheels and camera'),
         ],
-        title=f'{study.setup.name}, {study.way:.0f} m, {study.setup.runs} runs of each',
+        title=f'{study.title}, {len(study.variants[0].runs)} runs of each',
         title_fontsize=10,
         fontsize=8,
         ncols=3,

@@ -14,9 +14,9 @@ __all__ = ['wheel_table']
 
 def wheel_table(study: WheelStudy) -> Table:
     """Return a line per variant: drift alone and with the camera, NEES, VEPD by judge."""
-    setup = study.setup
+    runs = len(study.variants[0].runs)
     table = plain_table(
-        f'{setup.name}, {study.way:.0f} m: error of the pose, root mean square over {setup.runs} '
+        f'{study.title}: error of the pose, root mean square over {runs} '
         'runs, wheels alone and with the camera',
         gap=1,
     )
