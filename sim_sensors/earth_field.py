@@ -14,7 +14,7 @@ from sim_sensors.errors import ParameterError, SensorError
 from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters, parameter
 
-__all__ = ['EarthField', 'decimal_year', 'wmm_field']
+__all__ = ['EarthField', 'decimal_year', 'wmm_epoch', 'wmm_field']
 
 # First year of each set of coefficients in pygeomag; each serves five years. 2015 was revised.
 _EPOCHS = {2010: '2010', 2015: '2015v2', 2020: '2020', 2025: '2025'}
@@ -30,11 +30,26 @@ def decimal_year(date: datetime.date) -> float:
     return date.year + (date - first).days / days
 
 
+def wmm_epoch(year: float) -> str:
+    """Return which World Magnetic Model is in force at a decimal year: 2010, 2015v2, 2020 or 2025.
+
+    Raises
+    ------
+    ParameterError
+        When there are none: years are 2010 to 2030.
+    """
+    if not min(_EPOCHS) <= year <= _LAST:
+        raise ParameterError(
+            'World Magnetic Model', 'year', f'{year!r} is not allowed; must be 2010 to 2030'
+        )
+    return _EPOCHS[max(first for first in _EPOCHS if first <= year)]
+
+
 @functools.lru_cache(maxsize=64)
 def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
     """Return the field of the World Magnetic Model at the origin of `frame`: east, north, up, T.
 
-    Coefficients are those in force at that time: WMM 2010, 2015v2, 2020 or 2025.
+    Coefficients are those in force at that time; see `wmm_epoch`.
 
     Parameters
     ----------
@@ -50,10 +65,7 @@ def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
     ParameterError
         When the time or the height is outside the model.
     """
-    if not min(_EPOCHS) <= year <= _LAST:
-        raise ParameterError(
-            'World Magnetic Model', 'year', f'{year!r} is not allowed; must be 2010 to 2030'
-        )
+    epoch = wmm_epoch(year)
     if not _LOWEST <= frame.altitude_m <= _HIGHEST:
         raise ParameterError(
             'World Magnetic Model',
@@ -67,8 +79,7 @@ def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
             "the Earth's field 'wmm' needs pygeomag, which is not installed; pip install "
             "pygeomag, or give the world's earth_field the model constant"
         ) from None
-    epoch = max(first for first in _EPOCHS if first <= year)
-    model = GeoMag(coefficients_file=f'wmm/WMM_{_EPOCHS[epoch]}.COF')
+    model = GeoMag(coefficients_file=f'wmm/WMM_{epoch}.COF')
     # Kilometres in, nanotesla out: x north, y east, z down.
     found = model.calculate(
         glat=frame.latitude_deg,

@@ -11,7 +11,7 @@ from sim_sensors.earth_field import EarthField
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.gravity import Gravity
 from sim_sensors.landmarks import Landmarks, Tags
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = ['World']
 
@@ -34,6 +34,8 @@ class World:
         Points to see.
     tags : Tags
         Square markers to see.
+    chessboards : tuple of (rows, columns) int
+        Which landmarks, by their ids, are the inner corners of each chessboard.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class World:
     dipoles: Dipoles = dataclasses.field(default_factory=Dipoles)
     landmarks: Landmarks = dataclasses.field(default_factory=Landmarks)
     tags: Tags = dataclasses.field(default_factory=Tags)
+    chessboards: tuple[IntArray, ...] = ()
 
     @functools.cached_property
     def gravity(self) -> float:

@@ -18,7 +18,7 @@ from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.errors import ParameterError
 from sim_sensors.gravity import Gravity
 from sim_sensors.landmarks import Landmarks, Tags, chessboard
-from sim_sensors.measurements import FloatArray
+from sim_sensors.measurements import FloatArray, IntArray
 from sim_sensors.parameters import Parameter, Parameters, parameter
 from sim_sensors.resources import config_names, config_path
 from sim_sensors.world import World
@@ -73,6 +73,11 @@ class _Chessboard(Parameters):
         _ZERO, 'rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.'
     )
     first_id: int = parameter(0, '1', 'Number of the first corner as landmark; others follow.')
+
+    @property
+    def ids(self) -> IntArray:
+        """Numbers of the corners, `(rows, columns)`."""
+        return self.first_id + np.arange(self.rows * self.columns).reshape(self.rows, -1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +156,7 @@ def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
         if key not in _KEYS:
             raise ParameterError(where, str(key), f'unknown; must be one of {", ".join(_KEYS)}')
     radius = _RADIUS.parse(mapping.get('dipole_radius', _RADIUS.default), where, 'dipole_radius')
+    boards = _items(mapping, where, 'chessboards', _Chessboard)
     return World(
         frame=DEFAULT_ORIGIN
         if 'origin' not in mapping
@@ -158,8 +164,9 @@ def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
         gravity_model=_part(mapping, where, 'gravity', Gravity),
         earth_field=_part(mapping, where, 'earth_field', EarthField),
         dipoles=_dipoles(mapping, where, radius),
-        landmarks=_landmarks(mapping, where),
+        landmarks=_landmarks(mapping, where, boards),
         tags=_tags(mapping, where),
+        chessboards=tuple(board.ids for board in boards),
     )
 
 
@@ -178,15 +185,15 @@ def _dipoles(mapping: Mapping[str, object], where: str, radius: float) -> Dipole
     return dipoles
 
 
-def _landmarks(mapping: Mapping[str, object], where: str) -> Landmarks:
+def _landmarks(mapping: Mapping[str, object], where: str, boards: list[_Chessboard]) -> Landmarks:
     items = _items(mapping, where, 'landmarks', _Landmark)
     ids = [np.array([item.id for item in items], dtype=np.int64)]
     places = [_rows([item.position for item in items])]
-    for board in _items(mapping, where, 'chessboards', _Chessboard):
+    for board in boards:
         places.append(
             chessboard(board.rows, board.columns, board.square, board.position, board.rpy)
         )
-        ids.append(board.first_id + np.arange(len(places[-1])))
+        ids.append(board.ids.reshape(-1))
     try:
         return Landmarks(np.concatenate(ids), np.concatenate(places))
     except ParameterError as error:

@@ -24,7 +24,7 @@ from sim_sensors.catalogue import load_gps, load_imu
 VERBS = (
     'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'gate', 'report', 'compare',
     'reference', 'allan', 'characterize', 'fit', 'scenario', 'attitude', 'wheels',
-    'models',
+    'world', 'models',
 )  # fmt: skip
 
 DURATION = 6.0

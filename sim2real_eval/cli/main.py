@@ -33,6 +33,7 @@ from sim2real_eval.cli import (
     study,
     vepd,
     wheels,
+    world,
 )
 from sim2real_eval.cli.interruption import interruptible
 from sim2real_eval.cli.output import complain, logged_on_terminal
@@ -91,7 +92,7 @@ def build_parser() -> _Parser:
     verbs = parser.add_subparsers(title='verbs', metavar='VERB')
     for verb in (
         demo, simulate, follow, judge, vepd, study, gate, report, compare, reference,
-        allan, characterize, fit, scenario, attitude, wheels, models,
+        allan, characterize, fit, scenario, attitude, wheels, world, models,
     ):  # fmt: skip
         verb.add_parser(verbs)
     return parser
