@@ -129,8 +129,8 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     Raises
     ------
     ParameterError
-        When the edges are out of order, too close or too far away, or the field is too large for
-        a number somewhere.
+        When the edges are out of order, too close or too far away, the height too, or the field
+        is too large for a number somewhere.
     SensorError
         When the World Magnetic Model is asked for and not there.
     """
@@ -141,6 +141,10 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
             'map', 'area', f'{x0:g},{x1:g},{y0:g},{y1:g} is not allowed; must be X0 < X1 and '
             f'Y0 < Y1, {_SHORTEST:g} m or more apart and within {_FARTHEST:g} m of the origin'
         )  # fmt: skip
+    if abs(z) > _FARTHEST:
+        raise ParameterError(
+            'map', 'height', f'{z:g} is not allowed; must be within {_FARTHEST:g} m of the origin'
+        )
     count = float(np.clip(_SUMS / max(len(world.dipoles), 1), _FEWEST, _MOST))
     wide, long = x1 - x0, y1 - y0
     step = math.sqrt(wide * long / count)
@@ -158,7 +162,6 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     if bad.any():
         where = ', '.join(f'{value:g}' for value in made.place(int(np.argmax(bad))))
         raise ParameterError(
-            'world', '', f'the field at ({where}) m is no finite number; must be smaller moments '
-            'and lengths'
+            'map', 'field', f'that at ({where}) m is no finite number; must be smaller moments'
         )  # fmt: skip
     return made

@@ -80,7 +80,7 @@ def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
     faces = Rotation.from_quat(tags.orientations).apply([0.0, 0.0, 1.0])[:, :2]
     panel.quiver(
         *tags.positions[:, :2].T, *faces.T, color=_COLOUR, angles='uv', scale_units='inches',
-        scale=_FACE, width=0.006,
+        scale=_FACE, units='inches', width=0.03,
     )  # fmt: skip
     for square in tags.corners():
         panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=_COLOUR, linewidth=2.5)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real world`: what it tells of a world and its map is so, pictures, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call, check_refused
+from matplotlib import image
+from pygeomag import GeoMag
+
+from sim2real_eval.report.world_plot import strength_levels, world_figure
+from sim2real_eval.world_map import default_area, default_height, things, world_map
+from sim_sensors.dipoles import Dipoles
+from sim_sensors.earth_field import EarthField, wmm_epoch
+from sim_sensors.errors import ParameterError
+from sim_sensors.landmarks import chessboard
+from sim_sensors.world import World
+from sim_sensors.world_file import load_world, world_names
+
+Capture = pytest.CaptureFixture[str]
+NORTH = EarthField(model='constant', value=(0.0, 2e-5, -4e-5))
+MINE = """\
+origin: {latitude_deg: 60.17, longitude_deg: 24.94, altitude_m: 10.0}
+gravity: {model: normal}
+earth_field: {model: constant, value: [1.0e-6, 1.5e-5, -5.0e-5]}
+dipoles:
+  - {position: [2.0, 0.0, 0.3], moment: 3.0}
+landmarks:
+  - {id: 100, position: [3.0, 0.0, 1.0]}
+chessboards:
+  - {rows: 2, columns: 3, square: 0.1, position: [1, 2, 0], rpy: [0, 0, 0.5], first_id: 7}
+  - {rows: 3, columns: 2, square: 0.1, position: [-1, 2, 0], first_id: 20}
+tags:
+  - {id: 1, position: [5.0, 0.0, 1.0], rpy: [1.5707963, 0.0, -1.5707963]}
+  - {id: 2, position: [2.0, 1.0, 0.0]}
+"""
+
+
+def told(capsys: Capture, *words: object) -> dict:
+    outcome = call(capsys, 'world', *words, '--json')
+    assert (outcome.status, outcome.err) == (0, '')
+    return json.loads(outcome.out)
+
+
+def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(
+    capsys: Capture,
+) -> None:
+    record, world = told(capsys, 'dipole_room', '--year', '2021.5'), load_world('dipole_room')
+    assert record['gravity'] == {'model': 'normal', 'value_m_s2': world.gravity}
+    assert record['origin'] == world.frame.to_mapping()
+    assert [record[key] for key in ('dipoles', 'landmarks', 'chessboards', 'tags')] == [
+        500,
+        0,
+        0,
+        0,
+    ]
+    earth = record['earth_field']
+    assert (earth['coefficients'], earth['year']) == ('2020', 2021.5)
+    wmm = GeoMag(coefficients_file='wmm/WMM_2020.COF').calculate(45.48, 9.23, 0.17, 2021.5)
+    found = [1e9 * earth['intensity_t'], earth['inclination_deg'], earth['declination_deg']]
+    np.testing.assert_allclose(found, [wmm.f, wmm.i, wmm.d], rtol=1e-9)
+    np.testing.assert_allclose(
+        earth['east_north_up_t'], [1e-9 * wmm.y, 1e-9 * wmm.x, -1e-9 * wmm.z]
+    )
+    text = call(capsys, 'world', 'dipole_room', '--year', '2021.5').out
+    assert f'intensity {1e-3 * wmm.f:.3f} uT, inclination {wmm.i:.2f}' in text
+    assert f'{world.gravity:.6f} m/s^2 (normal)' in text
+
+
+def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> None:
+    level = told(capsys, 'dipole_room', '--area', '-1,3,0,2.5', '--height', '-0.4')['map']
+    assert (level['area_m'], level['height_m']) == ([-1.0, 3.0, 0.0, 2.5], -0.4)
+    world = load_world('dipole_room')
+    at = np.array([level['least_at_m'], level['most_at_m']])
+    sizes = np.linalg.norm(world.magnetic_field(at), axis=1)
+    np.testing.assert_allclose(sizes, [level['least_t'], level['most_t']], rtol=1e-12)
+    low, high = np.array([-1.0, 0.0, -0.4]), np.array([3.0, 2.5, -0.4])
+    places = np.random.default_rng(3).uniform(low, high, (300, 3))
+    # Between the points of the map, some 2 cm apart, the field changes by a few percent.
+    other = np.linalg.norm(world.magnetic_field(places), axis=1)
+    assert other.min() > 0.9 * level['least_t']
+    assert other.max() < 1.1 * level['most_t']
+
+
+def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> None:
+    """1 m above one that points east the field is mu_0 m / (4 pi) to the west."""
+    across = Dipoles.posed([0.0, 0.0, 0.0], [0.0, math.pi / 2, 0.0], [100.0])
+    world = World(earth_field=NORTH, dipoles=across)
+    error = world_map(world, (-1e-3, 1e-3, -1e-3, 1e-3), 1.0).compass_error
+    assert error is not None
+    np.testing.assert_allclose(error, math.atan2(-1e-5, 2e-5), atol=1e-5)
+    east = World(earth_field=EarthField(model='constant', value=(2e-5, 0.0, 0.0)))
+    assert not np.any(world_map(east).compass_error)
+    pole = World(earth_field=EarthField(model='constant', value=(0.0, 0.0, -6e-5)))
+    assert world_map(pole).compass_error is None
+
+
+def test_a_map_through_dipoles_is_finite_and_one_beyond_numbers_is_refused() -> None:
+    """The first is in the middle of the map, where r is nought."""
+    world = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [5.0]))
+    found = world_map(world, (-0.01, 0.01, -0.01, 0.01), 0.0)
+    assert found.intensity.max() == pytest.approx(1.0, rel=1e-3)
+    huge = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [1e300]))
+    with pytest.raises(ParameterError, match='is no finite number'):
+        world_map(huge)
+
+
+def test_colours_leave_one_percent_out_at_each_end() -> None:
+    strength = world_map(load_world('dipole_room')).intensity
+    levels = strength_levels(strength)
+    assert (np.diff(levels) > 0.0).all()
+    np.testing.assert_allclose(np.diff(np.log(levels)), np.log(levels[1] / levels[0]), rtol=1e-9)
+    shares = np.mean(1e6 * strength < levels[0]), np.mean(1e6 * strength > levels[-1])
+    np.testing.assert_allclose(shares, 0.01, atol=1e-3)
+
+
+@pytest.mark.parametrize('name', world_names())
+def test_shipped_worlds_have_all_they_hold_on_the_map(name: str) -> None:
+    world = load_world(name)
+    x0, x1, y0, y1 = default_area(world)
+    places = things(world)
+    assert ((places[:, :2] > [x0, y0]) & (places[:, :2] < [x1, y1])).all()
+    assert not len(places) or places[:, 2].min() <= default_height(world) <= places[:, 2].max()
+    found = world_map(world)
+    assert np.isfinite(found.field).all()
+    panels = [axes for axes in world_figure(found, name).axes if axes.get_xlabel()]
+    assert len(panels) == (2 if len(world.dipoles) else 1)
+    assert panels[0].get_xlim() == (x0, x1)
+
+
+def test_a_world_of_ones_own_is_told_and_drawn(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path('mine.yaml').write_text(MINE, encoding='utf-8')
+    line = 'world', 'mine.yaml', '--out', 'maps/mine.png'
+    outcome = call(capsys, *line)
+    assert outcome.status == 0
+    assert '1 dipole, 13 landmarks, 2 chessboards, 2 tags' in outcome.out
+    assert 'east 1.000, north 15.000, up -50.000 uT (constant)' in outcome.out
+    picture = image.imread('maps/mine.png')
+    assert min(picture.shape[:2]) > 300
+    before = Path('maps/mine.png').read_bytes()
+    check_refused(capsys, 'mine.png: exists; choose another --out or give --overwrite', *line)
+    assert call(capsys, *line, '--overwrite').status == 0
+    assert Path('maps/mine.png').read_bytes() == before
+    check_refused(capsys, '--year: goes with an earth_field of the model wmm', *line[:2],
+                  '--year', 2020)  # fmt: skip
+
+    world = load_world('mine.yaml')
+    assert [ids.tolist() for ids in world.chessboards] == [
+        [[7, 8, 9], [10, 11, 12]], [[20, 21], [22, 23], [24, 25]]
+    ]  # fmt: skip
+    rows = [world.landmarks.ids.tolist().index(number) for number in range(7, 13)]
+    expected = chessboard(2, 3, 0.1, (1.0, 2.0, 0.0), (0.0, 0.0, 0.5))
+    np.testing.assert_array_equal(world.landmarks.positions[rows], expected)
+
+
+@pytest.mark.parametrize(
+    ('words', 'complaint'),
+    [
+        (['rom'], "'rom' is unknown; must be one of"),
+        (['gone.yaml'], 'gone.yaml: cannot be read: No such file or directory'),
+        (['default', '--area', '1,2,3'], "'1,2,3' must be 4 numbers"),
+        (['default', '--area', '1,nan,0,1'], 'must be 4 numbers'),
+        (['default', '--area', '1,0,0,1'], 'area: 1,0,0,1 is not allowed; must be X0 < X1'),
+        (['default', '--area', '0,1e300,0,1'], 'within 1e+07 m of the origin'),
+        (['default', '--height', 'inf'], "'inf' must be a number"),
+        (['default', '--height', '2e7'], 'height: 2e+07 is not allowed; must be within'),
+        (['default', '--year', '2031'], '--year: 2031.0 is not allowed; must be'),
+        (['default', '--out', 'map.jpg'], "'map.jpg' is not allowed; must end in .png"),
+        (['default', '--out', '.'], "'.' is a folder; must be a file"),
+        (['default', '--out', 'file.txt/map.png'], 'file.txt'),
+    ],
+)
+def test_wrong_lines_are_refused(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str],
+    complaint: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path('file.txt').write_text('mine', encoding='utf-8')
+    check_refused(capsys, complaint, 'world', *words)
+
+
+def test_the_model_of_a_year_is_the_last_that_was_out() -> None:
+    years = 2010.0, 2014.99, 2015.0, 2020.0, 2030.0
+    assert [wmm_epoch(year) for year in years] == ['2010', '2010', '2015v2', '2020', '2025']
+    with pytest.raises(ParameterError, match='must be 2010 to 2030'):
+        wmm_epoch(2030.1)
