@@ -30,7 +30,6 @@ _BESIDE, _ABOVE, _STACKED_FROM, _RATIO = 5.2, 8.0, 1.5, 4.0
 _LEAST, _BAR, _TEXT, _TITLE = 2.0, 1.4, 0.9, 0.6
 # Along the longer side; few tell as much of a field that is the same everywhere.
 _ARROWS, _FEW_ARROWS = 18, 9
-_MEANING = 'arrows as long as its horizontal share'
 
 
 def strength_levels(intensity: FloatArray) -> FloatArray:
@@ -75,8 +74,13 @@ def world_figure(found: WorldMap, name: str) -> Figure:
         tidy(panel)
     earth = 1e6 * float(np.linalg.norm(found.world.undisturbed_field))
     figure.suptitle(
-        f"{name} at z = {found.height:.4g} m; the Earth's field is {earth:.3g} µT", fontsize=10
+        f"{name} at z = {found.height:.4g} m; the Earth's field is {earth:.3g} µT\n"
+        'arrows are as long as the horizontal share of the field',
+        fontsize=9,
+        parse_math=False,  # the name is of a file
     )
+    # Or the title of a panel that fills its place touches that of the figure.
+    figure.set_layout_engine('constrained', h_pad=0.1)
     if handles := draw_marks(panels[0], found):
         figure.legend(
             handles=handles, fontsize=8, ncols=2, loc='outside lower center', frameon=False
@@ -87,7 +91,7 @@ def world_figure(found: WorldMap, name: str) -> Figure:
 def _draw_strength(figure: Figure, panel: Axes, found: WorldMap, size: FloatArray) -> None:
     levels = strength_levels(found.intensity)
     if not levels[0] < levels[-1]:
-        panel.set_title(f'Field, the same everywhere; {_MEANING}', loc='left', fontsize=9)
+        panel.set_title('Field, the same everywhere', loc='left', fontsize=9)
         _draw_arrows(panel, found, size, '#b0b0b0', _FEW_ARROWS)
         return
     colours = mpl.colormaps['viridis']
@@ -101,7 +105,7 @@ def _draw_strength(figure: Figure, panel: Axes, found: WorldMap, size: FloatArra
         f'strength [µT]\n{_CLIPPED:g} % of the map below, {_CLIPPED:g} % above', fontsize=8
     )
     bar.ax.tick_params(labelsize=8)
-    panel.set_title(f'Field; {_MEANING}', loc='left', fontsize=9)
+    panel.set_title('Field', loc='left', fontsize=9)
     _draw_arrows(panel, found, size, 'w', _ARROWS)
 
 
