@@ -128,6 +128,9 @@ def test_shipped_worlds_have_all_they_hold_on_the_map(name: str) -> None:
     assert not len(places) or places[:, 2].min() <= default_height(world) <= places[:, 2].max()
     found = world_map(world)
     assert np.isfinite(found.field).all()
+    for middles, low, high in ((found.x, x0, x1), (found.y, y0, y1)):
+        sides = np.linspace(low, high, len(middles) + 1)
+        np.testing.assert_allclose(middles, (sides[:-1] + sides[1:]) / 2.0, atol=1e-12)
     panels = [axes for axes in world_figure(found, name).axes if axes.get_xlabel()]
     assert len(panels) == (2 if len(world.dipoles) else 1)
     assert panels[0].get_xlim() == (x0, x1)
