@@ -141,6 +141,14 @@ def test_a_twin_of_it_has_a_true_truth(referenced: Path) -> None:
     assert one.reference is not None
 
 
+def test_without_gps_and_with_a_simulated_imu_it_is_a_true_truth(
+    referenced: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    words = 'simulate', '--truth', referenced, '--gps', 'none', '--imu', 'chrono'
+    assert call(capsys, *words, '--out', tmp_path / 'out').status == 0
+    assert read_recording(tmp_path / 'out' / referenced.name).reference is None
+
+
 def test_another_truth_topic_has_not_the_label(referenced: Path) -> None:
     assert read_recording(referenced, topics={'truth': None}).reference is None
 

@@ -121,6 +121,7 @@ WRONG = {
     'simulate --motion circle --duration 0.001 --out s': 'duration: 0.001 is not allowed',
     'simulate --motion drive_line --set speed=1 --out s': 'takes no parameters',
     'simulate --motion circle --gps real --out s': 'real goes with --truth only',
+    'simulate --motion circle --gps none --imu real --out s': "'real' does not go with --gps none",
     'simulate --motion circle --gps ch_rw,airsim --out s': 'must name one each',
     'simulate --motion circle --topic gps=/x --out s': '--topic: goes with --truth only',
     'simulate --motion circle --storage zip --out s': 'invalid choice',

@@ -108,6 +108,8 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.recording import write_recording
     from sim2real_eval.twin import REAL_SENSOR
 
+    if options.gps == _NONE and options.imu == REAL_SENSOR:
+        raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
     variants = twins(REAL_SENSOR if options.gps == _NONE else options.gps, options.imu)
     world = world_of(options)
     beside = sensors_beside(options, world)
@@ -128,7 +130,10 @@ def run(options: argparse.Namespace) -> int:
             try:
                 for recording in group:
                     if options.gps == _NONE:
-                        recording = recording.with_messages('gps', None)
+                        # Of the sensors that a reference may be made from, none is left then.
+                        recording = dataclasses.replace(
+                            recording.with_messages('gps', None), reference=None
+                        )
                     target = out / recording.name
                     write_recording(recording, target, storage=options.storage)
                     notes = [str(note) for note in recording.notes]
