@@ -25,6 +25,8 @@ __all__ = ['Drive']
 _STANDSTILL = 0.1
 # What a floor may have of unevenness: change of height [m] and tilt [rad].
 _EVEN_HEIGHT, _EVEN_TILT = 0.1, math.radians(2.0)
+# Errors below this [m] are not told.
+_EVEN_ERROR = 0.001
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,9 +161,11 @@ class Drive:
             uneven.append(f'tilts by up to {math.degrees(self.tilt):.3g} degrees')
         if not uneven:
             return self.remarks
+        off = ''
+        if self.planar_error > _EVEN_ERROR:
+            off = f'; without any error of theirs x and y are {self.planar_error:.2g} m (rms) off'
         return (
-            f'the motion {" and ".join(uneven)}: wheels and judge know level ground alone; even '
-            f'without any error wheels would be {self.planar_error:.2g} m (rms) off in x and y',
+            f'the motion {" and ".join(uneven)}: wheels and judge know level ground alone{off}',
             *self.remarks,
         )
 

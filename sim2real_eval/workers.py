@@ -6,7 +6,10 @@ from __future__ import annotations
 import concurrent.futures
 import concurrent.futures.process
 import contextlib
+import logging
+import logging.handlers
 import multiprocessing
+import multiprocessing.queues
 import os
 import signal
 import threading
@@ -24,6 +27,9 @@ __all__ = ['Workers', 'map_in_processes', 'single_threads']
 _FAREWELL_S = 12.0
 
 _THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
+
+# Of the packages whose loops are compiled, which takes long and is told.
+_LOG = logging.getLogger('sim_sensors')
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -77,6 +83,7 @@ class Workers:
         self.jobs = jobs
         self._pool: concurrent.futures.ProcessPoolExecutor | None = None
         self._others: set[BaseProcess] = set()
+        self._listener: logging.handlers.QueueListener | None = None
 
     def __enter__(self) -> Workers:
         return self
@@ -94,6 +101,9 @@ class Workers:
                 _end(set(multiprocessing.active_children()) - self._others)
         finally:
             self._pool.shutdown(cancel_futures=True)
+            # A worker that was killed may hold the queue; the thread ends with this process.
+            if self._listener is not None and kind is None:
+                self._listener.stop()
 
     def map(
         self,
@@ -114,8 +124,12 @@ class Workers:
             # Workers start afresh: forking a process that has run threads may deadlock.
             context = multiprocessing.get_context('spawn')
             self._others = set(multiprocessing.active_children())
+            queue = context.Queue() if _LOG.isEnabledFor(logging.INFO) else None
+            if queue is not None:
+                self._listener = logging.handlers.QueueListener(queue, _Once())
+                self._listener.start()
             self._pool = concurrent.futures.ProcessPoolExecutor(
-                self.jobs, mp_context=context, initializer=_begin
+                self.jobs, mp_context=context, initializer=_begin, initargs=(queue,)
             )
         try:
             with _interrupts_held(), single_threads():
@@ -185,8 +199,30 @@ def _until_terminated(function: Callable[[T], R], item: T) -> R:
         os._exit(int(stop.code or 0))
 
 
-def _begin() -> None:
-    """Make this worker end when its parent does, also when that was killed, and on SIGTERM."""
+class _Once(logging.Handler):
+    """Hands records of workers on to this process's handlers, what several say but once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if said not in self._said:
+            self._said.add(said)
+            logging.getLogger(record.name).handle(record)
+
+
+def _begin(records: multiprocessing.queues.Queue[logging.LogRecord] | None) -> None:
+    """Make this worker end when its parent does, also when that was killed, and on SIGTERM.
+
+    What it logs goes to `records`; None: nowhere.
+    """
+    if records is not None:
+        _LOG.addHandler(logging.handlers.QueueHandler(records))
+        _LOG.setLevel(logging.INFO)
+        # This worker may be killed: it must not wait for what it has not sent.
+        records.cancel_join_thread()
 
     def stop(number: int, frame: FrameType | None) -> None:
         # Once: the pool tells all workers again when the first has ended.

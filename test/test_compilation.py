@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numba
 import numpy as np
 import pytest
 
+from sim2real_eval.workers import Workers
 from sim_sensors import compilation
 
 
@@ -57,3 +59,18 @@ def test_compiling_is_announced_once() -> None:
         made(2.0)
         made(3)
     assert len(said) == 1
+
+
+def test_what_workers_compile_is_announced_by_the_command_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Every worker says it; who started them hears it once, and nothing where nobody listens."""
+    log = logging.getLogger('sim_sensors.compilation')
+    caplog.set_level(logging.WARNING, logger='sim_sensors')
+    with Workers(2) as workers:
+        assert workers.map(log.info, ['compiling'] * 4) == [None] * 4
+    assert caplog.messages == []
+    caplog.set_level(logging.INFO, logger='sim_sensors')
+    with Workers(2) as workers:
+        assert workers.map(log.info, ['compiling'] * 4) == [None] * 4
+    assert caplog.messages == ['compiling']
