@@ -99,6 +99,21 @@ def test_the_sensor_that_is_wrong_is_named_and_no_other(names, wrong) -> None:
     assert (study.notes() == ()) == (not names)
 
 
+def test_a_filter_that_is_not_sure_enough_names_no_sensor() -> None:
+    """Not even one that is wrong: what the filter states leaves room for it."""
+    right = setup()
+    iron = dataclasses.replace(right.mag.magnetometer, constant_bias=(1e-6, 0.0, 0.0))
+    study = simulated_study(
+        dataclasses.replace(
+            right,
+            mag=dataclasses.replace(right.mag, magnetometer=iron),
+            settings=AttitudeSettings(gyroscope_density=0.1, magnetometer_std=1e-5),
+        )
+    )
+    assert study.consistency()[0].verdict == 'not sure enough'
+    assert study.notes() == ()
+
+
 def test_what_is_told_is_printed_and_heeding_it_makes_the_filter_consistent(
     capsys: Capture,
 ) -> None:
