@@ -7,8 +7,6 @@ import dataclasses
 import math
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.signal import butter, sosfiltfilt
 
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.recording import Note
@@ -117,6 +115,9 @@ class _Smooth:
         step = span / (count - 1)
         # Each of two passes with its -3 dB at f has them together at a lower frequency.
         warped = math.tan(math.pi * cutoff * step) / (math.sqrt(2.0) - 1.0) ** 0.25
+        # Recordings are read by workers, most of which filter nothing: imports of 0.5 s.
+        from scipy.signal import butter
+
         self._filter = butter(2, 2.0 / math.pi * math.atan(warped), output='sos')
         self._beyond = min(math.ceil(_SETTLED / (cutoff * step)), count - 1)
         self._even = bool(
@@ -129,10 +130,14 @@ class _Smooth:
         on_grid = np.stack(
             [np.interp(self._grid, self._time, column) for column in values.T], axis=1
         )
+        from scipy.interpolate import CubicSpline
+
         read: FloatArray = CubicSpline(self._grid, self._filtered(on_grid))(self._time)
         return read
 
     def _filtered(self, values: FloatArray) -> FloatArray:
+        from scipy.signal import sosfiltfilt
+
         found: FloatArray = sosfiltfilt(self._filter, values, axis=0, padlen=self._beyond)
         return found
 
