@@ -16,6 +16,7 @@ from cli_examples import Screen, call, check_refused, contents, run_of, segments
 from sim2real_eval.following import waypoints_of
 from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording import read_recording, write_recording
+from sim_sensors.environment import DEFAULT_ORIGIN
 from sim_sensors.tracking import TRACKERS
 from sim_sensors.world_file import load_world
 
@@ -174,6 +175,24 @@ def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
     off = np.linalg.norm(seen.position[:, :2] - truth.position[at, :2], axis=1)
     assert len(seen) > 10
     assert np.median(off) < 0.5
+
+
+def test_without_recorded_fixes_a_drive_lies_where_its_world_does(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    write_recording(run_of('drive_line', 1).with_messages('gps', None), tmp_path / 'indoors')
+    outcome = call(
+        capsys, 'follow', tmp_path / 'indoors', '--controllers', 'open_loop', '--gps', 'ch_gauss',
+        '--world', 'chessboard', '--out', tmp_path / 'o',
+    )  # fmt: skip
+    assert outcome.status == 0, outcome.err
+    (driven,) = (tmp_path / 'o').glob('*_open_loop')
+    fixes = read_recording(driven).gps
+    assert fixes is not None
+    frame = load_world('chessboard').frame
+    assert frame.latitude_deg != DEFAULT_ORIGIN.latitude_deg
+    first = frame.to_enu(fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1])
+    assert np.linalg.norm(first) < 1.0
 
 
 WRONG = {

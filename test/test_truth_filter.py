@@ -134,6 +134,24 @@ def test_velocity_stays_the_derivative_of_position() -> None:
     assert not absent.angular_velocity.any()
 
 
+def test_a_body_that_spins_above_the_cutoff_keeps_its_velocity_in_the_world() -> None:
+    """Five turns a second and 1 m/s ahead: in the body that is a wave, which 2 Hz would take."""
+    n = 2000
+    turn = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.0, 0.0, 10.0 * np.pi]))
+    ahead = np.tile([1.0, 0.0, 0.0], (n, 1))
+    given = dataclasses.replace(
+        truth(stamps(n), np.cumsum(ahead, axis=0) / RATE, turn.as_quat()),
+        linear_velocity=turn.inv().apply(ahead),
+    )
+    found = smooth(given, 2.0)
+    middle = slice(400, -400)
+    world = Rotation.from_quat(found.orientation).apply(found.linear_velocity)
+    np.testing.assert_allclose(world[middle], ahead[middle], atol=1e-6)
+    np.testing.assert_allclose(
+        found.linear_velocity[middle], given.linear_velocity[middle], atol=1e-6
+    )
+
+
 def test_missing_samples_stay_missing_and_spoil_little_beside_them() -> None:
     n = 2000
     at = stamps(n)
