@@ -96,13 +96,21 @@ def test_what_single_seconds_hide_in_noise_the_whole_run_shows() -> None:
 def test_a_sensor_is_named_from_twice_the_squares_that_it_states(more: float, named: bool) -> None:
     """1.25 and 1.75 times the noise: 1.56 and 3.06 times the squares."""
     given = at_rest(seconds=60.0)
-    mag = given.mag
+    mag, poses = given.mag, given.poses
     assert mag is not None
+    assert poses is not None
     true = ATTITUDE.inv().apply(NORTH)
     louder = dataclasses.replace(mag, magnetic_field=true + more * (mag.magnetic_field - true))
-    told = told_of(dataclasses.replace(given, mag=louder))
-    assert any('the magnetometer is' in line for line in told) == named
-    assert len(told) == named
+    off = (Rotation.from_quat(poses.orientation) * ATTITUDE.inv()).as_rotvec()
+    turned = (Rotation.from_rotvec(more * off) * ATTITUDE).as_quat()
+    wider = dataclasses.replace(poses, orientation=turned)
+    for wrong, sensor in (
+        (dataclasses.replace(given, mag=louder), 'the magnetometer is'),
+        (dataclasses.replace(given, poses=wider), 'the poses of the camera are'),
+    ):
+        told = told_of(wrong)
+        assert len(told) == named
+        assert all(sensor in line for line in told)
 
 
 def test_samples_of_equal_stamps_seconds_apart_are_no_trouble() -> None:
