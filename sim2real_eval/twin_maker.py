@@ -142,7 +142,7 @@ class TwinMaker:
     def make(self, twin: Twin, repetition: int = 1) -> Recording:
         """Return the recording with the sensors of `twin` in place of its own.
 
-        Its other topics, such as wheel odometry, stay.
+        Its other topics, such as wheel odometry, stay; notes on those that are replaced do not.
 
         Parameters
         ----------
@@ -196,7 +196,13 @@ class TwinMaker:
         if sensors.imu is not None and sensors.gps is not None:
             # Whatever the motion was made from, it is the true one of what was measured on it.
             recording = dataclasses.replace(recording, reference=None)
-        return recording
+        replaced = {
+            recording.roles[role]
+            for role, placed in (('imu', inertial), ('gps', antenna), ('mag', compass))
+            if placed is not None
+        }
+        kept = tuple(note for note in recording.notes if note.topic not in replaced)
+        return dataclasses.replace(recording, notes=kept)
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
         """Return how the simulated sensors of a twin are mounted and switched on."""

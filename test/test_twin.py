@@ -10,7 +10,7 @@ import pytest
 from recording_examples import arrays_equal
 from recording_examples import drive as full_recording
 
-from sim2real_eval.recording import Recording, RecordingError, StaticTransform
+from sim2real_eval.recording import Note, Recording, RecordingError, StaticTransform
 from sim2real_eval.synthetic import START_NS, truth_of
 from sim2real_eval.truth_frame import truth_origin
 from sim2real_eval.twin import Twin
@@ -233,6 +233,14 @@ def test_only_the_named_sensors_are_replaced() -> None:
         assert twin.messages[topic] is maker.real.messages[topic]
     assert twin.imu is not maker.real.imu
     assert twin.gps is not maker.real.gps
+
+
+def test_notes_on_a_sensor_go_with_it() -> None:
+    """That the real IMU states no covariance, say, is not true of the one in its place."""
+    notes = tuple(Note(topic, 'is odd', 3, 'kept') for topic in ('/imu/data', '/gps/fix', '/odom'))
+    maker = TwinMaker(dataclasses.replace(full_recording(), notes=notes), seed=1)
+    assert maker.make(dataclasses.replace(NOISY, gps=None)).notes == notes[1:]
+    assert maker.make(NOISY).notes == notes[2:]
 
 
 def test_a_recording_of_truth_alone_gets_its_sensors_from_the_start_of_the_truth() -> None:
