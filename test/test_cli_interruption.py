@@ -6,15 +6,46 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
 from sim2real_eval.cli.interruption import interruptible
 
+# Waits for a signal where C, or the end of an object, lets no exception out; then for ever.
+_DEAF = """
+import ctypes, sys, time
+from sim2real_eval.cli.interruption import interruptible
+
+def wait():
+    print('ready', flush=True)
+    time.sleep(60)
+
+class Ending:
+    def __del__(self):
+        wait()
+
+try:
+    with interruptible():
+        ctypes.CFUNCTYPE(None)(wait)() if sys.argv[1] == 'ctypes' else Ending()
+        print('goes on', flush=True)
+        while True:
+            sum(range(1000)) if sys.argv[2] == 'busy' else time.sleep(60)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def _drop(number: int) -> None:
+    """Get a signal where C drops its exception."""
+    ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), number))()
+
 
 def _fail_after(number: int) -> None:
     """Fail as numba does after a signal whose exception C has dropped."""
-    ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), number))()
+    _drop(number)
     raise RuntimeError('no compiled object yet')
 
 
@@ -37,3 +68,53 @@ def test_a_failure_without_a_signal_stays_what_it_is() -> None:
     with pytest.raises(RuntimeError, match='ours'), interruptible():
         raise RuntimeError('ours')
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize(('number', 'where', 'then', 'status'), [
+    (signal.SIGINT, 'ctypes', 'busy', 130),
+    (signal.SIGINT, 'del', 'blocked', 130),
+    (signal.SIGTERM, 'ctypes', 'blocked', 143),
+])  # fmt: skip
+def test_a_dropped_signal_ends_what_goes_on(
+    number: int, where: str, then: str, status: int
+) -> None:
+    """After the exception is gone the program computes, or blocks, for ever; nothing fails."""
+    with subprocess.Popen(
+        [sys.executable, '-c', _DEAF, where, then],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == 'ready\n'
+            time.sleep(0.05)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (status, 'goes on\n', '')
+
+
+def test_what_a_failure_removes_after_a_dropped_signal_is_removed() -> None:
+    """It takes longer than until the signal's exception is raised again."""
+    removed = []
+
+    def fail_and_remove() -> None:
+        try:
+            _fail_after(signal.SIGINT)
+        finally:
+            time.sleep(0.3)
+            removed.append('folder')
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        fail_and_remove()
+    assert removed == ['folder']
+
+
+def test_a_dropped_signal_is_heard_at_the_end_and_never_after() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        _drop(signal.SIGINT)
+    time.sleep(0.3)
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

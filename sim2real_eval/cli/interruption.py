@@ -7,27 +7,69 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
+from typing import Any
 
 __all__ = ['Interruption', 'interruptible']
 
+# Seconds from a dropped exception to the next: longer than C code takes to come back from Python,
+# shorter than anybody waits.
+_SOON = 0.1
+
 
 class Interruption:
-    """Whether somebody asked for the end.
+    """Whether somebody asked for the end, and whether that went unheard.
 
     Attributes
     ----------
     error : KeyboardInterrupt, SystemExit or None
         What the signal raised: KeyboardInterrupt for Ctrl-C, SystemExit for SIGTERM.
+    is_dropped : bool
+        True from when it was dropped until it is raised again.
     """
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
+        self.is_dropped = False
+        self._handlers: dict[int, Any] = {}
+
+    def listen(self, numbers: Iterable[int]) -> None:
+        """Raise what these signals ask for in the main thread, which this must be called from."""
+        self._handlers = {number: signal.signal(number, self._stop) for number in numbers}
+
+    def drop(self) -> None:
+        """Take note that what was raised was dropped: it is raised again soon after."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # that has been raised in the main thread, too
+        self.is_dropped = True
+        # Not before it is needed: who started the command may have set an alarm to end it by.
+        if signal.SIGALRM not in self._handlers:
+            self._handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._again)
+        # A timer of the process, which ends with it, and whose signal interrupts what blocks.
+        signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+    def close(self) -> None:
+        """Leave timer and signals as they were; nothing is raised from here on."""
+        self.is_dropped = False
+        if signal.SIGALRM in self._handlers:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.error = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
         raise self.error
+
+    def _again(self, number: int, frame: FrameType | None) -> None:
+        if not self.is_dropped or self.error is None:
+            return
+        if sys.exc_info()[1] is not None:
+            # What fails ends the command by itself; what it removes on its way must be removed.
+            signal.setitimer(signal.ITIMER_REAL, _SOON)
+            return
+        self.is_dropped = False
+        raise self.error.with_traceback(None)
 
 
 @contextlib.contextmanager
@@ -36,12 +78,14 @@ def interruptible() -> Iterator[None]:
 
     While loops are compiled, LLVM calls Python from C, which cannot pass an exception on: that of
     a signal is printed and dropped, and what was about to be compiled fails as if it were wrong.
-    After a signal every failure is therefore taken for the end that was asked for.
+    After a signal every failure is therefore taken for the end that was asked for. Where nothing
+    fails, as in other callbacks of C and in `__del__`, what was dropped is raised again soon after
+    from where the main thread then is, or at the end of the block, if that comes first.
 
     Raises
     ------
     KeyboardInterrupt, SystemExit
-        In place of what failed after Ctrl-C or SIGTERM.
+        After Ctrl-C or SIGTERM, also in place of what failed then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -51,21 +95,31 @@ def interruptible() -> Iterator[None]:
     # Ignored, as in a program that a shell runs in the background, it stays so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         numbers.append(signal.SIGINT)
-    before = {number: signal.signal(number, heard._stop) for number in numbers}
+    heard.listen(numbers)
     hook = sys.unraisablehook
 
     def quiet(dropped: sys.UnraisableHookArgs) -> None:
-        if dropped.exc_value is not heard.error:
+        if heard.error is None or not _comes_of(dropped.exc_value, heard.error):
             hook(dropped)
+        else:
+            heard.drop()
 
     sys.unraisablehook = quiet
     try:
         yield
+        if heard.is_dropped and heard.error is not None:
+            raise heard.error
     except Exception:
         if heard.error is not None:
             raise heard.error from None
         raise
     finally:
+        heard.close()
         sys.unraisablehook = hook
-        for number, handler in before.items():
-            signal.signal(number, handler)
+
+
+def _comes_of(error: BaseException | None, first: BaseException) -> bool:
+    """Return whether an exception is the first one, or what compiled code has made of it."""
+    while error is not None and error is not first:
+        error = error.__cause__ or error.__context__
+    return error is not None
