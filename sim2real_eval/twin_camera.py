@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated camera in a recording: feature tracks, poses, and where the camera is mounted."""
+"""A simulated camera in a recording: feature tracks, its numbers, poses, and its mounting."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Note, Recording, StaticTransform
 from sim_sensors import camera
 from sim_sensors.camera import CameraModel
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.trajectory import Motion
 from sim_sensors.world import World
 
@@ -28,7 +29,7 @@ def with_camera(
     origin_ns: int,
     base_frame: str,
 ) -> Recording:
-    """Return a recording with the features and poses of a simulated camera.
+    """Return a recording with the features, camera info and poses of a simulated camera.
 
     It is mounted as the static transform of its frame says. Where there is none it is as the model
     says, and the recording gets that transform. A recording without any transform, whose sensors
@@ -69,7 +70,11 @@ def with_camera(
         origin_ns=origin_ns,
         world=world,
     )
-    recording = recording.with_messages('features', seen.features)
+    frames = seen.features
+    # Before the features, as camera_node publishes it: ties of arrival keep the order of topics.
+    info = CameraInfoArray.of(model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame)
+    recording = recording.with_messages('camera_info', info)
+    recording = recording.with_messages('features', frames)
     if not len(seen.features.ids):
         unseen = Note(
             recording.roles['features'],

@@ -16,6 +16,7 @@ from cli_examples import Screen, call, check_refused, contents, run_of, segments
 from sim2real_eval.following import waypoints_of
 from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording import read_recording, write_recording
+from sim_sensors.catalogue import load_camera
 from sim_sensors.environment import DEFAULT_ORIGIN
 from sim_sensors.tracking import TRACKERS
 from sim_sensors.world_file import load_world
@@ -152,7 +153,8 @@ def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
     )
     outcome = call(
         capsys, 'follow', bag, '--controllers', 'nonlinear', '--mag', 'ideal', '--wheels', 'ideal',
-        '--vision', 'tags', '--world', tmp_path / 'room.yaml', '--out', tmp_path / 'o',
+        '--vision', 'tags', '--camera', 'ideal_vga', '--world', tmp_path / 'room.yaml',
+        '--out', tmp_path / 'o',
     )  # fmt: skip
     assert outcome.status == 0, outcome.err
     driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
@@ -167,6 +169,12 @@ def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
     np.testing.assert_allclose(
         np.linalg.norm(field.magnetic_field, axis=1), np.linalg.norm(expected, axis=1), rtol=1e-3
     )
+    frames, info = driven.features, driven.camera_info
+    assert frames is not None
+    assert len(frames.ids) > 0
+    assert info is not None
+    np.testing.assert_array_equal(info.stamp_ns, frames.stamp_ns)
+    assert (info.matrix == load_camera('ideal_vga').intrinsics.matrix).all()
     told = driven.messages[WHEEL_TOPIC]
     at = np.searchsorted(truth.stamp_ns, told.stamp_ns)
     np.testing.assert_allclose(told.position, truth.position[at], atol=1e-3)

@@ -21,8 +21,10 @@ from sim2real_eval.ros_launch.mounting import of_models
 from sim2real_eval.twin import Twin
 from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.camera import simulate
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.camera_measurement import CameraMessages
 from sim_sensors.catalogue import load_camera
+from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.pose_estimate import PoseEstimate
 from sim_sensors.world_file import load_world
 
@@ -45,9 +47,16 @@ def seen() -> CameraMessages:
     return found
 
 
+def told(features: FeatureArray) -> CameraInfoArray:
+    """What a camera with a lens tells of itself with each frame."""
+    intrinsics = load_camera('frc_1280x720').intrinsics
+    return CameraInfoArray.of(intrinsics, features.stamp_ns, features.arrival_ns, features.frame)
+
+
 def with_camera() -> Recording:
     found = seen()
     recording = drive().with_messages('features', found.features)
+    recording = recording.with_messages('camera_info', told(found.features))
     return recording.with_messages('camera_pose', found.poses)
 
 
@@ -60,6 +69,8 @@ def test_features_and_poses_come_back_to_the_bit(tmp_path: Path, storage: str) -
     assert read.features is not None
     assert arrays_equal(read.features, given.features)
     assert arrays_equal(read.camera_pose, given.camera_pose)
+    assert read.camera_info is not None
+    assert arrays_equal(read.camera_info, given.camera_info)
     assert not [note for note in read.notes if note.topic == '/camera/features']
 
 
@@ -128,6 +139,12 @@ def test_simulate_puts_a_camera_into_recordings(tmp_path: Path, capsys: Capture)
     assert run.features is not None
     assert run.camera_pose is not None
     assert len(run.features) == 121
+    info, lens = run.camera_info, load_camera('ideal_vga').intrinsics
+    assert info is not None
+    assert (info.stamp_ns == run.features.stamp_ns).all()
+    assert info.frame == 'camera_optical_frame'
+    assert (info.size == [lens.width, lens.height]).all()
+    assert (info.matrix == lens.matrix).all()
     arms = {t.child: t for t in run.transforms}
     assert set(arms) == {'camera_optical_frame', 'imu_link', 'gps_link'}
     assert np.allclose(np.abs(arms['camera_optical_frame'].rotation), 0.5)

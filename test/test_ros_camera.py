@@ -14,11 +14,16 @@ pytest.importorskip('rclpy', reason='no ROS')
 import numpy as np
 from camera_examples import board, swaying
 from geometry_msgs.msg import PoseWithCovarianceStamped
+from rclpy.serialization import serialize_message
+from recording_examples import arrays_equal
 from ros_examples import Graph, final_stamps, graph_of_its_own, stamps
 from sensor_msgs.msg import CameraInfo, PointCloud2
 
+from sim2real_eval.recording.cdr import decode
+from sim2real_eval.recording.message_types import CAMERA_INFO
 from sim_sensors import camera
 from sim_sensors.camera import CameraModel
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.catalogue import load_camera
 from sim_sensors.feature_bytes import ROW, feature_rows
 from sim_sensors.measurements import OdometryArray
@@ -139,6 +144,13 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
     assert found[0].header.frame_id == 'map'
     info = graph.received['camera/camera_info'][4]
     assert info == camera_info(model.intrinsics, stamps(got)[4], 'camera_optical_frame')
+    recorded_info = CameraInfoArray.of(
+        model.intrinsics, features.stamp_ns, features.arrival_ns, features.frame
+    )
+    told = graph.received['camera/camera_info']
+    rows = [serialize_message(message) for message in told]
+    heard = decode(CAMERA_INFO, rows, features.arrival_ns, 'x').array
+    assert arrays_equal(heard, recorded_info)
     assert info.k[0] == 879.07
     assert list(info.d) == [-0.0591, 0.0472, 0.00234, 0.00018, 0.1609]
     true = np.concatenate(

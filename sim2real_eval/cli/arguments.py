@@ -31,7 +31,7 @@ __all__ = [
     'topic_roles',
 ]
 
-_ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features')
+_ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info')
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:

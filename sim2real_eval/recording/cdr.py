@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.recording.camera_info_cdr import decode_camera_info, encode_camera_info
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.feature_cdr import decode_features, encode_features
-from sim2real_eval.recording.message_types import FEATURES, MessageType
+from sim2real_eval.recording.message_types import CAMERA_INFO, FEATURES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import IntArray, MessageArray, OdometryArray
 
@@ -71,6 +73,8 @@ def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, wher
     """
     if kind is FEATURES:
         return Decoded(*decode_features(data, received_ns, where))
+    if kind is CAMERA_INFO:
+        return Decoded(*decode_camera_info(data, received_ns, where))
     if not data:
         texts: tuple[str, ...] = ('',) * (2 if kind.has_child else 1)
         return Decoded(
@@ -105,6 +109,8 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     """
     if isinstance(array, FeatureArray):
         return encode_features(array, where)
+    if isinstance(array, CameraInfoArray):
+        return encode_camera_info(array, where)
     texts = [array.frame]
     if isinstance(array, OdometryArray):
         texts.append(array.child_frame)

@@ -6,10 +6,16 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from sim2real_eval.recording.camera_info_table import read_camera_info
 from sim2real_eval.recording.csv_table import read_table
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.feature_table import read_features
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, FEATURES, MESSAGE_TYPES
+from sim2real_eval.recording.message_types import (
+    CAMERA_INFO,
+    CMD_VEL_TYPE,
+    FEATURES,
+    MESSAGE_TYPES,
+)
 from sim2real_eval.recording.metadata import Metadata, load_yaml, read_files, read_transforms
 from sim2real_eval.recording.recording import Note, StaticTransform
 from sim_sensors.measurements import MessageArray
@@ -27,8 +33,9 @@ DEFAULT_FILES: dict[str, tuple[str, str]] = {
     'mag': ('/imu/mag', 'sensor_msgs/msg/MagneticField'),
     'camera_pose': ('/camera/pose', 'geometry_msgs/msg/PoseWithCovarianceStamped'),
     'features': ('/camera/features', FEATURES.name),
+    'camera_info': ('/camera/camera_info', CAMERA_INFO.name),
 }
-_ROLE_FILES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features')
+_ROLE_FILES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info')
 
 
 @dataclasses.dataclass
@@ -121,6 +128,8 @@ def read_csv_folder(path: Path, metadata: Metadata) -> CsvFolder:
         array: MessageArray
         if ros_type == FEATURES.name:
             array, notes = read_features(file)
+        elif ros_type == CAMERA_INFO.name:
+            array, notes = read_camera_info(file)
         else:
             array, notes = read_table(file, MESSAGE_TYPES[ros_type], truth=truth)
         folder.messages[topic], folder.ros_types[topic] = array, ros_type

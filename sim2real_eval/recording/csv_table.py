@@ -18,10 +18,14 @@ from sim2real_eval.recording.message_types import MessageType
 from sim2real_eval.recording.recording import Note
 from sim_sensors.measurements import MessageArray, OdometryArray
 
-__all__ = ['TRUTH_COLUMNS', 'read_table', 'write_table']
+__all__ = ['TRUTH_COLUMNS', 'read_header', 'read_table', 'write_table']
 
-_INTEGERS = ('arrival_ns', 'stamp_ns', 'status', 'cov_type', 'id', 'age')
-_TEXTS = ('frame', 'child')
+_INTEGERS = (
+    *('arrival_ns', 'stamp_ns', 'status', 'cov_type', 'id', 'age'),
+    *('width', 'height', 'binning_x', 'binning_y'),
+    *('roi_x_offset', 'roi_y_offset', 'roi_height', 'roi_width', 'roi_do_rectify'),
+)
+_TEXTS = ('frame', 'child', 'distortion_model')
 _TRUTH_ALIASES = {'vx_body': 'vx', 'vy_body': 'vy', 'vz_body': 'vz'}
 TRUTH_COLUMNS = (
     'stamp_ns',
@@ -29,6 +33,11 @@ TRUTH_COLUMNS = (
     *('vx_body', 'vy_body', 'vz_body', 'wx', 'wy', 'wz'),
 )
 _TRUTH_FRAME, _TRUTH_CHILD = 'map', 'base_link'
+
+
+def read_header(path: Path) -> list[str]:
+    """Return the names of a file's columns; what is wrong with them `read_table` tells."""
+    return next(csv.reader(io.StringIO(_text_of(path), newline='')), [])
 
 
 def read_table(
@@ -93,6 +102,9 @@ def write_table(
     if isinstance(array, OdometryArray) and not short:
         names.append('child')
         columns.append([array.child_frame] * len(array))
+    if kind.text:
+        names.append(kind.text)
+        columns.append([getattr(array, kind.text)] * len(array))
     for attribute, entries in kind.columns:
         if short and attribute.endswith('covariance'):
             continue
@@ -133,6 +145,8 @@ def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: b
     }
     if not truth:
         required |= {'frame', 'child'} if kind.has_child else {'frame'}
+    if kind.text:
+        required.add(kind.text)
     allowed = required | {name for _, name in values} | {'arrival_ns', 'frame'}
     if kind.has_child:
         allowed.add('child')
@@ -168,13 +182,14 @@ def _array(
     path: Path, kind: MessageType, table: dict[str, Any], count: int, truth: bool
 ) -> MessageArray:
     texts = []
-    for name, default in (('frame', _TRUTH_FRAME), ('child', _TRUTH_CHILD)):
+    for name, default in (('frame', _TRUTH_FRAME), ('child', _TRUTH_CHILD), (kind.text, '')):
         column = table.get(name)
         texts.append(column[0] if column else default if truth else '')
+        what = 'frames' if name in ('frame', 'child') else 'values'
         if column and any(value != column[0] for value in column):
-            frames = sorted(set(column))
+            values = sorted(set(column))
             raise RecordingError(
-                f'{path}: {name}: {len(frames)} different frames ({", ".join(frames[:4])}); '
+                f'{path}: {name}: {len(values)} different {what} ({", ".join(values[:4])}); '
                 'must be the same on every line'
             )
     fields: dict[str, Any] = {}
@@ -190,6 +205,8 @@ def _array(
         fields['twist_covariance'] = np.zeros((count, 6, 6))
     if kind.has_child:
         fields['child_frame'] = texts[1]
+    if kind.text:
+        fields[kind.text] = texts[2]
     stamps = table['stamp_ns']
     return kind.array(
         stamp_ns=stamps, arrival_ns=table.get('arrival_ns', stamps), frame=texts[0], **fields

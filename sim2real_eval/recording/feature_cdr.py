@@ -3,35 +3,23 @@
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.serialised import headers, of_one_frame, parsed, stamps_of, typestore
 from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows, is_dense
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import IntArray
 
-if TYPE_CHECKING:
-    from rosbags.typesys.store import Typestore
-
 __all__ = ['decode_features', 'encode_features']
 
 _TYPE = 'sensor_msgs/msg/PointCloud2'
-_NS = 1_000_000_000
 # Of sensor_msgs/PointField.
 _FORMATS = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4', 8: 'f8'}
-
-
-@functools.cache
-def _typestore() -> Typestore:
-    from rosbags.typesys import Stores, get_typestore
-
-    return get_typestore(Stores.ROS2_JAZZY)
 
 
 def decode_features(
@@ -49,23 +37,12 @@ def decode_features(
     RecordingError
         When a message is no point cloud, or has not the fields of features.
     """
-    messages: list[Any] = []
-    for index, row in enumerate(data):
-        try:
-            messages.append(_typestore().deserialize_cdr(row, _TYPE))
-        except Exception as error:
-            # Damaged bytes surface as whatever the parser tripped over.
-            raise RecordingError(
-                f'{where}: message {index} of {len(row)} bytes is not a {_TYPE}'
-            ) from error
-    counts = Counter(str(message.header.frame_id) for message in messages)
-    frame = max(counts, key=lambda name: counts[name], default='')
-    chosen = [k for k, message in enumerate(messages) if message.header.frame_id == frame]
+    messages = parsed(data, _TYPE, where)
+    frame, chosen, others = of_one_frame(messages)
     parts = [_points(messages[k], f'{where}: message {k}') for k in chosen]
     rows = np.concatenate([np.zeros(0, ROW), *parts])
-    stamps = [messages[k].header.stamp for k in chosen]
     array = FeatureArray(
-        stamp_ns=np.array([stamp.sec * _NS + stamp.nanosec for stamp in stamps], dtype=np.int64),
+        stamp_ns=stamps_of([messages[k] for k in chosen]),
         arrival_ns=received_ns[chosen],
         frame=frame,
         first=np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]),
@@ -75,7 +52,7 @@ def decode_features(
         age=rows['age'],
         rays=np.stack([rows['ray_x'], rows['ray_y']], axis=1),
     )
-    return array, tuple((name, count) for name, count in counts.items() if name != frame)
+    return array, others
 
 
 def encode_features(array: FeatureArray, where: str) -> list[bytes]:
@@ -86,21 +63,15 @@ def encode_features(array: FeatureArray, where: str) -> list[bytes]:
     RecordingError
         When a stamp does not fit into the int32 seconds of a ROS header.
     """
-    types: dict[str, Any] = _typestore().types
+    types: dict[str, Any] = typestore().types
     point_field = types['sensor_msgs/msg/PointField']
     fields = [point_field(name=n, offset=o, datatype=kind, count=1) for n, o, kind in FIELDS]
-    seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
-    if len(array) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):
-        raise RecordingError(
-            f'{where}: stamp {int(seconds.max())} s does not fit a ROS header; must be < 2^31 s'
-        )
     rows = feature_rows(array)
     result = []
-    for k in range(len(array)):
+    for k, header in enumerate(headers(array, where)):
         here = rows[array.rows(k)]
-        stamp = types['builtin_interfaces/msg/Time'](int(seconds[k]), int(nanoseconds[k]))
         message = types[_TYPE](
-            header=types['std_msgs/msg/Header'](stamp=stamp, frame_id=array.frame),
+            header=header,
             height=1,
             width=len(here),
             fields=fields,
@@ -110,7 +81,7 @@ def encode_features(array: FeatureArray, where: str) -> list[bytes]:
             data=np.frombuffer(here.tobytes(), np.uint8),
             is_dense=is_dense(here),
         )
-        result.append(bytes(_typestore().serialize_cdr(message, _TYPE)))
+        result.append(bytes(typestore().serialize_cdr(message, _TYPE)))
     return result
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import (
     FixArray,
@@ -22,12 +23,15 @@ from sim_sensors.measurements import (
 )
 
 __all__ = [
+    'CAMERA_INFO',
     'CMD_VEL_TYPE',
     'FEATURES',
     'MESSAGE_TYPES',
+    'NAMED_TYPES',
     'TF_TYPE',
     'MessageType',
     'default_type',
+    'known_type',
     'normalised_type',
 ]
 
@@ -52,6 +56,8 @@ class MessageType:
         Attribute and its CSV columns, in file order, after arrival_ns, stamp_ns, frame and child.
     has_child : bool
         True when a `child_frame_id` follows the header.
+    text : str
+        Attribute that is one text for all messages, and its CSV column; empty: none.
     """
 
     name: str
@@ -59,6 +65,7 @@ class MessageType:
     wire: tuple[tuple[str, str, tuple[int, ...]], ...]
     columns: tuple[tuple[str, tuple[str, ...]], ...]
     has_child: bool = False
+    text: str = ''
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -165,9 +172,11 @@ _ALL = (
 MESSAGE_TYPES: dict[str, MessageType] = {kind.name: kind for kind in _ALL}
 
 
-# Not among the others: a point cloud is read where it is the features of a camera, by its topic,
-# and its messages differ in length (`feature_cdr`, `feature_table`).
+# Not among the others: they are read where they are those of the camera, by their topics, and
+# messages differ in length (`feature_cdr`, `feature_table`; `camera_info_cdr`, ..._table).
 FEATURES = MessageType('sensor_msgs/msg/PointCloud2', FeatureArray, (), ())
+CAMERA_INFO = MessageType('sensor_msgs/msg/CameraInfo', CameraInfoArray, (), ())
+NAMED_TYPES: dict[str, MessageType] = {kind.name: kind for kind in (FEATURES, CAMERA_INFO)}
 
 
 def normalised_type(name: str) -> str:
@@ -176,6 +185,11 @@ def normalised_type(name: str) -> str:
     return f'{parts[0]}/msg/{parts[1]}' if len(parts) == 2 else name
 
 
+def known_type(name: str) -> MessageType:
+    """Return the message type of a full name, one of `MESSAGE_TYPES` and `NAMED_TYPES`."""
+    return MESSAGE_TYPES[name] if name in MESSAGE_TYPES else NAMED_TYPES[name]
+
+
 def default_type(array: MessageArray) -> MessageType:
     """Return the message type that an array is written as when nothing else is known of it."""
-    return next(kind for kind in (*_ALL, FEATURES) if kind.array is type(array))
+    return next(kind for kind in (*_ALL, *NAMED_TYPES.values()) if kind.array is type(array))

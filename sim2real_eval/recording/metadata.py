@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.message_types import FEATURES, MESSAGE_TYPES, normalised_type
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, NAMED_TYPES, normalised_type
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, ROLE_CLASSES, StaticTransform
 from sim2real_eval.recording.reference_truth import ReferenceTruth
 from sim_sensors.errors import ParameterError
@@ -164,10 +164,10 @@ def read_files(path: Path, where: str, content: object) -> dict[str, tuple[str, 
         table = _mapping(path, key, entry)
         topic = _text(path, f'{key}.topic', table.get('topic'))
         ros_type = normalised_type(_text(path, f'{key}.type', table.get('type')))
-        if ros_type not in (*MESSAGE_TYPES, FEATURES.name):
+        if ros_type not in (*MESSAGE_TYPES, *NAMED_TYPES):
             raise RecordingError(
                 f'{path}: {key}.type: {ros_type} is not allowed; '
-                f'must be one of {", ".join((*MESSAGE_TYPES, FEATURES.name))}'
+                f'must be one of {", ".join((*MESSAGE_TYPES, *NAMED_TYPES))}'
             )
         result[str(file)] = (topic, ros_type)
     return result

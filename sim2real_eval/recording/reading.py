@@ -15,13 +15,20 @@ from sim2real_eval.recording.cdr import decode, decode_transforms
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN, check_messages
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, FEATURES, MESSAGE_TYPES, TF_TYPE
+from sim2real_eval.recording.message_types import (
+    CMD_VEL_TYPE,
+    MESSAGE_TYPES,
+    NAMED_TYPES,
+    TF_TYPE,
+    known_type,
+)
 from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
 from sim2real_eval.recording.overlap import check_overlap
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
     OPTIONAL_ROLES,
+    ROLE_CLASSES,
     Note,
     Recording,
     StaticTransform,
@@ -35,7 +42,6 @@ __all__ = ['read_recording']
 
 _LOG = logging.getLogger(__name__)
 _TF_STATIC = '/tf_static'
-_FEATURES = DEFAULT_TOPICS['features']
 
 
 @dataclasses.dataclass
@@ -94,7 +100,7 @@ def read_recording(
     where = str(path)
     chosen = {**given.topics, **(topics or {})}
     try:
-        content = _read_content(path, given, reader, chosen.get('features', _FEATURES))
+        content = _read_content(path, given, reader, {**DEFAULT_TOPICS, **chosen})
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
     if not content.messages:
@@ -145,10 +151,12 @@ def read_recording(
     )
 
 
-def _read_content(path: Path, given: Metadata, reader: str, features: str | None) -> _Content:
+def _read_content(
+    path: Path, given: Metadata, reader: str, topics: Mapping[str, str | None]
+) -> _Content:
     if path.is_dir():
         if (path / 'metadata.yaml').is_file():
-            return _read_bag(path, reader, features)
+            return _read_bag(path, reader, topics)
         if csv_files(path):
             folder = read_csv_folder(path, given)
             return _Content(
@@ -161,7 +169,7 @@ def _read_content(path: Path, given: Metadata, reader: str, features: str | None
                 keeps_arrival=True,
             )
         if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
-            return _read_bag(path, reader, features)
+            return _read_bag(path, reader, topics)
         inside = [each.parent.name for each in sorted(path.glob('*/metadata.yaml'))]
         inside += [
             str(each.parent.relative_to(path)) for each in sorted(path.glob('*/*/metadata.yaml'))
@@ -174,14 +182,23 @@ def _read_content(path: Path, given: Metadata, reader: str, features: str | None
         raise RecordingError(
             f'{path}: not a recording: must be a folder or a {" or ".join(STORAGE_SUFFIXES)} file'
         )
-    return _read_bag(path, reader, features)
+    return _read_bag(path, reader, topics)
 
 
-def _read_bag(path: Path, reader: str, features: str | None) -> _Content:
+def _read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> _Content:
+    named = {
+        kind.name: topics[role]
+        for role, array in ROLE_CLASSES.items()
+        for kind in NAMED_TYPES.values()
+        if kind.array is array
+    }
+
     def is_wanted(topic: str, ros_type: str) -> bool:
-        # Of point clouds, which are large as a rule, the features alone.
-        if ros_type == FEATURES.name:
-            return features is not None and topic.strip('/') == features.strip('/')
+        # Of point clouds, which are large as a rule, the features alone, and of what cameras tell
+        # of themselves what is told of these.
+        if ros_type in NAMED_TYPES:
+            name = named[ros_type]
+            return name is not None and topic.strip('/') == name.strip('/')
         return ros_type in MESSAGE_TYPES or ros_type == TF_TYPE
 
     raw = read_raw_bag(path, is_wanted, reader=reader)
@@ -206,11 +223,11 @@ def _read_bag(path: Path, reader: str, features: str | None) -> _Content:
                 content.ignored.append(f'{topic} ({TF_TYPE})')
             continue
         received = np.array(entry.received_ns, np.int64)
-        kind = MESSAGE_TYPES.get(entry.ros_type, FEATURES)
+        kind = known_type(entry.ros_type)
         try:
             decoded = decode(kind, entry.data, received, where)
         except RecordingError as error:
-            if kind is not FEATURES:
+            if kind.name not in NAMED_TYPES:
                 raise
             problem = str(error).removeprefix(f'{where}: ')
             content.notes.append(Note(topic, problem, len(entry.data), 'topic is left out'))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.reference_truth import ReferenceTruth
 from sim2real_eval.told import Told, Weight
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import (
     FixArray,
@@ -36,6 +37,7 @@ DEFAULT_TOPICS: Mapping[str, str] = {
     'mag': '/imu/mag',
     'camera_pose': '/camera/pose',
     'features': '/camera/features',
+    'camera_info': '/camera/camera_info',
 }
 ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'imu': ImuArray,
@@ -44,12 +46,13 @@ ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'mag': MagneticFieldArray,
     'camera_pose': PoseArray,
     'features': FeatureArray,
+    'camera_info': CameraInfoArray,
 }
 
 # Roles that nothing depends on: taken where there is no doubt, and left out where they are broken.
-OPTIONAL_ROLES = ('mag', 'camera_pose', 'features')
+OPTIONAL_ROLES = ('mag', 'camera_pose', 'features', 'camera_info')
 # Roles that are never taken for their type alone, which other topics have too.
-NAMED_ROLES = ('truth', 'camera_pose', 'features')
+NAMED_ROLES = ('truth', 'camera_pose', 'features', 'camera_info')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +192,12 @@ class Recording:
         """Feature tracks of a camera, or None."""
         array = self._of('features')
         return array if isinstance(array, FeatureArray) else None
+
+    @property
+    def camera_info(self) -> CameraInfoArray | None:
+        """Size, camera matrix and lens of the camera, or None."""
+        array = self._of('camera_info')
+        return array if isinstance(array, CameraInfoArray) else None
 
     @property
     def start_ns(self) -> int:

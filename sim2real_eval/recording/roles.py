@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.message_types import FEATURES, MESSAGE_TYPES
+from sim2real_eval.recording.message_types import known_type
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
@@ -59,11 +59,7 @@ def assign_roles(
     roles: dict[str, str] = {}
     notes: list[Note] = []
     for role, wanted in ROLE_CLASSES.items():
-        same = [
-            topic
-            for topic, name in types.items()
-            if MESSAGE_TYPES.get(name, FEATURES).array is wanted
-        ]
+        same = [topic for topic, name in types.items() if known_type(name).array is wanted]
         if role in chosen:
             name = chosen[role]
             if name is not None:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import yaml
 
+from sim2real_eval.recording.camera_info_table import write_camera_info
 from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.csv_folder import DEFAULT_FILES
 from sim2real_eval.recording.csv_table import write_table
@@ -27,6 +28,7 @@ from sim2real_eval.recording.message_types import (
 )
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.feature_tracks import FeatureArray
 
 __all__ = ['Storage', 'write_recording']
@@ -139,6 +141,8 @@ def _write_csv(recording: Recording, folder: Path, compress: bool) -> None:
         array = recording.messages[topic]
         if isinstance(array, FeatureArray):
             write_features(folder / file, array)
+        elif isinstance(array, CameraInfoArray):
+            write_camera_info(folder / file, array)
         else:
             write_table(folder / file, kind, array, truth=truth)
     if recording.transforms:

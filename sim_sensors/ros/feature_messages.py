@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 from sensor_msgs.msg import CameraInfo, PointCloud2, PointField
 from std_msgs.msg import Header
 
+from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.feature_bytes import FIELDS, ROW, feature_rows, is_dense
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.pinhole import Intrinsics
@@ -44,18 +46,19 @@ def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
 
 def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
     """Return a sensor_msgs/CameraInfo (`plumb_bob`) of a monocular camera."""
-    lens = intrinsics.distortion
-    matrix = intrinsics.matrix
-    projection = [[*row, 0.0] for row in matrix.tolist()]
+    # Of the same function as in recordings; the message's other fields are zero.
+    at = np.array([stamp])
+    info = CameraInfoArray.of(intrinsics, at, at, frame)
+    width, height = info.size[0].tolist()
     return CameraInfo(
         header=_header(stamp, frame),
-        width=intrinsics.width,
-        height=intrinsics.height,
-        distortion_model='plumb_bob',
-        d=[lens.k1, lens.k2, lens.p1, lens.p2, lens.k3],
-        k=matrix.ravel(),
-        r=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
-        p=[entry for row in projection for entry in row],
+        width=width,
+        height=height,
+        distortion_model=info.distortion_model,
+        d=info.distortion[0].tolist(),
+        k=info.matrix[0].ravel(),
+        r=info.rectification[0].ravel(),
+        p=info.projection[0].ravel(),
     )
 
 

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a camera tells of itself, sensor_msgs/CameraInfo, in recordings."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recording_examples import TYPESTORE, arrays_equal, drive
+
+from sim2real_eval.recording import Recording, read_recording, write_recording
+from sim2real_eval.recording.camera_info_table import read_camera_info, write_camera_info
+from sim2real_eval.recording.cdr import decode, encode
+from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.message_types import CAMERA_INFO
+from sim_sensors.camera_info import CameraInfoArray
+from sim_sensors.distortion import Distortion
+from sim_sensors.pinhole import Intrinsics
+
+TYPE = CAMERA_INFO.name
+STAMPS = 1_000_000_000_000 + 40_000_000 * np.arange(50)
+
+
+def plain() -> CameraInfoArray:
+    """A webcam with five coefficients and skew."""
+    lens = Distortion(-0.28, 0.07, 1e-3, -2e-3, 0.01)
+    intrinsics = Intrinsics(640, 480, 501.5, 499.25, 320.5, 241.75, 0.002, lens)
+    return CameraInfoArray.of(intrinsics, STAMPS, STAMPS + 5_000_000, 'eye')
+
+
+def zooming(coefficients: int) -> CameraInfoArray:
+    """Every number is another one in every message, and all fields are used."""
+    rng = np.random.default_rng(coefficients)
+    n = len(STAMPS)
+    return dataclasses.replace(
+        plain(),
+        distortion_model='rational_polynomial',
+        size=rng.integers(1, 2**32, (n, 2)),
+        distortion=rng.normal(size=(n, coefficients)),
+        matrix=rng.normal(size=(n, 3, 3)),
+        rectification=rng.normal(size=(n, 3, 3)),
+        projection=rng.normal(size=(n, 3, 4)),
+        binning=rng.integers(0, 5, (n, 2)),
+        roi=np.hstack([rng.integers(0, 2**32, (n, 4)), rng.integers(0, 2, (n, 1))]),
+    )
+
+
+def recorded(info: CameraInfoArray) -> Recording:
+    return drive().with_messages('camera_info', info)
+
+
+def test_rosbags_reads_what_a_camera_is() -> None:
+    """Field by field as sensor_msgs/CameraInfo defines it; the other byte order, too."""
+    rows = encode(CAMERA_INFO, plain(), 'x')
+    message = TYPESTORE.deserialize_cdr(rows[7], TYPE)
+    stamp = message.header.stamp
+    assert stamp.sec * 10**9 + stamp.nanosec == STAMPS[7]
+    assert message.header.frame_id == 'eye'
+    assert (message.width, message.height) == (640, 480)
+    assert message.distortion_model == 'plumb_bob'
+    assert message.d.tolist() == [-0.28, 0.07, 1e-3, -2e-3, 0.01]
+    assert message.k.tolist() == [501.5, 501.5 * 0.002, 320.5, 0, 499.25, 241.75, 0, 0, 1]
+    assert message.r.tolist() == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+    projection = [501.5, 501.5 * 0.002, 320.5, 0, 0, 499.25, 241.75, 0, 0, 0, 1, 0]
+    assert message.p.tolist() == projection
+    assert (message.binning_x, message.binning_y) == (0, 0)
+    roi = message.roi
+    assert (roi.x_offset, roi.y_offset, roi.height, roi.width) == (0, 0, 0, 0)
+    assert roi.do_rectify is False
+    messages = [TYPESTORE.deserialize_cdr(row, TYPE) for row in rows]
+    big = [bytes(TYPESTORE.serialize_cdr(m, TYPE, little_endian=False)) for m in messages]
+    assert arrays_equal(decode(CAMERA_INFO, big, plain().arrival_ns, 'x').array, plain())
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
+@pytest.mark.parametrize('coefficients', [0, 1, 6, 14])
+def test_what_any_camera_tells_comes_back_to_the_bit(
+    tmp_path: Path, storage: str, coefficients: int
+) -> None:
+    given = zooming(coefficients)
+    write_recording(recorded(given), tmp_path / 'seen', storage=storage)
+    read = read_recording(tmp_path / 'seen')
+    assert read.camera_info is not None
+    assert arrays_equal(read.camera_info, given)
+    assert not [note for note in read.notes if note.topic == '/camera/camera_info']
+
+
+def test_a_camera_that_never_tells_anything_survives_the_table(tmp_path: Path) -> None:
+    none = dataclasses.replace(plain().take(slice(0, 0)), frame='', distortion_model='')
+    write_camera_info(tmp_path / 'none.csv', none)
+    assert arrays_equal(read_camera_info(tmp_path / 'none.csv')[0], none)
+    assert encode(CAMERA_INFO, none, 'x') == []
+
+
+def test_width_is_not_taken_for_height() -> None:
+    """rosbags fills in the fields by name."""
+    given = zooming(8)
+    message = TYPESTORE.deserialize_cdr(encode(CAMERA_INFO, given, 'x')[3], TYPE)
+    roi = message.roi
+    assert [message.width, message.height] == given.size[3].tolist()
+    assert [message.binning_x, message.binning_y] == given.binning[3].tolist()
+    assert [roi.x_offset, roi.y_offset, roi.height, roi.width, roi.do_rectify] == (
+        given.roi[3].tolist()
+    )
+
+
+def test_what_other_cameras_tell_is_not_read(tmp_path: Path) -> None:
+    given = recorded(plain())
+    messages = dict(given.messages)
+    messages['/rear/camera_info'] = messages.pop('/camera/camera_info')
+    roles = {role: topic for role, topic in given.roles.items() if role != 'camera_info'}
+    write_recording(dataclasses.replace(given, messages=messages, roles=roles), tmp_path / 'rear')
+    read = read_recording(tmp_path / 'rear')
+    assert read.camera_info is None
+    assert f'/rear/camera_info ({TYPE})' in read.ignored
+    named = read_recording(tmp_path / 'rear', topics={'camera_info': 'rear/camera_info'})
+    assert arrays_equal(named.camera_info, plain())
+
+
+def test_a_camera_that_tells_no_numbers_is_left_out(tmp_path: Path) -> None:
+    broken = dataclasses.replace(plain(), matrix=np.full((len(STAMPS), 3, 3), np.nan))
+    write_recording(recorded(broken), tmp_path / 'seen')
+    read = read_recording(tmp_path / 'seen')
+    assert read.camera_info is None
+    notes = [str(note) for note in read.notes if note.topic == '/camera/camera_info']
+    assert len(notes) == 1
+    assert 'matrix is not finite' in notes[0]
+    assert notes[0].endswith('topic is left out')
+
+
+def test_lenses_that_change_and_damaged_messages_are_named() -> None:
+    rows = encode(CAMERA_INFO, plain(), 'x')
+    received = np.zeros(2, np.int64)
+    other = encode(CAMERA_INFO, zooming(8), 'x')[0]
+    said = (
+        r'x: distortion models \(coefficients\) plumb_bob \(5\), rational_polynomial \(8\); must'
+    )
+    with pytest.raises(RecordingError, match=said):
+        decode(CAMERA_INFO, [rows[0], other], received, 'x')
+    with pytest.raises(RecordingError, match='x: message 1 of 40 bytes is not a sensor_msgs'):
+        decode(CAMERA_INFO, [rows[0], rows[1][:40]], received, 'x')
+
+
+@pytest.mark.parametrize(('column', 'value', 'said'), [
+    ('width', '-1', r'line 3: width: -1 is not allowed; must be in 0 \.\. 4294967295'),
+    ('k4', 'x', r"line 3: k4: 'x' is not allowed; must be a number"),
+    ('distortion_model', 'fisheye', r'2 different values \(fisheye, plumb_bob\)'),
+])  # fmt: skip
+def test_a_wrong_line_is_named(tmp_path: Path, column: str, value: str, said: str) -> None:
+    write_recording(recorded(plain()), tmp_path / 'seen', storage='csv')
+    path = tmp_path / 'seen/camera_info.csv'
+    rows = [line.split(',') for line in path.read_text().splitlines()]
+    rows[2][rows[0].index(column)] = value
+    path.write_text(''.join(','.join(row) + '\n' for row in rows))
+    with pytest.raises(RecordingError, match=said):
+        read_recording(tmp_path / 'seen')
+
+
+def test_wrong_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'CameraInfoArray\.roi has shape \(50, 4\)'):
+        dataclasses.replace(plain(), roi=plain().roi[:, :4])
+    with pytest.raises(ValueError, match=r'CameraInfoArray\.size must be in 0 \.\. 4294967295'):
+        dataclasses.replace(plain(), size=-plain().size)
