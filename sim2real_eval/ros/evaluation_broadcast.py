@@ -15,7 +15,7 @@ from geometry_msgs.msg import (
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import Imu, NavSatFix
+from sensor_msgs.msg import CameraInfo, Imu, MagneticField, NavSatFix, PointCloud2
 
 from sim2real_eval.recording import Recording
 from sim2real_eval.recording.cdr import encode
@@ -28,8 +28,11 @@ _CLASSES: dict[str, Any] = {
     'geometry_msgs/msg/TwistStamped': TwistStamped,
     'geometry_msgs/msg/TwistWithCovarianceStamped': TwistWithCovarianceStamped,
     'nav_msgs/msg/Odometry': Odometry,
+    'sensor_msgs/msg/CameraInfo': CameraInfo,
     'sensor_msgs/msg/Imu': Imu,
+    'sensor_msgs/msg/MagneticField': MagneticField,
     'sensor_msgs/msg/NavSatFix': NavSatFix,
+    'sensor_msgs/msg/PointCloud2': PointCloud2,
 }
 _QOS = QoSProfile(depth=100)
 # What the judges publish or obey to; a bag may hold those of the judge that ran on the robot.
