@@ -14,7 +14,14 @@ import numpy as np
 from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['body_steps', 'heading_of', 'pose_covariances', 'poses_after', 'seen_from']
+__all__ = [
+    'body_steps',
+    'heading_of',
+    'pose_covariances',
+    'poses_after',
+    'squares_about',
+    'squares_of',
+]
 
 # Below this angle [rad] the closed forms lose digits; the series' first term left out is < 1e-18.
 _SMALL = 1e-4
@@ -139,23 +146,10 @@ def pose_covariances(
     """
     out = np.empty((len(steps), 3, 3))
     P = start.copy()
-    F, G = np.eye(3), np.zeros((3, 3))
-    G[2, 2] = 1.0
+    F, G = np.eye(3), np.eye(3)
     product, spread = np.empty((3, 3)), np.empty((3, 3))
     for k in range(len(steps)):
-        forward, left, turn = steps[k, 0], steps[k, 1], steps[k, 2]
-        a, b = _sinc(turn), _versinc(turn)
-        if abs(turn) < _SMALL:
-            da, db = -turn / 3.0, 0.5
-        else:
-            da, db = (math.cos(turn) - a) / turn, (math.sin(turn) - b) / turn
-        c, s = math.cos(headings[k]), math.sin(headings[k])
-        dx, dy = a * forward - b * left, b * forward + a * left
-        F[0, 2], F[1, 2] = -(s * dx + c * dy), c * dx - s * dy
-        G[0, 0], G[0, 1] = c * a - s * b, -c * b - s * a
-        G[1, 0], G[1, 1] = s * a + c * b, -s * b + c * a
-        ex, ey = da * forward - db * left, db * forward + da * left
-        G[0, 2], G[1, 2] = c * ex - s * ey, s * ex + c * ey
+        _derive(headings[k], steps[k], F, G)
         _congruent(F, P, product, spread)
         for i in range(3):
             for j in range(3):
@@ -169,22 +163,94 @@ def pose_covariances(
 
 
 @compiled
-def seen_from(covariances: FloatArray, arm: FloatArray) -> FloatArray:
-    """Return the covariances `(n, 3, 3)` of steps as another point of the body makes them.
+def squares_about(
+    poses: FloatArray,
+    steps: FloatArray,
+    changes: FloatArray,
+    points: FloatArray,
+    weights: FloatArray,
+    start: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean squares of poses about those of bodies whose steps are changed.
 
     Parameters
     ----------
-    covariances : (n, 3, 3)
-        Of forward, left, turn at one point.
-    arm : (2,)
-        From that point to the other, forward and left, m.
+    poses : (n, 3)
+        After each step.
+    steps : (n, 3)
+        Without any change, as `body_steps` returns them.
+    changes : (n, 3, m)
+        Of each step, by each of `m` causes.
+    points : (p, m)
+        How much of each cause each body has.
+    weights : (p,)
+        Of the bodies, of sum 1.
+    start : (p, 3)
+        Poses of the bodies before the first step: x, y in m and heading in rad.
+
+    Returns
+    -------
+    squares : (n, 3, 3)
+        Sums of weight (pose - that of the body) (likewise)'.
+    last : (p, 3)
+        Poses of the bodies after the last step.
     """
-    out = np.empty_like(covariances)
-    A, product = np.eye(3), np.empty((3, 3))
-    A[0, 2], A[1, 2] = -arm[1], arm[0]
-    for k in range(len(covariances)):
-        _congruent(A, covariances[k], product, out[k])
+    out = np.zeros((len(steps), 3, 3))
+    last, off = start.copy(), np.empty(3)
+    for k in range(len(steps)):
+        for j in range(len(points)):
+            forward, left, turn = steps[k, 0], steps[k, 1], steps[k, 2]
+            for i in range(points.shape[1]):
+                forward += changes[k, 0, i] * points[j, i]
+                left += changes[k, 1, i] * points[j, i]
+                turn += changes[k, 2, i] * points[j, i]
+            a, b = _sinc(turn), _versinc(turn)
+            dx, dy = a * forward - b * left, b * forward + a * left
+            c, s = math.cos(last[j, 2]), math.sin(last[j, 2])
+            last[j, 0] += c * dx - s * dy
+            last[j, 1] += s * dx + c * dy
+            last[j, 2] += turn
+            for i in range(3):
+                off[i] = poses[k, i] - last[j, i]
+            for i in range(3):
+                for h in range(i + 1):
+                    out[k, i, h] += weights[j] * (off[i] * off[h])
+        out[k, 0, 1], out[k, 0, 2], out[k, 1, 2] = out[k, 1, 0], out[k, 2, 0], out[k, 2, 1]
+    return out, last
+
+
+@compiled
+def squares_of(changes: FloatArray) -> FloatArray:
+    """Return the sums of c c' over the columns c of each of `(n, 3, m)` changes, `(n, 3, 3)`."""
+    out = np.zeros((len(changes), 3, 3))
+    for k in range(len(changes)):
+        for i in range(changes.shape[2]):
+            for a in range(3):
+                for b in range(a + 1):
+                    out[k, a, b] += changes[k, a, i] * changes[k, b, i]
+        out[k, 0, 1], out[k, 0, 2], out[k, 1, 2] = out[k, 1, 0], out[k, 2, 0], out[k, 2, 1]
     return out
+
+
+@kernel
+def _derive(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> None:
+    """Write the derivatives of the pose after a step by the pose before, F, and the step, G.
+
+    Both are of the identity at first, whose other elements stay.
+    """
+    forward, left, turn = step[0], step[1], step[2]
+    a, b = _sinc(turn), _versinc(turn)
+    if abs(turn) < _SMALL:
+        da, db = -turn / 3.0, 0.5
+    else:
+        da, db = (math.cos(turn) - a) / turn, (math.sin(turn) - b) / turn
+    c, s = math.cos(heading), math.sin(heading)
+    dx, dy = a * forward - b * left, b * forward + a * left
+    F[0, 2], F[1, 2] = -(s * dx + c * dy), c * dx - s * dy
+    G[0, 0], G[0, 1] = c * a - s * b, -c * b - s * a
+    G[1, 0], G[1, 1] = s * a + c * b, -s * b + c * a
+    ex, ey = da * forward - db * left, db * forward + da * left
+    G[0, 2], G[1, 2] = c * ex - s * ey, s * ex + c * ey
 
 
 @kernel

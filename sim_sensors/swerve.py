@@ -16,7 +16,7 @@ import numpy as np
 from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['spread_of_modules', 'steps_of_modules', 'turn_modules', 'weights_of']
+__all__ = ['derivatives_of_modules', 'steps_of_modules', 'turn_modules', 'weights_of']
 
 # A module that moves by less [m] keeps its angle: there is no direction to be had.
 _AT_REST = 1e-9
@@ -111,41 +111,28 @@ def steps_of_modules(
 
 
 @compiled
-def spread_of_modules(
-    travels: FloatArray,
-    angles: FloatArray,
-    variance: FloatArray,
-    tilt: float,
-    modules: FloatArray,
-    weights: FloatArray,
+def derivatives_of_modules(
+    travels: FloatArray, angles: FloatArray, modules: FloatArray, weights: FloatArray
 ) -> FloatArray:
-    """Return the covariance of the best-fitting steps to first order, `(n, 3, 3)`.
+    """Return the derivatives of the best-fitting steps by travels, then angles, `(n, 3, 2 m)`.
 
     Parameters
     ----------
     travels, angles : (n, m)
         m and rad.
-    variance : (n, m)
-        Of the travels, m^2, independent.
-    tilt : float
-        Variance of each angle, rad^2.
     modules : (m, 2)
         Places, m.
     weights : (3, 3)
         Of `weights_of`.
     """
-    out = np.zeros((len(travels), 3, 3))
-    along, across = np.empty(3), np.empty(3)
+    m = len(modules)
+    out = np.empty((len(travels), 3, 2 * m))
     for k in range(len(travels)):
-        for i in range(len(modules)):
+        for i in range(m):
             c, s = math.cos(angles[k, i]), math.sin(angles[k, i])
             x, y = modules[i, 0], modules[i, 1]
             for j in range(3):
-                along[j] = weights[j, 0] * c + weights[j, 1] * s + weights[j, 2] * (x * s - y * c)
-                across[j] = weights[j, 1] * c - weights[j, 0] * s + weights[j, 2] * (x * c + y * s)
-            sideways = tilt * travels[k, i] * travels[k, i]
-            for a in range(3):
-                for b in range(3):
-                    out[k, a, b] += variance[k, i] * along[a] * along[b]
-                    out[k, a, b] += sideways * across[a] * across[b]
+                along = weights[j, 0] * c + weights[j, 1] * s + weights[j, 2] * (x * s - y * c)
+                across = weights[j, 1] * c - weights[j, 0] * s + weights[j, 2] * (x * c + y * s)
+                out[k, j, i], out[k, j, m + i] = along, travels[k, i] * across
     return out

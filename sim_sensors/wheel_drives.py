@@ -17,11 +17,11 @@ import numpy as np
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.swerve import spread_of_modules, steps_of_modules, turn_modules, weights_of
+from sim_sensors.swerve import derivatives_of_modules, steps_of_modules, turn_modules, weights_of
 from sim_sensors.variants import by_kind
 from sim_sensors.wheel_steps import (
-    spread_of_pair,
-    spread_of_steered,
+    derivatives_of_pair,
+    derivatives_of_steered,
     steer,
     steps_of_pair,
     steps_of_steered,
@@ -83,19 +83,10 @@ class WheelDrive(Parameters, abc.ABC):
         """Return the steps `(n, 3)` that travels and angles tell of; see `inverse`."""
 
     @abc.abstractmethod
-    def spread(
-        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
-    ) -> FloatArray:
-        """Return the covariance of `forward`'s steps to first order, `(n, 3, 3)`.
+    def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return those of `forward`'s steps by travels, then angles, `(n, 3, wheels + steered)`.
 
-        Parameters
-        ----------
-        travels, angles
-            As measured.
-        variance : (n, wheels)
-            Of the travels, m^2, independent.
-        tilt : float
-            Variance of each angle, rad^2.
+        At `travels` and `angles` as measured; per m and per rad.
         """
 
 
@@ -121,11 +112,9 @@ class DifferentialWheels(WheelDrive):
         """Return the steps; none goes sideways."""
         return steps_of_pair(travels, self.half_track)
 
-    def spread(
-        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
-    ) -> FloatArray:
-        """Return the covariance of the steps."""
-        return spread_of_pair(variance, self.half_track)
+    def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the derivatives of the steps, which are the same everywhere."""
+        return derivatives_of_pair(len(travels), self.half_track)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,11 +142,9 @@ class AckermannWheels(WheelDrive):
         """Return the steps; the turn is that of the steering, not of the two wheels."""
         return steps_of_steered(travels, angles, self.wheelbase)
 
-    def spread(
-        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
-    ) -> FloatArray:
-        """Return the covariance of the steps."""
-        return spread_of_steered(travels, angles, variance, tilt, self.wheelbase)
+    def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the derivatives of the steps."""
+        return derivatives_of_steered(travels, angles, self.wheelbase)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,12 +196,9 @@ class SwerveWheels(WheelDrive):
         """Return the steps that fit best."""
         return steps_of_modules(travels, angles, self.modules, weights_of(self.modules))
 
-    def spread(
-        self, travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float
-    ) -> FloatArray:
-        """Return the covariance of the steps."""
-        weights = weights_of(self.modules)
-        return spread_of_modules(travels, angles, variance, tilt, self.modules, weights)
+    def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return the derivatives of the steps."""
+        return derivatives_of_modules(travels, angles, self.modules, weights_of(self.modules))
 
 
 WHEEL_DRIVES: dict[str, type[WheelDrive]] = by_kind(

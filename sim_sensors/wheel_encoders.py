@@ -20,6 +20,8 @@ __all__ = ['Encoders', 'accumulated']
 class Encoders:
     """The encoders of one robot: slip, wrong radius, white noise and whole counts.
 
+    Wrong radii are drawn elsewhere (`sim_sensors.wheel_constants`).
+
     Parameters
     ----------
     model : WheelOdometryModel
@@ -27,17 +29,11 @@ class Encoders:
     seed, run, sensor
         Labels of their random streams; see `sim_sensors.seeding.stream`.
 
-    Attributes
-    ----------
-    radius_errors : (wheels,) float
-        Relative error of the radius of each wheel, constant.
     """
 
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
         wheels = model.drive.wheels
         self._model = model
-        normals = stream(seed, run, sensor, 'wheel_radius').standard_normal(wheels)
-        self.radius_errors: FloatArray = model.radius_error * normals
         self._rng = stream(seed, run, sensor, 'wheel_noise')
         self._slips = model.slip.start(seed, run, sensor, wheels)
         # Where between two counts each wheel stands at first: at an edge, noise would count.
@@ -45,13 +41,21 @@ class Encoders:
         if model.encoder_counts > 0.0:
             self._way = self._count * stream(seed, run, sensor, 'encoder_phase').random(wheels)
 
-    def read(self, travels: FloatArray) -> FloatArray:
-        """Return what is told of the next travels over the ground, both `(n, wheels)` m."""
+    def read(self, travels: FloatArray, radius_errors: FloatArray) -> FloatArray:
+        """Return what is told of the next travels over the ground, `(n, wheels)` m.
+
+        Parameters
+        ----------
+        travels : (n, wheels)
+            m.
+        radius_errors : (wheels,)
+            Relative error of the radius of each wheel.
+        """
         model = self._model
         normals = self._rng.standard_normal(travels.shape)
         deviation = model.noise.deviation(travels, model.drive.wheel_radius)
         told = travels + self._slips.advance(travels)
-        told = told + self.radius_errors * travels
+        told = told + radius_errors * travels
         found: FloatArray = told + normals * deviation
         if model.encoder_counts == 0.0:
             return found
@@ -64,9 +68,8 @@ class Encoders:
     def variance(self, travels: FloatArray) -> FloatArray:
         """Return the variance, m^2, of told travels, as one who knows the model states it.
 
-        Each step for itself: the errors of the radii, which stay, are in it as if they changed.
-        The mean of slips is not, nor is counting, which does not add up; see
-        `variance_of_counting`.
+        Of what changes from step to step: errors of the radii stay, the mean of slips does, and
+        counting does not add up; see `variance_of_counting`.
 
         Parameters
         ----------
@@ -75,8 +78,7 @@ class Encoders:
         """
         model = self._model
         found = model.noise.deviation(travels, model.drive.wheel_radius) ** 2
-        found = found + model.slip.variance_per_metre * np.abs(travels)
-        total: FloatArray = found + (model.radius_error * travels) ** 2
+        total: FloatArray = found + model.slip.variance_per_metre * np.abs(travels)
         return total
 
     @property

@@ -115,12 +115,24 @@ class SteeringOffset(Upstream):
         return np.asarray(np.radians(degrees if self.bound > 0.0 else np.zeros(count)))
 
     @property
-    def mean_square(self) -> float:
-        """Mean of its square, rad^2."""
+    def mean(self) -> float:
+        """Mean of each, rad: none as the text says, that of a rounding down as its code does."""
+        if self.is_exact or self.bound == 0.0:
+            return 0.0
+        weight, error = self._law()
+        return float((weight * error).sum())
+
+    @property
+    def variance(self) -> float:
+        """Variance of each about the mean, rad^2."""
         if self.is_exact or self.bound == 0.0:
             return math.radians(self.bound) ** 2 / 3.0
-        # Weight of each whole number k in [0, 2 bound): the length of its piece of that interval.
+        weight, error = self._law()
+        return float((weight * (error - self.mean) ** 2).sum())
+
+    def _law(self) -> tuple[FloatArray, FloatArray]:
+        """Return the chances of the errors that the code can yield, and these, rad."""
+        # Of each whole number k in [0, 2 bound): the length of its piece of that interval.
         whole = np.arange(math.ceil(2.0 * self.bound))
         weight = np.minimum(whole + 1, 2.0 * self.bound) - whole
-        square = np.radians(whole - self.bound) ** 2
-        return float((weight * square).sum() / (2.0 * self.bound))
+        return weight / (2.0 * self.bound), np.radians(whole - self.bound)

@@ -24,11 +24,12 @@ from sim_sensors.planar_steps import (
     heading_of,
     pose_covariances,
     poses_after,
-    seen_from,
+    squares_of,
 )
 from sim_sensors.sensor import Sensor
 from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.variants import VariedParameters, by_kind
+from sim_sensors.wheel_constants import WheelConstants
 from sim_sensors.wheel_drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
 from sim_sensors.wheel_encoders import Encoders, accumulated
 from sim_sensors.wheel_measurement import WheelMeasurement
@@ -116,8 +117,8 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         What carries its messages.
     encoders : Encoders
         What its wheels are measured with.
-    steering_offsets : (steered,) float
-        Error of each measured steering angle, rad, constant.
+    constants : WheelConstants
+        Errors of its wheels and their steering that stay.
     """
 
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
@@ -125,13 +126,13 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         channel = model.channel(seed, run, sensor)
         super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
         self.model = model
-        self.steering_offsets = model.steering_offset.draw(seed, run, sensor, steered)
+        self.constants = WheelConstants(model, seed, run, sensor)
         self.encoders = Encoders(model, seed, run, sensor)
         self._place: tuple[FloatArray, FloatArray] | None = None
         self._angles: FloatArray = np.zeros(steered)
         self._rolled: FloatArray = np.zeros((2, wheels))
-        # Of perfect wheels, as told, and as told less the mean of the slips.
-        self._pose: FloatArray = np.zeros((3, 3))
+        # Of perfect wheels, and as told.
+        self._pose: FloatArray = np.zeros((2, 3))
         self._covariance: FloatArray = np.zeros((3, 3))
         self._height = 0.0
 
@@ -143,29 +144,36 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         if len(angles):
             self._angles = angles[-1].copy()
         perfect = self._of_body(drive.forward(travels, angles))
-        told = self.encoders.read(travels)
-        tilted = angles + self.steering_offsets
+        told = self.encoders.read(travels, self.constants.radius_errors)
+        tilted = angles + self.constants.steering_offsets
         erring = self._of_body(drive.forward(told, tilted))
-        # What slips add on average is the same share of every travel, and so of every step.
-        share = 1.0 + model.slip.mean
-        spread = self._spread(told / share, tilted)
+        # What slips add on average is the same share of every travel.
+        mean = told / (1.0 + model.slip.mean), tilted - model.steering_offset.mean
+        middle = self._of_body(drive.forward(*mean))
+        derivatives = self._of_body(drive.derivatives(*mean))
+        changes = self.constants.step_changes(mean[0], derivatives)
+        white = self._white(derivatives, self.encoders.variance(mean[0]))
         counted = slice(1, None) if is_first else slice(None)
         true_poses, _ = self._walk(0, perfect, counted)
         poses, before = self._walk(1, erring, counted)
-        centred, _ = self._walk(2, erring / share, counted)
         covariances = np.zeros((len(truth), 3, 3))
         covariances[counted] = pose_covariances(
-            before, erring[counted], spread[counted], self._covariance
+            before, erring[counted], white[counted], self._covariance
         )
         if len(truth):
             self._covariance = covariances[-1].copy()
+        # Mean squares about the truth: a mean is no variance, but an error all the same.
+        covariances[counted] += self.constants.squares(
+            poses[counted], middle[counted], changes[counted]
+        )
         return WheelMeasurement(
             pose=poses,
             velocity=erring / dt[:, None],
-            # Mean squares about the truth: a mean is no variance, but an error all the same.
-            pose_covariance=covariances + _squares(poses - centred),
-            velocity_covariance=self._spread_of_velocity(
-                spread + _squares(erring - erring / share), tilted, dt
+            pose_covariance=covariances,
+            velocity_covariance=self._velocity_covariance(
+                white + squares_of(changes) + squares_of((erring - middle)[:, :, None]),
+                derivatives,
+                dt,
             ),
             true_pose=true_poses,
             true_velocity=perfect / dt[:, None],
@@ -189,6 +197,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             if self.model.initial_pose == 'truth':
                 heading = heading_of(orientation[0])
                 self._pose[:] = position[0, 0], position[0, 1], heading
+                self.constants.start_at(self._pose[0])
                 self._height = float(position[0, 2])
         else:
             steps = body_steps(
@@ -201,30 +210,22 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     def _of_body(self, steps: FloatArray) -> FloatArray:
         return _steps_at(steps, self.model.lever_arm, -1.0)
 
-    def _spread(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return the covariance of the body's steps, `(n, 3, 3)`, as a designer would state it.
+    def _white(self, derivatives: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return the covariance of the body's steps, `(n, 3, 3)`, for variances of travels."""
+        by_travels = derivatives[:, :, : self.model.drive.wheels]
+        return squares_of(by_travels * np.sqrt(variance)[:, None, :])
 
-        About their mean, which slips make differ from the true step.
-        """
-        model, variance = self.model, self.encoders.variance(travels)
-        tilt = model.steering_offset.mean_square
-        arm = -np.array(model.lever_arm[:2])
-        return seen_from(model.drive.spread(travels, angles, variance, tilt), arm)
-
-    def _spread_of_velocity(
-        self, spread: FloatArray, angles: FloatArray, dt: FloatArray
+    def _velocity_covariance(
+        self, spread: FloatArray, derivatives: FloatArray, dt: FloatArray
     ) -> FloatArray:
         """Return the covariance of the velocities: `spread` of the steps, counting, and the floor.
 
         A whole count is no error that adds up, so that poses have it not.
         """
-        model = self.model
-        total = spread
+        model, total = self.model, spread
         if model.encoder_counts > 0.0:
             variance = np.full((len(dt), model.drive.wheels), self.encoders.variance_of_counting)
-            still = np.zeros_like(variance)
-            arm = -np.array(model.lever_arm[:2])
-            total = total + seen_from(model.drive.spread(still, angles, variance, 0.0), arm)
+            total = total + self._white(derivatives, variance)
         floor = np.diag([model.speed_floor**2, model.speed_floor**2, model.yaw_rate_floor**2])
         found: FloatArray = total / (dt * dt)[:, None, None] + floor
         return found
@@ -269,17 +270,14 @@ def simulate(
 
 
 def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -> FloatArray:
-    """Return steps of the point at `sign` times `arm`: the adjoint of SE(2)."""
+    """Return steps of the point at `sign` times `arm`: the adjoint of SE(2).
+
+    Also their derivatives, `(n, 3, m)`, as it is linear.
+    """
     moved: FloatArray = steps.copy()
     moved[:, 0] -= sign * arm[1] * steps[:, 2]
     moved[:, 1] += sign * arm[0] * steps[:, 2]
     return moved
-
-
-def _squares(errors: FloatArray) -> FloatArray:
-    """Return the products `(n, 3, 3)` of the components of each row of `(n, 3)`."""
-    found: FloatArray = errors[:, :, None] * errors[:, None, :]
-    return found
 
 
 WHEEL_MODELS: dict[str, type[WheelOdometryModel]] = by_kind(WheelOdometryModel)

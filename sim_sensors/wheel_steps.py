@@ -15,8 +15,8 @@ from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray
 
 __all__ = [
-    'spread_of_pair',
-    'spread_of_steered',
+    'derivatives_of_pair',
+    'derivatives_of_steered',
     'steer',
     'steps_of_pair',
     'steps_of_steered',
@@ -50,14 +50,12 @@ def steps_of_pair(travels: FloatArray, half_track: float) -> FloatArray:
 
 
 @compiled
-def spread_of_pair(variance: FloatArray, half_track: float) -> FloatArray:
-    """Return the covariance of the steps `(n, 3, 3)` for variances of travels `(n, 2)` m^2."""
-    out = np.zeros((len(variance), 3, 3))
-    for k in range(len(variance)):
-        both = 0.25 * (variance[k, 0] + variance[k, 1])
-        out[k, 0, 0] = both
-        out[k, 2, 2] = both / (half_track * half_track)
-        out[k, 0, 2] = out[k, 2, 0] = 0.25 * (variance[k, 1] - variance[k, 0]) / half_track
+def derivatives_of_pair(count: int, half_track: float) -> FloatArray:
+    """Return the derivatives of `count` steps by the two travels, `(n, 3, 2)`."""
+    out = np.zeros((count, 3, 2))
+    for k in range(count):
+        out[k, 0, 0] = out[k, 0, 1] = 0.5
+        out[k, 2, 0], out[k, 2, 1] = -0.5 / half_track, 0.5 / half_track
     return out
 
 
@@ -94,17 +92,15 @@ def steps_of_steered(travels: FloatArray, angles: FloatArray, wheelbase: float) 
 
 
 @compiled
-def spread_of_steered(
-    travels: FloatArray, angles: FloatArray, variance: FloatArray, tilt: float, wheelbase: float
+def derivatives_of_steered(
+    travels: FloatArray, angles: FloatArray, wheelbase: float
 ) -> FloatArray:
-    """Return the covariance of the steps `(n, 3, 3)`; `tilt` is the variance of the angle."""
+    """Return the derivatives of the steps by both travels and the angle, `(n, 3, 3)`."""
     out = np.zeros((len(travels), 3, 3))
     for k in range(len(travels)):
-        both = 0.25 * (variance[k, 0] + variance[k, 1])
         path = 0.5 * (travels[k, 0] + travels[k, 1])
-        slope = math.tan(angles[k, 0]) / wheelbase
-        bend = path * (1.0 + math.tan(angles[k, 0]) ** 2) / wheelbase
-        out[k, 0, 0] = both
-        out[k, 0, 2] = out[k, 2, 0] = both * slope
-        out[k, 2, 2] = both * slope * slope + tilt * bend * bend
+        tangent = math.tan(angles[k, 0])
+        out[k, 0, 0] = out[k, 0, 1] = 0.5
+        out[k, 2, 0] = out[k, 2, 1] = 0.5 * tangent / wheelbase
+        out[k, 2, 2] = path * (1.0 + tangent * tangent) / wheelbase
     return out

@@ -222,8 +222,10 @@ def test_steering_errs_as_the_text_says_or_as_its_code_does() -> None:
     np.testing.assert_array_equal(values, np.arange(-4, 4))
     assert np.abs(counts / n - 0.125).max() < SIGMAS * math.sqrt(0.125 * 0.875 / n)
     assert whole.mean() == pytest.approx(-0.5, abs=0.06)
-    assert code.mean_square == pytest.approx(np.radians(math.sqrt(5.25 + 0.25)) ** 2)
-    assert SteeringOffset(bound=4.0).mean_square == pytest.approx(np.radians(4.0) ** 2 / 3.0)
+    assert code.mean == pytest.approx(math.radians(-0.5))
+    assert code.variance == pytest.approx(math.radians(math.sqrt(5.25)) ** 2)
+    assert SteeringOffset(bound=4.0).mean == 0.0
+    assert SteeringOffset(bound=4.0).variance == pytest.approx(np.radians(4.0) ** 2 / 3.0)
     np.testing.assert_array_equal(np.floor(text + 4.0) - 4.0, np.round(whole))
 
 
@@ -238,7 +240,9 @@ def test_steering_error_bends_the_way_of_a_swerve_but_stays_constant() -> None:
     sensor = dataclasses.replace(FULL, noise=NoWheelNoise()).start(2, 'run')
     found = sensor.measure(dance(np.arange(0.0, 5.0, 0.02)))
     offset = found.steering_angle - found.true_steering_angle
-    np.testing.assert_allclose(offset, np.tile(sensor.steering_offsets, (len(offset), 1)))
+    np.testing.assert_allclose(
+        offset, np.tile(sensor.constants.steering_offsets, (len(offset), 1))
+    )
 
 
 def test_a_robot_that_starts_from_rest_counts_as_often_as_its_wheels_turn() -> None:
@@ -313,7 +317,9 @@ def test_sources_of_error_do_not_touch_each_other() -> None:
     less = dataclasses.replace(some, slip=Slip(), radius_error=0.0)
     first, second = some.start(4, 'run'), less.start(4, 'run')
     first.measure(truth), second.measure(truth)
-    np.testing.assert_array_equal(first.steering_offsets, second.steering_offsets)
+    np.testing.assert_array_equal(
+        first.constants.steering_offsets, second.constants.steering_offsets
+    )
     bare = dataclasses.replace(less, noise=NoWheelNoise()).start(4, 'run').measure(truth)
     noise = less.start(4, 'run').measure(truth).wheel_angle - bare.wheel_angle
     with_slips = dataclasses.replace(less, slip=FULL.slip)
