@@ -28,7 +28,6 @@ class Encoders:
         What they get wrong.
     seed, run, sensor
         Labels of their random streams; see `sim_sensors.seeding.stream`.
-
     """
 
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
