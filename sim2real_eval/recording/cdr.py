@@ -24,6 +24,7 @@ from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.feature_cdr import decode_features, encode_features
 from sim2real_eval.recording.message_types import CAMERA_INFO, FEATURES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.recording.serialised import header_times
 from sim_sensors.camera_info import CameraInfoArray
 from sim_sensors.feature_tracks import FeatureArray
 from sim_sensors.measurements import IntArray, MessageArray, OdometryArray
@@ -123,12 +124,7 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     bytes_of = np.zeros((len(array), layout.itemsize), np.uint8)
     bytes_of[:, : len(prefix)] = np.frombuffer(bytes(prefix), np.uint8)
     records = bytes_of.view(layout)[:, 0]
-    seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
-    if len(array) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):
-        raise RecordingError(
-            f'{where}: stamp {int(seconds.max())} s does not fit a ROS header; must be < 2^31 s'
-        )
-    records['sec'], records['nanosec'] = seconds, nanoseconds
+    records['sec'], records['nanosec'] = header_times(array.stamp_ns, where)
     for index, (name, _, _) in enumerate(kind.wire):
         records[name or f'_{index}'] = getattr(array, name) if name else _SERVICE_GPS
     return [row.tobytes() for row in bytes_of]

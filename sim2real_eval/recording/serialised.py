@@ -16,7 +16,7 @@ from sim_sensors.measurements import IntArray, MessageArray
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-__all__ = ['headers', 'of_one_frame', 'parsed', 'stamps_of', 'typestore']
+__all__ = ['header_times', 'headers', 'of_one_frame', 'parsed', 'stamps_of', 'typestore']
 
 _NS = 1_000_000_000
 
@@ -57,6 +57,22 @@ def stamps_of(messages: Sequence[Any]) -> IntArray:
     return np.array([stamp.sec * _NS + stamp.nanosec for stamp in stamps], dtype=np.int64)
 
 
+def header_times(stamp_ns: IntArray, where: str) -> tuple[IntArray, IntArray]:
+    """Return seconds and nanoseconds of stamps, as a ROS header has them.
+
+    Raises
+    ------
+    RecordingError
+        When a stamp does not fit into the int32 seconds of a ROS header.
+    """
+    seconds, nanoseconds = np.divmod(stamp_ns, _NS)
+    if len(stamp_ns) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):
+        raise RecordingError(
+            f'{where}: stamp {int(seconds.max())} s does not fit a ROS header; must be < 2^31 s'
+        )
+    return seconds, nanoseconds
+
+
 def headers(array: MessageArray, where: str) -> list[Any]:
     """Return a std_msgs/Header for each message.
 
@@ -66,11 +82,7 @@ def headers(array: MessageArray, where: str) -> list[Any]:
         When a stamp does not fit into the int32 seconds of a ROS header.
     """
     types: dict[str, Any] = typestore().types
-    seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
-    if len(array) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):
-        raise RecordingError(
-            f'{where}: stamp {int(seconds.max())} s does not fit a ROS header; must be < 2^31 s'
-        )
+    seconds, nanoseconds = header_times(array.stamp_ns, where)
     time, header = types['builtin_interfaces/msg/Time'], types['std_msgs/msg/Header']
     return [
         header(stamp=time(second, nanosecond), frame_id=array.frame)
