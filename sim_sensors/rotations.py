@@ -27,6 +27,7 @@ __all__ = [
     'between',
     'body_rates',
     'conjugate',
+    'continuous',
     'cross',
     'end_derivatives',
     'exp',
@@ -67,6 +68,17 @@ def conjugate(q: FloatArray) -> FloatArray:
     """Inverse rotation of unit quaternions `(n, 4)`."""
     result: FloatArray = q * np.array([-1.0, -1.0, -1.0, 1.0])
     return result
+
+
+def continuous(q: FloatArray) -> FloatArray:
+    """Return quaternions `(n, 4)` of the signs that keep each on the side of the one before it.
+
+    A quaternion and its negative are one rotation; what is between two of them is not.
+    """
+    dots = np.sum(q[1:] * q[:-1], axis=1)
+    signs = np.cumprod(np.r_[1.0, np.where(dots < 0.0, -1.0, 1.0)])
+    found: FloatArray = q * signs[:, None]
+    return found
 
 
 def multiply(p: FloatArray, q: FloatArray) -> FloatArray:

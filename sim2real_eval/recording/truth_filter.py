@@ -73,7 +73,8 @@ def low_passed(
             f'the rate of the truth, {0.5 * rate:.4g} Hz'
         )
     smooth = _Smooth(stamps, rate, cutoff)
-    old = _continuous(truth.orientation)
+    norm = np.linalg.norm(truth.orientation, axis=1)[:, None]
+    old = rotations.continuous(truth.orientation / norm)
     orientation = smooth(old)
     orientation /= np.linalg.norm(orientation, axis=1)[:, None]
     position = smooth(truth.position)
@@ -140,12 +141,3 @@ class _Smooth:
 
         found: FloatArray = sosfiltfilt(self._filter, values, axis=0, padlen=self._beyond)
         return found
-
-
-def _continuous(orientation: FloatArray) -> FloatArray:
-    """Return unit quaternions of the signs that keep each beside the one before it."""
-    unit = orientation / np.linalg.norm(orientation, axis=1)[:, None]
-    same = np.sum(unit[1:] * unit[:-1], axis=1) >= 0.0
-    sign = np.concatenate([[1.0], np.cumprod(np.where(same, 1.0, -1.0))])
-    continuous: FloatArray = unit * sign[:, None]
-    return continuous

@@ -18,6 +18,7 @@ from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.signals import RunSignals
 from sim2real_eval.tables import write_json
+from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
 
 __all__ = ['START_NS', 'check_bags', 'write_bags']
@@ -223,10 +224,7 @@ def _diagonal(sigma: FloatArray | None, count: int) -> FloatArray:
 
 def _turned(time: FloatArray, true_time: FloatArray, orientation: FloatArray) -> FloatArray:
     """Return orientations at other times, on the chord between neighbours, of unit length."""
-    # A quaternion and its negative are one orientation; neighbours must be on one side.
-    dots = np.sum(orientation[1:] * orientation[:-1], axis=1)
-    signs = np.cumprod(np.r_[1.0, np.where(dots < 0.0, -1.0, 1.0)])
-    columns = (orientation * signs[:, None]).T
+    columns = rotations.continuous(orientation).T
     found = np.stack([np.interp(time, true_time, column) for column in columns], axis=1)
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
