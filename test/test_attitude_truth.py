@@ -14,6 +14,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.attitude import AttitudeError, AttitudeInput, AttitudeSettings
+from sim2real_eval.attitude.events import events_of
 from sim2real_eval.attitude.rest import without_zero_rate
 from sim2real_eval.attitude.suspects import suspects
 from sim_sensors.measurements import FloatArray, ImuArray, MagneticFieldArray, PoseArray
@@ -57,11 +58,10 @@ def told_of(given: AttitudeInput) -> tuple[str, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         return suspects(
-            given,
+            events_of(given, AttitudeSettings()),
             lambda at: np.tile(ATTITUDE.as_quat(), (len(at), 1)),
             gravity=GRAVITY,
             field=NORTH,
-            settings=AttitudeSettings(),
         )
 
 

@@ -8,14 +8,14 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim2real_eval.attitude.events import NAMES, AttitudeInput, events_of
+from sim2real_eval.attitude.events import NAMES, AttitudeInput, Events, events_of
 from sim2real_eval.attitude.filter import filter_events, xi_matrices
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['AttitudeEstimate', 'estimate_attitude']
+__all__ = ['AttitudeEstimate', 'estimate_attitude', 'estimate_events']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,6 +84,26 @@ def estimate_attitude(
     """
     settings = settings or AttitudeSettings()
     events = events_of(given, settings)
+    return estimate_events(
+        events, first, gravity=gravity, field=field, initial_std=settings.initial_std
+    )
+
+
+def estimate_events(
+    events: Events,
+    first: ArrayLike,
+    *,
+    gravity: float,
+    field: ArrayLike,
+    initial_std: float,
+) -> AttitudeEstimate:
+    """Run the filter over samples that are in their order already; see `estimate_attitude`.
+
+    Raises
+    ------
+    AttitudeError
+        When the estimate is not finite.
+    """
     quaternion = rotations.conjugate(np.asarray(first, dtype=np.float64)[None])
     xi = xi_matrices(quaternion)[0]
     states, covariances, nis = filter_events(
@@ -96,7 +116,7 @@ def estimate_attitude(
         np.array([0.0, 0.0, gravity]),
         np.asarray(field, dtype=np.float64),
         np.ascontiguousarray(quaternion[0]),
-        0.25 * settings.initial_std**2 * xi @ xi.T,
+        0.25 * initial_std**2 * xi @ xi.T,
     )
     if not np.isfinite(states).all():
         raise AttitudeError(

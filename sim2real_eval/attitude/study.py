@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sim2real_eval.attitude.errors import AttitudeErrors, attitude_errors
-from sim2real_eval.attitude.estimate import AttitudeEstimate, estimate_attitude
-from sim2real_eval.attitude.events import UPRIGHT, AttitudeInput
+from sim2real_eval.attitude.estimate import AttitudeEstimate, estimate_events
+from sim2real_eval.attitude.events import UPRIGHT, AttitudeInput, events_of
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
 from sim2real_eval.attitude.suspects import suspects
 from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
@@ -271,9 +271,12 @@ def held_run(
     suspect: bool,
 ) -> AttitudeRun:
     """Estimate one run and hold it against the truth; see `estimate_attitude`, `suspects`."""
-    estimate = estimate_attitude(given, first, gravity=gravity, field=field, settings=settings)
+    events = events_of(given, settings)
+    estimate = estimate_events(
+        events, first, gravity=gravity, field=field, initial_std=settings.initial_std
+    )
     errors = attitude_errors(estimate, truth_at(estimate.stamp_ns))
     told: tuple[str, ...] = ()
     if suspect:
-        told = suspects(given, truth_at, gravity=gravity, field=field, settings=settings)
+        told = suspects(events, truth_at, gravity=gravity, field=field)
     return AttitudeRun(name, estimate, errors, suspects=told)

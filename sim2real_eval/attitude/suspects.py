@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from sim2real_eval.attitude.events import AttitudeInput, Events, events_of
+from sim2real_eval.attitude.events import Events
 from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
-from sim2real_eval.attitude.settings import AttitudeSettings
 from sim2real_eval.told import decisive
 from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray, IntArray
@@ -41,12 +40,11 @@ _TEXTS = {
 
 
 def suspects(
-    given: AttitudeInput,
+    events: Events,
     truth_at: Callable[[IntArray], FloatArray],
     *,
     gravity: float,
     field: FloatArray,
-    settings: AttitudeSettings,
 ) -> tuple[str, ...]:
     """Say which sensors measure what the filter does not know of, a line each.
 
@@ -57,13 +55,12 @@ def suspects(
 
     Parameters
     ----------
-    given : AttitudeInput
+    events : Events
     truth_at : callable
         Takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world.
-    gravity, field, settings
+    gravity, field
         As for `estimate_attitude`.
     """
-    events = events_of(given, settings)
     truth = truth_at(events.stamp_ns)
     # Samples with equal stamps are no time apart, in which nothing is measured.
     later = np.flatnonzero(events.dt > 0.0)
