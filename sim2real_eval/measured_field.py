@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from sim2real_eval.recording import Recording
@@ -56,5 +58,6 @@ def maker_with_field(
     if world is not None or maker.real.mag is None:
         return maker
     value = tuple(early_field(maker).tolist())
-    found = World(earth_field=EarthField(model='constant', value=value))
-    return TwinMaker(recording, seed=seed, base_frame=base_frame, world=found)
+    found = EarthField(model='constant', value=value)
+    maker.world = dataclasses.replace(maker.world, earth_field=found)
+    return maker
