@@ -67,20 +67,15 @@ class Drive:
         """
         truth = recording.require('truth')
         assert isinstance(truth, OdometryArray)
-        topic = recording.roles['truth']
         bare = _bare(truth, recording.name, recording.scenario, recording.path)
         try:
             made = cls._of_truth(dataclasses.replace(bare, transforms=recording.transforms))
         except MotionError as error:
             raise MotionError(f'{recording.path or recording.name}: {error}') from None
-        # Of covariances the notes say what robot_localization makes of them.
-        repairs = [
-            str(note)
-            for note in recording.notes
-            if note.topic == topic and 'covariance' not in note.problem
-        ]
         return dataclasses.replace(
-            made, label=f'{recording.name}/', remarks=(*repairs, *made.remarks)
+            made,
+            label=f'{recording.name}/',
+            remarks=(*recording.repairs({recording.roles['truth']}), *made.remarks),
         )
 
     @classmethod
@@ -161,9 +156,9 @@ class Drive:
             uneven.append(f'tilts by up to {math.degrees(self.tilt):.3g} degrees')
         if not uneven:
             return self.remarks
-        off = ''
-        if self.planar_error > _EVEN_ERROR:
-            off = f'; without any error of theirs x and y are {self.planar_error:.2g} m (rms) off'
+        off, error = '', self.planar_error
+        if error > _EVEN_ERROR:
+            off = f'; without any error of theirs x and y are {error:.2g} m (rms) off'
         return (
             f'the motion {" and ".join(uneven)}: wheels and judge know level ground alone{off}',
             *self.remarks,

@@ -88,13 +88,7 @@ def _remarks(
         used['mag'] = given.mag.frame
     if given.poses is not None and settings.camera:
         used['camera_pose'] = given.poses.frame
-    topics = {real.roles[role] for role in (*used, 'truth')}
-    # Of covariances the notes say what robot_localization makes of them.
-    remarks = [
-        str(note)
-        for note in real.notes
-        if note.topic in topics and 'covariance' not in note.problem
-    ]
+    remarks = real.repairs({real.roles[role] for role in (*used, 'truth')})
     truth = real.truth
     if not real.transforms:
         others = [frame for role, frame in used.items() if role != 'camera_pose' and frame != base]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.reference_truth import ReferenceTruth
@@ -226,6 +226,17 @@ class Recording:
             f'{self.path or self.name}: no {role} topic ({DEFAULT_TOPICS[role]} is missing; '
             f'{has}); name one in recording.yaml or by option'
         )
+
+    def repairs(self, topics: Collection[str]) -> list[str]:
+        """Return what was found in some topics and done about it.
+
+        But for covariances, of which notes say what robot_localization makes of them.
+        """
+        return [
+            str(note)
+            for note in self.notes
+            if note.topic in topics and 'covariance' not in note.problem
+        ]
 
     def with_messages(self, role: str, array: MessageArray | None) -> Recording:
         """Return a copy in which `role` has other messages, or none.
