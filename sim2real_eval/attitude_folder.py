@@ -41,7 +41,7 @@ def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str
         'angles': list(ANGLES),
         'rmse_rad': study.overall.tolist(),
         'published_rmse_rad': {
-            # The seed has no number of the whole rotation.
+            # [Ligorio2015] has no number of the whole rotation.
             'simulated': [*PUBLISHED_SIMULATED, None],
             'real': [*PUBLISHED_REAL, None],
         },

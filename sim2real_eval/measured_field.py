@@ -23,8 +23,8 @@ REFERENCE_S = 2.0
 def early_field(maker: TwinMaker) -> FloatArray:
     """Return the mean field, `(3,)` T, world, of the first two seconds, turned by the truth.
 
-    Seed 002 section 2.3.1 does so. What is fixed to the body, such as hard iron, is in it, and
-    turns with the body from then on.
+    [Ligorio2015] does so, section 2.3.1. What is fixed to the body, such as hard iron, is in it,
+    and turns with the body from then on.
 
     Parameters
     ----------

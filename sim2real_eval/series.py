@@ -149,7 +149,7 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
     """Read a series from a file in the paper's CSV layout.
 
     A row whose time or velocity is empty or NaN holds no sample of that pair. With `drop_zeros`
-    the truth is read as the paper's script reads it [models.md section 19, step 1]: every value
+    the truth is read as the scripts of the paper read it ([SBEL]): every value
     equal to 0.0 is dropped from gt_time and, separately, from gt_vel. Hazard: a velocity or time
     that truly is zero is lost too. Are the numbers of zeros then unequal, the file is refused
     (the paper's script fails on it as well); are they equal but in other rows, then every

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders of velocity series in the layout of the published data.
 
-`Real/<scenario>_<n>.csv` and `Sim/<model>/<scenario>_<n>.csv` [models.md sections 7 and 19].
+`Real/<scenario>_<n>.csv` and `Sim/<model>/<scenario>_<n>.csv` ([SBEL]).
 """
 
 from __future__ import annotations

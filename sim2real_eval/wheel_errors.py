@@ -19,7 +19,7 @@ SINGLE_ERRORS = 'errors'
 def single_errors() -> dict[str, WheelOdometryModel]:
     """Return models with one error each, by label.
 
-    The noise of the squared increment and the offset of the steering, as the text of seed 004 has
+    The noise of the squared increment and the offset of the steering, as the text of [FRC3176] has
     it (`exact`) and as its code has (`as_upstream`), with the numbers of the preset `frc_swerve`;
     variance per distance, slips and wrong radii with those of `swerve`, the same robot.
     """

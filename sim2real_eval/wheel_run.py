@@ -115,7 +115,7 @@ def wheel_run(
 ) -> WheelRun:
     """Measure a drive once and judge it.
 
-    The robot is told where it starts, as in seed 004.
+    The robot is told where it starts, as in [FRC3176].
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ class FusedAttitude:
     """On-chip orientation fusion, such as the IMU mode of a BNO055: no magnetometer, so the yaw
     is the integral of the measured rates and drifts with them.
 
-    The filter is imufusion's (x-io; Madgwick's revised AHRS algorithm, thesis 2010, chapter 7),
-    as it is, in its 32-bit floats. It starts from the true attitude, as one that has settled; a
-    yaw that counts from switching on is this one less its first.
+    The filter is imufusion's ([imufusion]; the revised AHRS algorithm of [Madgwick], chapter
+    7), as it is, in its 32-bit floats. It starts from the true attitude, as one that has settled;
+    a yaw that counts from switching on is this one less its first.
 
     Parameters
     ----------

@@ -48,8 +48,8 @@ class BoundedWalk:
 
     Notes
     -----
-    Projectchrono ChNoiseRandomWalks with its hard-coded pull 0.2 and error scale 1 m made
-    parameters, and its unused mean argument left out (models.md section 4; SBEL TR-2022-02).
+    ChNoiseRandomWalks of [Chrono] with its hard-coded pull 0.2 and error scale 1 m made
+    parameters, and its unused mean argument left out ([Caldararu2022]).
     """
 
     def __init__(

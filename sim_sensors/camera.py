@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A camera with a feature tracker: true motion and a scene in, feature tracks and poses out.
 
-Seed 002 sections 2.1.6 and 2.2; models.md sections 15.3 and 15.4. Nothing is rendered: what comes
+[Ligorio2015], sections 2.1.6 and 2.2. Nothing is rendered: what comes
 out is what a tracker makes of images, the places of known points with noise and mismatches.
 """
 

@@ -43,14 +43,14 @@ class RobotState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class DifferentialDrive(Parameters):
-    """Differential-drive robot on level ground [models.md section 18.6].
+    """Differential-drive robot on level ground [Cesenek2019].
 
     With wheel radius R and HALF the track L, rates of the wheels l and r:
 
         v = R (l + r) / 2,           w = R (r - l) / (2 L)
         l = (v - L w) / R,           r = (v + L w) / R
 
-    The thesis prints the second line, its (3.18) and (3.19), with both signs of L the other way
+    The source prints the second line, its (3.18) and (3.19), with both signs of L the other way
     round, against its own first line (3.14); here each is the inverse of the other.
 
     A wheel follows its command with a lag, w' = (command - w) / wheel_lag, but not faster than

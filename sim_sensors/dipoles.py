@@ -132,8 +132,8 @@ class Dipoles:
     def field(self, points: FloatArray) -> FloatArray:
         """Return the sum of their fields, `(n, 3)` T, at points `(n, 3)` m, in the world's axes.
 
-        B = mu_0 / (4 pi) (3 (m.r) r / r^5 - m / r^3), r from the dipole to the point; models.md
-        section 15.2.
+        B = mu_0 / (4 pi) (3 (m.r) r / r^5 - m / r^3), r from the dipole to the point: the
+        field of equation 1 of [Ligorio2015].
         """
         places = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, 3)
         return _field(places, self.positions, self.moments, self.radius)

@@ -2,7 +2,7 @@
 """Lens distortion with five coefficients: radial k1, k2, k3 and tangential p1, p2.
 
 The model of Brown, of the Caltech toolbox (kc = k1, k2, p1, p2, k3), of OpenCV and of ROS
-(`plumb_bob`): models.md section 15.3, seed 002 equation 7.
+(`plumb_bob`): [Ligorio2015], equation 7.
 """
 
 from __future__ import annotations

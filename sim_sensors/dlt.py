@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pose of a camera from points by the direct linear transformation, planar and general.
 
-R. Hartley, A. Zisserman, "Multiple View Geometry in Computer Vision", 2nd ed., sections 4.1
-(homography), 4.4 (normalisation), 7.1 (camera matrix); models.md section 15.4. The covariance is
-that of the estimate itself to first order in the noise of the image, which is larger than that of
-the best estimate (`sim_sensors.pose_refinement`).
+[Hartley2004], sections 4.1 (homography), 4.4 (normalisation), 7.1 (camera matrix). The covariance
+is that of the estimate itself to first order in the noise of the image, which is larger than that
+of the best estimate (`sim_sensors.pose_refinement`).
 """
 
 from __future__ import annotations

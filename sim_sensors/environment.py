@@ -176,5 +176,5 @@ def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
     return out
 
 
-# Origin of the paper's vehicle demo, a parking lot in Madison, Wisconsin (models.md section 20).
+# Origin of the vehicle demo of [ART], a parking lot in Madison, Wisconsin.
 DEFAULT_ORIGIN = LocalFrame(43.070, -89.400, 260.0)

@@ -17,7 +17,7 @@ carla_transverse_mercator
     Transverse Mercator projection of that sphere with the scale 0.9996; the altitude of the
     origin is added twice, as in CARLA's code.
 
-Source: models.md section 1; CARLA GeoLocation.cpp for the last.
+Sources: [Chrono] ChGPSUtils, [PX4Classic], [Hector], [CARLA] GeoLocation.cpp for the last.
 """
 
 from __future__ import annotations

@@ -97,8 +97,8 @@ class HdopCovariance(PositionCovariance):
     """AirSim's dilution of precision, converging as a first-order low pass, squared by eq. 5.
 
     hdop(t) = hdop_limit + (hdop_initial - hdop_limit) exp(-t / time_constant), t since the first
-    fix, and P = diag((k hdop)^2, (k hdop)^2, (vertical_factor k hdop)^2). Sources: AirSim
-    GpsSimple; nmea_navsat_driver for k; models.md section 6. Defaults are the paper's calibration.
+    fix, and P = diag((k hdop)^2, (k hdop)^2, (vertical_factor k hdop)^2). Sources:
+    [AirSim] GpsSimple; [NmeaNavsat] for k; [Mahajan2024]. Defaults are the paper's calibration.
     """
 
     kind: ClassVar[str] = 'airsim'

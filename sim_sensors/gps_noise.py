@@ -49,7 +49,7 @@ class _Zero:
 class GaussianNoise(PositionNoise):
     """White position error, independent from fix to fix: e = N(mean, std) per axis (Ch:Gauss).
 
-    Source: Projectchrono ChNoiseNormal, models.md section 3; defaults of the paper's demo.
+    Source: [Chrono] ChNoiseNormal; defaults of the paper's demo [ART].
     """
 
     kind: ClassVar[str] = 'gaussian'
@@ -70,8 +70,8 @@ class GaussianNoise(PositionNoise):
 class RandomWalkNoise(PositionNoise):
     """Smooth bounded wander of the position (Ch:RW); see `sim_sensors.bounded_walk`.
 
-    The first fix has no error. Source: Projectchrono ChNoiseRandomWalks, models.md section 4;
-    defaults of the paper's demo.
+    The first fix has no error. Source: [Chrono] ChNoiseRandomWalks, [Caldararu2022];
+    defaults of the paper's demo [ART].
     """
 
     kind: ClassVar[str] = 'chrono_random_walk'

@@ -24,8 +24,8 @@ _ZERO = (0.0, 0.0, 0.0)
 class GeodeticNoise(PositionNoise):
     """White noise of latitude and longitude in degrees and of altitude in metres (CARLA).
 
-    So the error in metres east shrinks towards the poles. Source: CARLA GnssSensor; models.md
-    section 12.
+    So the error in metres east shrinks towards the poles. Source: [CARLA]
+    GnssSensor.
     """
 
     kind: ClassVar[str] = 'geodetic'
@@ -60,8 +60,8 @@ class GazeboPositionNoise(UpstreamNoise):
     dynamic_bias_std sqrt(dynamic_bias_time / 2), from its stationary law. Classic has no d.
 
     As upstream (new Gazebo's NavSat): the numbers of east are degrees of latitude and longitude;
-    one bias is drawn for both; d never runs. Source: Gazebo classic GaussianNoiseModel,
-    gz-sensors GaussianNoiseModel and NavSatSensor; models.md sections 8.3 and 9.
+    one bias is drawn for both; d never runs. Source: [GazeboClassic]
+    GaussianNoiseModel; [GzSensors] GaussianNoiseModel and NavSatSensor.
     """
 
     kind: ClassVar[str] = 'gazebo'
@@ -113,8 +113,7 @@ class HectorNoise(UpstreamNoise):
     `drift`, v with `velocity_drift`.
 
     As upstream the noise of a step is proportional to dt instead of sqrt(dt), so that deviations
-    depend on the rate. Source: hector_gazebo sensor_model.h, gazebo_ros_gps.cpp; models.md
-    section 11.
+    depend on the rate. Source: [Hector] sensor_model.h, gazebo_ros_gps.cpp.
     """
 
     kind: ClassVar[str] = 'hector'

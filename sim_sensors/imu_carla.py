@@ -47,8 +47,8 @@ class CarlaImu(SampledImu):
 
     As upstream the acceleration is the second difference of the latest three positions, of which
     the first two samples are artefacts, see `sim_sensors.imu_kinematics.SecondDifference`. CARLA
-    is left-handed; everything here is right-handed, as behind its ROS bridge. Source: carla
-    InertialMeasurementUnit; models.md section 12.
+    is left-handed; everything here is right-handed, as behind its ROS bridge. Source: [CARLA]
+    InertialMeasurementUnit.
     """
 
     kind: ClassVar[str] = 'carla_imu'

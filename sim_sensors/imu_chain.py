@@ -159,8 +159,8 @@ class ImuChain(ImuModel):
     w and v are fresh standard normals, w correlated among the axes as `noise_correlation` says;
     v' is the v of the sample before.
 
-    The Allan deviation of a sensor at rest is that of IEEE Std 952 with these Q, N, B, K, R, and
-    does not depend on the rate; models.md sections 14, 15.1 and 18.1.
+    The Allan deviation of a sensor at rest is that of [IEEE952] with these Q, N, B, K, R, and
+    does not depend on the rate. Sensitivity, bias and noise: [Ligorio2015], equation 4.
     """
 
     kind: ClassVar[str] = 'chain'

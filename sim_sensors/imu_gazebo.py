@@ -59,7 +59,7 @@ class GazeboRosImu(GazeboNoise):
 
     As upstream the signals are those of `sim_sensors.imu_kinematics.BackwardDifference` (turned
     the wrong way, without gravity), and s^2 is stated for the orientation too, which is exact.
-    Source: gazebo_ros_pkgs, noetic, gazebo_ros_imu; models.md section 8.1.
+    Source: [GazeboRos], noetic, gazebo_ros_imu.
     """
 
     kind: ClassVar[str] = 'gazebo_ros_imu'
@@ -85,8 +85,8 @@ class GazeboRosImuSensor(GazeboNoise):
 
     exact: the quaternion is normalised, so that it is turned by about 2 s about each axis, and
     (2 s)^2 is stated. As upstream it is not, |q|^2 has the mean 1 + 4 s^2, and s^2 is stated.
-    With `orientation.mode` absent there is no orientation. Source: gazebo_ros_pkgs, noetic,
-    gazebo_ros_imu_sensor; models.md section 8.2. The ROS 2 plugin adds nothing to the noise of
+    With `orientation.mode` absent there is no orientation. Source: [GazeboRos], noetic,
+    gazebo_ros_imu_sensor. The ROS 2 plugin adds nothing to the noise of
     SDF: that is `GazeboImu`.
     """
 
@@ -190,8 +190,8 @@ class GazeboImu(SampledImu):
     bias = +-N(bias_mean, bias_stddev), drawn once; the dynamic bias is a Gauss-Markov process
     from zero with the stationary deviation dynamic_bias_stddev sqrt(time / 2), exactly
     discretised. As upstream the constant bias is the initial value of the dynamic one and decays
-    with it. Gazebo classic has no dynamic bias. Source: gz-sensors GaussianNoiseModel, Gazebo
-    classic GaussianNoiseModel; models.md sections 8.3 and 9.
+    with it. Gazebo classic has no dynamic bias. Source: GaussianNoiseModel of
+    [GzSensors] and [GazeboClassic].
     """
 
     kind: ClassVar[str] = 'gz_imu'

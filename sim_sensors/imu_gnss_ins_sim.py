@@ -62,8 +62,8 @@ class GnssInsSimImu(UpstreamImu):
 
     The drift is a Gauss-Markov process from zero. exact: discretised exactly; with an infinite
     time it stays zero, the limit of that law. As upstream it decays by 1 - dt/time, and with an
-    infinite time it is *white* noise of drift_std per sample. Source: gnss-ins-sim, pathgen;
-    models.md section 14. Vibration is not modelled.
+    infinite time it is *white* noise of drift_std per sample. Source: [GnssInsSim], pathgen.
+    Vibration is not modelled.
     """
 
     kind: ClassVar[str] = 'gnss_ins_sim'

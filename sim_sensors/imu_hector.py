@@ -110,8 +110,8 @@ class HectorImu(SampledImu):
     with dt where sqrt(dt) would be right: it sinks to drift sqrt(dt) for f dt << 1, a tenth at
     100 Hz. The attitude is q = yaw error * truth * tilt with the tilt (by, -bx, 0) / g of an
     accelerometer with the bias b. As upstream the tilt is applied in world axes, and the yaw's
-    white noise is stated but not applied. Source: hector_gazebo, sensor_model.h and
-    gazebo_ros_imu; models.md section 11.
+    white noise is stated but not applied. Source: [Hector], sensor_model.h and
+    gazebo_ros_imu.
     """
 
     kind: ClassVar[str] = 'hector_imu'

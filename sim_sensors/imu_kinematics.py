@@ -55,7 +55,7 @@ class Kinematics(Protocol):
 
 
 class ExactKinematics:
-    """rate = M^T w, force = M^T R^T (a_s - g): models.md section 1; it has no state.
+    """rate = M^T w, force = M^T R^T (a_s - g), as [Ligorio2015], equation 4; it has no state.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ExactKinematics:
 
 class WorldAxes:
     """Chrono's accelerometer: the acceleration in *world* axes plus gravity turned the wrong way,
-    force = a_s + R (0, 0, g); neither triad is turned by the mounting (models.md section 1).
+    force = a_s + R (0, 0, g); neither triad is turned by the mounting ([Chrono] ChIMUSensor).
 
     For a level vehicle gravity is right and the horizontal acceleration turns with the heading.
     """
@@ -109,7 +109,7 @@ class BackwardDifference:
     """GazeboRosIMU of Gazebo classic: world vectors turned by R instead of its transpose, with
     R = mounting attitude, the mounting thus about the world's axes and not the body's; the
     acceleration as backward difference of the velocity, no gravity, the lever arm ignored
-    (models.md sections 1 and 8.1). The first acceleration, which has no velocity before it, is 0.
+    ([GazeboRos] gazebo_ros_imu). The first acceleration, which has no velocity before it, is 0.
     """
 
     def __init__(self, mounting_rpy: ArrayLike) -> None:
@@ -138,7 +138,7 @@ class SecondDifference:
 
     Before the first sample both earlier positions are the origin and the step is huge, so that
     the first sample has no acceleration and the second has about -position / dt^2 in it
-    (models.md section 12). Rates and everything else are exact.
+    ([CARLA]). Rates and everything else are exact.
 
     Parameters
     ----------

@@ -80,9 +80,9 @@ class ChronoImu(SampledImu):
     """Chrono's normal-drift IMU: y = truth + N(mean, std) + b, b walking before it is used.
 
     Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
-    Var b[k] = k drift^2 dt / drift_time. Source: Projectchrono ChNoiseNormalDrift, models.md
-    section 2. As upstream the accelerometer feels the acceleration in world axes, no sensor is
-    turned in the body, and the covariance is one sample's outer product, see
+    Var b[k] = k drift^2 dt / drift_time. Source: [Chrono] ChNoiseNormalDrift,
+    [Mahajan2024], section IV-A. As upstream the accelerometer feels the acceleration in world
+    axes, no sensor is turned in the body, and the covariance is one sample's outer product, see
     `sim_sensors.imu_kinematics.WorldAxes` and `sim_sensors.imu_statement.OuterProduct`.
     """
 
@@ -189,8 +189,8 @@ class AirSimImu(ImuModel):
     """AirSim's IMU: y = truth + density w / sqrt(dt) + b, b walking after it is used.
 
     b += bias_stability sqrt(dt / bias_time) w with dt the real interval, at least 1 ms; the first
-    sample, which has none, takes dt = 1 / rate. Source: AirSim ImuSimple and Woodman, UCAM-CL-TR-
-    696, section 3.2; models.md section 5.
+    sample, which has none, takes dt = 1 / rate. Source: [AirSim] ImuSimple and
+    [Woodman2007], section 3.2.
     """
 
     kind: ClassVar[str] = 'airsim'

@@ -61,8 +61,7 @@ class RotorsImu(UpstreamImu):
     b is a Gauss-Markov process from zero, driven by random_walk, with the stationary deviation
     random_walk sqrt(bias_correlation_time / 2). As upstream the stated covariance is the squared
     *density*, whatever the rate, and all nine numbers of the orientation's covariance are -1
-    although there is an orientation. Source: rotors_simulator, gazebo_imu_plugin; models.md
-    section 10.
+    although there is an orientation. Source: [RotorS], gazebo_imu_plugin.
     """
 
     kind: ClassVar[str] = 'rotors_imu'

@@ -96,7 +96,7 @@ def chessboard(
     """Return the inner corners of a chessboard, `(rows * columns, 3)` m, row by row.
 
     In its own frame the board lies in the plane x = 0 with the first corner at the origin; columns
-    go along y and rows along z, as in the scene of seed 002 (models.md section 15.3).
+    go along y and rows along z, as in the scene of [Ligorio2015].
 
     Parameters
     ----------

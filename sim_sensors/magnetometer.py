@@ -56,7 +56,7 @@ class Magnetometer(Parameters):
 
     R turns the body and M the sensor in it, h is the field of the Earth and d that of the dipoles
     at the sensor's place p_s, which a lever arm moves; S, b and v are sensitivity, bias and white
-    noise. models.md sections 15.1 and 15.2, equation 5 of seed 002.
+    noise. [Ligorio2015], equation 5.
     """
 
     kind: ClassVar[str] = 'magnetometer'

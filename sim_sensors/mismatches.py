@@ -19,7 +19,7 @@ __all__ = ['MismatchProcess', 'Mismatches']
 class Mismatches(Parameters):
     """Share of the frames that are affected, and of their correspondences that are wrong.
 
-    Both are probabilities of random events (seed 002 section 2.1.6; models.md section 15.3): each
+    Both are probabilities of random events ([Ligorio2015], section 2.1.6): each
     frame is affected or not, and in one that is each correspondence is wrong or not. Those that
     are take each other's places in a cycle in random order, so that none of them is right after
     all; one alone stays right. So of n correspondences n f p (1 - (1 - p)^(n - 1)) are wrong on

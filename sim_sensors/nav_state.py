@@ -28,7 +28,7 @@ def local_coordinates(of: States, to: States) -> FloatArray:
     """Return the differences `(n, 9)` from n states to n others.
 
     [Log(R1^T R2), R1^T (p2 - p1), R1^T (v2 - v1)]: components in the body of the first, rad, m and
-    m/s (GTSAM's NavState, models.md section 16).
+    m/s (NavState of [GTSAM]).
     """
     return np.hstack([
         rotations.between(of[0], to[0]),

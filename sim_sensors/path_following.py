@@ -19,8 +19,8 @@ from sim_sensors.vehicles import ART, AckermannVehicle, Command, VehicleState
 
 __all__ = ['DRIVES', 'PurePursuit', 'Variation', 'drive', 'waypoints']
 
-CONTROL_RATE = 10.0  # Hz, models.md section 20
-THROTTLE = 0.75  # models.md section 20
+CONTROL_RATE = 10.0  # Hz, [ART]
+THROTTLE = 0.75  # [ART]
 _SPACING = 0.1  # m between waypoints
 
 DRIVES = ('line', 'circle', 'half_sine')

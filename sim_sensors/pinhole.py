@@ -20,7 +20,7 @@ __all__ = ['Intrinsics']
 
 @dataclasses.dataclass(frozen=True)
 class Intrinsics(Parameters):
-    """Size, focal lengths, principal point, skew and lens (models.md section 15.3).
+    """Size, focal lengths, principal point, skew and lens ([Ligorio2015], equation 7).
 
     u = fx (xd + skew yd) + cx, v = fy yd + cy, with xd, yd the distorted ray. `skew` is the ratio
     alpha_c of the Caltech toolbox; the entry of the camera matrix is fx skew.

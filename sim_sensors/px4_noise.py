@@ -17,8 +17,8 @@ from sim_sensors.seeding import stream
 
 __all__ = ['Px4ClassicNoise', 'Px4MarkovNoise']
 
-# Radius by which PX4 turns metres into degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h; models.md
-# gives the formula only.
+# Radius by which PX4 turns metres into degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h
+# [PX4].
 _RADIUS = 6371000.0
 
 
@@ -34,7 +34,7 @@ class Px4ClassicNoise(UpstreamNoise):
     physics b <- b + random_walk sqrt(h) h w - b / 60, 60 being time_constant without its unit: two
     errors of dt. From zero; the steps between two fixes are taken at once, exactly in law.
 
-    Source: PX4-SITL_gazebo-classic gazebo_gps_plugin; models.md section 13 a.
+    Source: [PX4Classic] gazebo_gps_plugin.
     """
 
     kind: ClassVar[str] = 'px4_classic'
@@ -82,7 +82,7 @@ class Px4MarkovNoise(UpstreamNoise):
     from its stationary law. As upstream: the same numbers at every rate, from zero; and metres
     east become degrees without the cosine of the latitude, so that they shrink by it.
 
-    Source: PX4-Autopilot gz_bridge and sensor_gps_sim; models.md section 13 b, c.
+    Source: [PX4] gz_bridge and sensor_gps_sim.
     """
 
     kind: ClassVar[str] = 'px4_markov'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions in space with a closed form: constant twist and constant acceleration.
 
-They are GTSAM's ConstantTwistScenario and AcceleratingScenario (models.md section 16), with the
-same meaning of every parameter, and exact at any time.
+They are ConstantTwistScenario and AcceleratingScenario of [GTSAM], with the same meaning of every
+parameter, and exact at any time.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 
 A module at (x, y) of a body that makes the step (forward, left, turn) moves by
 (forward - turn y, left + turn x). From what the modules measured, the step follows by least
-squares: over the `2 m` components, the three numbers that fit best (WPILib does the same).
-Source: models.md section 17.
+squares: over the `2 m` components, the three numbers that fit best ([WPILib] does the same).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Controllers that make a differential-drive robot follow a reference.
 
-Three are the thesis's [models.md section 18.7]: wheel rates from differences of waypoints alone,
+Three are those of [Cesenek2019], section 3.2.2: wheel rates from differences of waypoints alone,
 with a PID of the yaw error, with a PID of the distance after it. The fourth is a nonlinear
 tracking law with a proof of convergence.
 """
@@ -66,7 +66,7 @@ class OpenLoop(TrackerModel):
 
     `twist`: the constant twist from this pose to that of one period later, whose lateral part the
     robot cannot drive. `as_given`: v = cos(theta) dx/dt + sin(theta) dy/dt with the heading at the
-    start of the period, as in the thesis, which falls short of an arc by its chord.
+    start of the period, as in [Cesenek2019], which falls short of an arc by its chord.
     """
 
     kind = 'open_loop'
@@ -100,9 +100,9 @@ class _OpenLoopTracker(Tracker):
 
 @dataclasses.dataclass(frozen=True)
 class Pid(Parameters):
-    """Gains of the thesis's PID, without any dt: they belong to one control rate.
+    """Gains of the PID of [Cesenek2019], without any dt: they belong to one control rate.
 
-    u = |kp e + ki E + kd (e - e_old)|, E the sum of all e. The thesis does not give its gains.
+    u = |kp e + ki E + kd (e - e_old)|, E the sum of all e. The source gives no gains.
     """
 
     kp: float = parameter(4.0, 'rad/s per unit', 'Of the error.', minimum=0.0)
@@ -134,7 +134,7 @@ def _turned(wheels: WheelRates, correction: float, error: float) -> WheelRates:
 
 @dataclasses.dataclass(frozen=True)
 class YawPid(TrackerModel):
-    """Open loop and a PID of the yaw error, reference minus robot, wrapped; as in the thesis.
+    """Open loop and a PID of the yaw error, reference minus robot, wrapped; [Cesenek2019].
 
     The magnitude of the whole PID is used with the sign of the error alone: as given. So where
     the integral or the difference outweighs the error, it pushes the wrong way. The first
@@ -177,7 +177,7 @@ class DistancePid(Pid):
 
 @dataclasses.dataclass(frozen=True)
 class YawDistancePid(TrackerModel):
-    """The yaw PID, and after it the same PID of the distance to the reference, as in the thesis.
+    """The yaw PID, and after it the same PID of the distance to the reference [Cesenek2019].
 
     It turns towards the bearing of the reference position relative to the robot's heading. It
     never changes the speed, so an error along the track stays; where the reference is behind, it
@@ -211,9 +211,8 @@ class _YawDistancePidTracker(_YawPidTracker):
 
 @dataclasses.dataclass(frozen=True)
 class NonlinearTracker(TrackerModel):
-    """Nonlinear tracking with a Lyapunov function [Samson and Ait-Abderrahim, ICRA 1991; the form
-    of De Luca, Oriolo and Vendittelli, "Control of wheeled mobile robots: an experimental
-    overview", 2001, section 5.2].
+    """Nonlinear tracking with a Lyapunov function [Samson1991], in the form of [DeLuca2001],
+    section 5.2.
 
     With the reference (v_r, w_r) as seen from the robot, (e_x, e_y, e):
 
@@ -222,7 +221,7 @@ class NonlinearTracker(TrackerModel):
 
     The function V = k2 (e_x^2 + e_y^2) / 2 + e^2 / 2 then has V' = -k1 k2 e_x^2 - k3 e^2 <= 0 for
     any k1, k3 > 0 and constant k2 > 0, forward and backward alike, and all three errors go to 0
-    as long as the reference keeps moving. Kanayama's law (ICRA 1990) is its relative for v_r > 0.
+    as long as the reference keeps moving. The law of [Kanayama1990] is its relative for v_r > 0.
 
     Here k2 = (bandwidth / v_max)^2 with the reference's own top speed, and k1 = k3 =
     2 damping sqrt(w_r^2 + k2 v_r^2 + least_bandwidth^2), but not above 1/2 per control period,
@@ -271,4 +270,4 @@ class _NonlinearTrackerState(Tracker):
 
 
 TRACKERS = by_kind(OpenLoop, YawPid, YawDistancePid, NonlinearTracker)
-"""Controllers by name, the thesis's three first."""
+"""Controllers by name, the three of [Cesenek2019] first."""

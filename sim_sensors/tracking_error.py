@@ -24,7 +24,7 @@ class TrackingError(NamedTuple):
     along, across : float
         Robot minus reference along the reference's heading (negative: late) and to its left, m.
     yaw : float
-        REFERENCE MINUS ROBOT, as the thesis has it, wrapped to [-pi, pi], rad.
+        REFERENCE MINUS ROBOT, as in [Cesenek2019], wrapped to [-pi, pi], rad.
     """
 
     along: float

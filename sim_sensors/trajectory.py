@@ -244,7 +244,7 @@ class Trajectory:
         -------
         Trajectory
             Same attitude and rates; p + R l, v + R (w x l), a + R (wd x l + w x (w x l)).
-            Source: models.md section 1.
+            Kinematics of a rigid body.
         """
         arm = np.asarray(offset_xyz, dtype=np.float64)
         if arm.shape != (3,) or not np.isfinite(arm).all():

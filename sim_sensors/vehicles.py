@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ackermann digital twin of the ART vehicle.
 
-Known (models.md section 20, from the project's dART.json and 4-DOF configuration): distances of
+Known (dART.json and the 4-DOF configuration of [SBEL]): distances of
 the centre of gravity to the axles, mass, yaw inertia, largest steering angle, wheel radius; the
 4-DOF motor model with its gear ratio gamma, stall torque tau_0, no-load speed omega_0 and
 resistance c_1 w + c_0; integration step 1 ms.

@@ -16,7 +16,7 @@ __all__ = ['Gate', 'GateState']
 
 @dataclasses.dataclass(frozen=True)
 class Gate(Parameters):
-    """Refuses poses that are likely wrong; by default as Team 3176 did [models.md section 17].
+    """Refuses poses that are likely wrong; by default as Team 3176 did [FRC3176].
 
     Theirs compares a jump with the estimate of the robot, which a sensor does not have; this one
     compares it with the newest pose that was believed, plus the way that the robot can have gone

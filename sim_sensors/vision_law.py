@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far off a pose from tags is, by their distance and number, and what is stated of it.
 
-Source: models.md section 17. Seed 004 says only that it depends on both; its team's code of the
+Source: [FRC3176], whose text says only that it depends on both; its team's code of the
 year after has the numbers of `frc_2024`.
 """
 

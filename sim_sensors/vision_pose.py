@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pose of the robot from tags that a camera sees, made from the true pose.
 
-Source: models.md section 17 (seed 004): the frame comes from the true pose, the error and the
+Source: [FRC3176]: the frame comes from the true pose, the error and the
 covariance that is stated of it from how far the tags are and how many. What a camera measures in
 pixels is in `sim_sensors.camera`; this is the pose that a vision system makes of it.
 """
@@ -40,7 +40,7 @@ __all__ = ['VISION_MODELS', 'VisionModel', 'VisionSensor', 'simulate']
 
 BoolArray = NDArray[np.bool_]
 
-# Of 1280 x 720 pixels with the focal lengths of models.md section 17, 879.07 and 879.15 pixels.
+# Of 1280 x 720 pixels with the focal lengths of [FRC3176], 879.07 and 879.15 pixels.
 _FIELD_OF_VIEW = (1.2586, 0.7771)
 
 

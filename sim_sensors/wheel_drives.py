@@ -92,7 +92,7 @@ class WheelDrive(Parameters, abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class DifferentialWheels(WheelDrive):
-    """Two driven wheels [models.md section 18.6]; the centre is the middle between them.
+    """Two driven wheels [Cesenek2019]; the centre is the middle between them.
 
     Sideways motion of the centre is slip that the wheels do not see.
     """
@@ -149,7 +149,7 @@ class AckermannWheels(WheelDrive):
 
 @dataclasses.dataclass(frozen=True)
 class SwerveWheels(WheelDrive):
-    """Four modules that each roll and steer [models.md section 17]; see `sim_sensors.swerve`.
+    """Four modules that each roll and steer [FRC3176]; see `sim_sensors.swerve`.
 
     The centre is the origin of the modules' positions. The eight numbers that they measure give
     three of motion by least squares.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """White noise of what wheel encoders tell, by two laws, and the error of steering's zero.
 
-Source of the first law and of the steering error: models.md section 17 (seed 004).
+Source of the first law and of the steering error: [FRC3176].
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NoWheelNoise(WheelNoise):
 
 @dataclasses.dataclass(frozen=True)
 class SquaredIncrement(WheelNoise):
-    """The law of seed 004: delta + scale delta^2 N(0, std), delta the increment of the angle.
+    """The law of [FRC3176]: delta + scale delta^2 N(0, std), delta the increment of the angle.
 
     It depends on the rate: n equal steps that make D rad together have a variance of
     (scale std)^2 D^4 / n^3, so that doubling the rate divides the standard deviation by 2.83.
@@ -96,8 +96,9 @@ WHEEL_NOISES: dict[str, type[WheelNoise]] = by_kind(NoWheelNoise, SquaredIncreme
 class SteeringOffset(Upstream):
     """Constant error of the zero of each steered wheel, in its measured angle.
 
-    `exact` is what seed 004 says: uniform within +-bound. `as_upstream` is what its code does:
-    floor(2 bound U) - bound, whole degrees from -bound to bound - 1, of mean -0.5 degrees.
+    `exact` is what the text of [FRC3176] says: uniform within +-bound. `as_upstream` is what its
+    code does: floor(2 bound U) - bound, whole degrees from -bound to bound - 1, of mean -0.5
+    degrees.
     """
 
     bound: float = parameter(0.0, 'deg', 'Largest error; 0: none.', minimum=0.0, maximum=90.0)

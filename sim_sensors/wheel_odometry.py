@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wheel odometry: true motion in, odometry of wheels that err out, beside that of perfect ones.
 
-Source: models.md section 17 (seed 004), with drives besides the swerve. From each stamp to the
+Source: [FRC3176], with drives besides the swerve. From each stamp to the
 next the wheels roll as the kinematics of the drive have it; noise, slips, wrong radii, encoder
 steps and wrong zeros of the steering are added; the forward kinematics give the step of the body,
 and the exponential of SE(2) the pose.

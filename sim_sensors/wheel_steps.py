@@ -2,7 +2,7 @@
 """Kinematics of a pair of wheels, with and without front steering, over steps, compiled.
 
 Steps are forward and left path in m and turn in rad of the middle between the two wheels. Source
-of the differential drive: models.md section 18.6; of the steered one: the kinematic bicycle.
+of the differential drive: [Cesenek2019]; of the steered one: the kinematic bicycle.
 """
 
 from __future__ import annotations

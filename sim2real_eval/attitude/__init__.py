@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attitude from gyroscope, accelerometer, magnetometer and camera: the case study of seed 002."""
+"""Attitude from gyroscope, accelerometer, magnetometer and camera: the case of [Ligorio2015]."""
 
 from sim2real_eval.attitude.errors import AttitudeErrors, attitude_errors
 from sim2real_eval.attitude.estimate import AttitudeEstimate, estimate_attitude

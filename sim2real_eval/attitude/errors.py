@@ -15,10 +15,10 @@ from sim_sensors.measurements import FloatArray, IntArray
 __all__ = ['ANGLES', 'BOUND', 'AttitudeErrors', 'attitude_errors']
 
 ANGLES = ('yaw', 'pitch', 'roll', 'rotation')
-"""In the order of seed 002, table 4; then the angle of the whole rotation that is wrong."""
+"""In the order of [Ligorio2015], table 4; then the angle of the whole rotation that is wrong."""
 
 BOUND = 2.5758293035489004
-"""Standard deviations that hold 99 % of a Gaussian, as in figure 7 of seed 002."""
+"""Standard deviations that hold 99 % of a Gaussian, as in figure 7 of [Ligorio2015]."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeEr
 
     Notes
     -----
-    models.md section 15.4: the rotation error is 2 vec(q_true conj(q_est)), of the sign whose
+    With Xi of [Crassidis2007] the rotation error is 2 vec(q_true conj(q_est)), of the sign whose
     scalar part is positive, with the covariance 4 Xi^T P Xi.
     """
     true = rotations.conjugate(truth)

@@ -207,7 +207,7 @@ def _magnetometer(
 
 
 def _camera(poses: PoseArray) -> _Part:
-    """Return quaternions world to body and their covariance; models.md section 15.4.
+    """Return quaternions world to body and their covariance.
 
     A pose states a rotation d about the world's axes, which in the body is R^T d. Along the
     quaternion nothing is measured, nor is the state uncertain there; the mean variance stands

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extended Kalman filter of seed 002 (equations 8 to 12, models.md 15.4), compiled.
+"""The extended Kalman filter of [Ligorio2015], equations 8 to 12, compiled.
 
 The state is the quaternion q that takes vectors of the world to the body, order x y z w; u is its
 vector and w its scalar part. With Xi(q) = [w I - [u]x; -u^T], a small rotation d of the body
 changes q by Xi(q) d / 2.
 
-Seed 002 does not say what becomes of the covariance when q is made a unit quaternion again. Here
-it is projected like the state, with I - q q^T: along q there is nothing that could be uncertain.
+[Ligorio2015] does not say what becomes of the covariance when q is made a unit quaternion again.
+Here it is projected like the state, with I - q q^T: along q there is nothing that could be
+uncertain.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ ACCELEROMETER, MAGNETOMETER, CAMERA = range(3)
 def xi_matrices(q: FloatArray) -> FloatArray:
     """Return Xi(q), `(n, 4, 3)`, of quaternions `(n, 4)`; Xi^T Xi = I.
 
-    Source: models.md section 15.4; J. L. Crassidis, F. L. Markley and Y. Cheng, "Survey of
-    nonlinear attitude estimation methods", 2007, with the sign of a quaternion world to body.
+    Source: [Crassidis2007], with the sign of a quaternion world to body.
     """
     x, y, z, w = q.T
     rows = [[w, z, -y], [-z, w, x], [y, -x, w], [-x, -y, -z]]

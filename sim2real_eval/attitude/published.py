@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the attitude filter as printed in seed 002, to be shown beside ours.
+"""Errors of the attitude filter as printed in [Ligorio2015], to be shown beside ours.
 
-Origin: [seed 002], table 4, as recorded in models.md section 15.4: a box with an MTx and a webcam,
+Origin: [Ligorio2015], table 4: a box with an MTx and a webcam,
 moved by hand for about 140 s before a chessboard. Its motion, field and noise are not printed, so
 ours need not agree.
 """

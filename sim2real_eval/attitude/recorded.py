@@ -35,7 +35,7 @@ def recorded_run(
     settings : AttitudeSettings
     world : World, optional
         Whose field and gravity the filter expects; None: standard gravity and the field measured
-        in the first two seconds, as in seed 002; see `measured_field`.
+        in the first two seconds, as in [Ligorio2015]; see `measured_field`.
     seed : int
         Of the error of the first attitude.
     base_frame : str

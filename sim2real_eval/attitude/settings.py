@@ -17,7 +17,7 @@ class AttitudeError(Sim2RealError):
 
 @dataclasses.dataclass(frozen=True)
 class AttitudeSettings(Parameters):
-    """How the quaternion filter of seed 002 runs."""
+    """How the quaternion filter of [Ligorio2015] runs."""
 
     initial_std: float = parameter(
         0.02,

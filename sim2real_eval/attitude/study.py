@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
-"""Parameters of `Swaying` that keep the chessboard of seed 002 in sight, from the side."""
+"""Parameters of `Swaying` that keep the chessboard of [Ligorio2015] in sight, from the side."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

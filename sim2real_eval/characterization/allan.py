@@ -6,7 +6,7 @@ With the integral x[k] = dt (y[0] + ... + y[k-1]) of n samples y taken every dt,
     avar(tau) = 1 / (2 tau^2 (n - 2m + 1)) sum (x[k+2m] - 2 x[k+m] + x[k])^2,
 
 which is half the mean square of the difference of adjacent means of m samples over all starting
-points (Riley, NIST SP 1065, 2008, section 5.2.2; thesis eq. 1.12). The mean of y is taken away
+points ([Riley2008], section 5.2.2; [Cesenek2019], equation 1.12). The mean of y is taken away
 before the sum: it drops out of the differences and would only cost digits.
 """
 
@@ -180,7 +180,7 @@ def simple_relative_error(curve: AllanCurve) -> FloatArray:
     """Return the textbook's relative standard error of the deviation, 1 / sqrt(2 (n/m - 1)).
 
     It knows neither the kind of noise nor the overlap; `confidence.confidence_band` does. Source:
-    IEEE Std 952-1997, C.2, and thesis section 1.4.
+    [IEEE952], C.2, and [Cesenek2019], section 1.7.
     """
     return 1.0 / np.sqrt(2.0 * (curve.n / curve.factors - 1.0))
 

@@ -124,8 +124,8 @@ def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> 
     It is the root mean square over the axes that show it. Kalibr needs a walk above 0: where no
     axis shows one, that of the upper bounds (95 %) stands in, which is one for the three together,
     and a comment says so. A walk that is too large costs Kalibr some precision, one too small
-    makes it trust a bias that moves. Convention: models.md section 14; Kalibr wiki, IMU Noise
-    Model.
+    makes it trust a bias that moves. Convention: [Kalibr], wiki page IMU
+    Noise Model.
     """
     lines = ['# Written by sim2real allan. Kalibr advises to inflate these for cheap sensors.']
     for quantity in ('accelerometer', 'gyroscope'):
@@ -155,7 +155,7 @@ def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
     """Return the <imu> element of an SDF sensor with these noises, for gz-sensors.
 
     stddev is per sample, N sqrt(rate); dynamic_bias_stddev is a density, K, and its correlation
-    time is long, so that the bias walks (models.md section 9). SDF knows no flicker and no ramp.
+    time is long, so that the bias walks ([GzSensors]). SDF knows no flicker and no ramp.
     """
     lines = [
         f'<!-- sim2real allan: stddev holds at {rate:.6g} Hz; flicker and ramp are not in SDF -->',

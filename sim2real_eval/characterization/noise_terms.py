@@ -114,7 +114,7 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
     weights : str
         `uncertainty`: (value / std)^2, that is, how many degrees of freedom a value has; not
         1 / std^2, because the std is proportional to the value and the smaller of two equally
-        sure values would weigh more. `length`: seconds, as the thesis weighs its recordings.
+        sure values would weigh more. `length`: seconds, as [Cesenek2019] weighs them.
 
     Returns
     -------

@@ -3,8 +3,8 @@
 
 A straight line of the slope in question is laid through the points where the curve has that slope,
 and read where it gives the coefficient: Qz at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s; the
-bias instability is the lowest point over 0.664 (IEEE Std 952-1997, annex C; thesis section 1.4,
-whose eq. 1.19 has the factor upside down). The fit is better; this is what data sheets do.
+bias instability is the lowest point over 0.664 ([IEEE952], annex C; [Cesenek2019], section 1.7,
+whose equation 1.19 has the factor upside down). The fit is better; this is what data sheets do.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ robust
     whole record (Hampel, 1974), and at least one step of the sensor's resolution, for where more
     than half of the values are alike that median is 0. Of clean Gaussian data 2e-9 are replaced.
 iqr
-    The thesis' rule (section 3.1.2): values outside [Q1 - factor IQR, Q3 + factor IQR] take the
-    mean of the record; the factor is 1.0 there, not the usual 1.5. That is +-2.02 sigma: 4.3 % of
-    clean Gaussian data are replaced, the standard deviation shrinks to 0.865 and white noise comes
-    out 13.5 % low.
+    The rule of [Cesenek2019], section 3.1.3: values outside [Q1 - factor IQR, Q3 + factor IQR]
+    take the mean of the record; the factor is 1.0 there, not the usual 1.5. That is +-2.02 sigma:
+    4.3 % of clean Gaussian data are replaced, the standard deviation shrinks to 0.865 and white
+    noise comes out 13.5 % low.
 """
 
 from __future__ import annotations

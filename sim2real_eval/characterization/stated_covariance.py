@@ -5,7 +5,7 @@ AirSim's HDOP with eq. 5 of the paper states the deviation
 
     s(t) = k (limit + (start - limit) exp(-t / time_constant)),  vertical: vertical_factor s(t)
 
-t since the first fix (models.md section 6). Only k times HDOP shows in covariances: k, the
+t since the first fix ([AirSim], GpsSimple). Only k times HDOP shows in covariances: k, the
 deviation at HDOP 1, is a convention of the driver (0.02 m for an RTK fix in nmea_navsat_driver).
 """
 

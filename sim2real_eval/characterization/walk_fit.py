@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chrono's bounded random walk from fixes at standstill, as the seed paper reads it off.
+"""Chrono's bounded random walk from fixes at standstill, as [Mahajan2024] reads it off.
 
 With a walk of step h = 1/model_rate and M steps per fix, no limit reached and no pull, the second
 difference of the error at fixes T = M h apart is h^2 times a sum of accelerations with weights

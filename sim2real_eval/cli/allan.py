@@ -85,8 +85,8 @@ def add_parser(verbs: Any) -> None:
         '--outliers',
         choices=('robust', 'iqr', 'none'),
         default='robust',
-        help="robust: beyond 6 robust deviations (default); iqr: the thesis' rule, which makes "
-        'white noise 13.5 %% too low',
+        help='robust: beyond 6 robust deviations (default); iqr: the rule of [Cesenek2019], which '
+        'makes white noise 13.5 %% too low',
     )
     screening.add_argument(
         '--outlier-factor',

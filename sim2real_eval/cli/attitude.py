@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real attitude`: the quaternion filter of seed 002 and its consistency."""
+"""`sim2real attitude`: the quaternion filter of [Ligorio2015] and its consistency."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ['add_parser', 'run']
 
 _EPILOG = """\
-Without recordings it is the case study of seed 002, simulated: a box with an MTx
-and a webcam, turned before a chessboard.
+Without recordings it is the case study of [Ligorio2015], simulated: a box with an
+MTx and a webcam, turned before a chessboard.
 
 examples:
   sim2real attitude --out attitude
@@ -61,7 +61,7 @@ def add_parser(verbs: Any) -> None:
         'attitude',
         help='attitude by a quaternion filter, simulated or recorded, and its consistency',
         description='Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
-        'with the extended Kalman filter of seed 002, and hold errors and their covariance '
+        'with the extended Kalman filter of [Ligorio2015], and hold errors and their covariance '
         'against the truth (docs/attitude.md).',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -137,8 +137,8 @@ def add_parser(verbs: Any) -> None:
         type=_segment,
         default=0,
         metavar='N|max',
-        help='samples per segment of the spectra; max: one segment, as in the thesis (default: a '
-        'power of two that leaves 7 segments or more)',
+        help='samples per segment of the spectra; max: one segment, as in [Cesenek2019] (default: '
+        'a power of two that leaves 7 segments or more)',
     )
     output = parser.add_argument_group('output')
     output.add_argument(
@@ -146,7 +146,7 @@ def add_parser(verbs: Any) -> None:
     )
     add_overwrite(output)
     output.add_argument(
-        '--published', action='store_true', help='show RMSE and R of seed 002 beside ours'
+        '--published', action='store_true', help='show RMSE and R of [Ligorio2015] beside ours'
     )
     add_json(output)
     add_seed(parser)

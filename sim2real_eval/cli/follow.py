@@ -42,8 +42,8 @@ __all__ = ['add_parser', 'run']
 _CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear')
 
 _EPILOG = """\
-controllers: open_loop, yaw_pid, yaw_distance_pid (as in the thesis), nonlinear (with a proof of
-             convergence), or all
+controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), nonlinear (with a proof
+             of convergence), or all
 
 examples:
   sim2real follow my_bag

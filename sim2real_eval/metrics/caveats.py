@@ -14,7 +14,7 @@ from sim_sensors.measurements import FloatArray
 __all__ = ['SHORT_RUN', 'STARTING_SPEED', 'advice', 'slow_truth_advice']
 
 STARTING_SPEED = 0.5
-"""m/s of truth at the start above which a run is told to begin in motion (issue 2, item 6)."""
+"""m/s of truth at the start above which a run is told to begin in motion."""
 
 SHORT_RUN = 10.0
 """Seconds below which a run is told to be short; the paper's runs last 20 s."""

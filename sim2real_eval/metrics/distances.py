@@ -83,7 +83,7 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     """Return the VEPD of a set of simulated runs against a set of real ones.
 
     VEPD = (W1 + W2) / 2, W1 between the two sets of RMSE and W2 between the two sets of entropy
-    differences. Source: models.md section 19, [seed 000 II].
+    differences. Source: [Mahajan2024], section II-E.
 
     Raises
     ------

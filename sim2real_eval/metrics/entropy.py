@@ -22,7 +22,7 @@ def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> f
     It does not depend on the scale of the signal (as long as A >> e) and lies between 0 (all in
     one frequency: a constant) and 1 (all frequencies alike: an impulse). White Gaussian noise
     gives exp((ln 2 - gamma) / 2) / sqrt(pi / 2) = 0.8455, and exp(-gamma) = 0.5615 with the power
-    spectrum. Source: models.md section 19, step 5.
+    spectrum. Source: [Mahajan2024], section II-E, and its scripts [SBEL].
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ class MetricError(Sim2RealError):
 
 @dataclasses.dataclass(frozen=True)
 class MetricOptions(Parameters):
-    """Options of the pipeline of models.md section 19.
+    """Options of the pipeline of [Mahajan2024], as its scripts [SBEL] have it.
 
     See docs/vepd.md for what each does to the number. `MetricOptions()` is the pipeline of the
     paper's Tables I and II for files without zero padding.

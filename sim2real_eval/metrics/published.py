@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers printed in the VEPD paper, to be shown beside ours.
+"""Numbers printed in [Mahajan2024], to be shown beside ours.
 
-Origin: [seed 000], Tables I and II and section III-D, as recorded in models.md section 21. They
-are facts about the paper's own robot, data and judge: orderings can be expected to carry over, the
-values cannot.
+Origin: [Mahajan2024], tables I and II and section III-D. They are facts about the paper's own
+robot, data and judge: orderings can be expected to carry over, the values cannot.
 """
 
 from __future__ import annotations

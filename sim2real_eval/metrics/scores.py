@@ -83,7 +83,7 @@ def prepare(series: VelocitySeries, options: MetricOptions) -> VelocitySeries:
 
 
 def resample(series: VelocitySeries, options: MetricOptions | None = None) -> ResampledRun:
-    """Bring truth and estimate to the common grid (models.md section 19, steps 2 and 3).
+    """Bring truth and estimate to the common grid, as the scripts [SBEL] do.
 
     The truth is interpolated linearly. The estimate and its times first go through a moving
     average (complete windows only), then through the same interpolation. Outside its data a signal

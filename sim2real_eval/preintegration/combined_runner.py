@@ -19,9 +19,9 @@ __all__ = ['CombinedScenarioRunner']
 class CombinedScenarioRunner(ScenarioRunner):
     """A `ScenarioRunner` whose true biases walk: b <- b + sqrt(C dt) w after every sample.
 
-    GTSAM's class of this name keeps them constant, so that the rows of the biases in its Monte
-    Carlo covariance are 0 whatever the analytic one says (models.md section 16). Here each
-    corrupted integration starts at `bias`, plus a draw from `bias_acc_omega_init`.
+    The class of this name in [GTSAM] keeps them constant, so that the rows of the biases in its
+    Monte Carlo covariance are 0 whatever the analytic one says. Here each corrupted integration
+    starts at `bias`, plus a draw from `bias_acc_omega_init`.
 
     Parameters
     ----------

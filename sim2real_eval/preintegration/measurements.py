@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """IMU measurements summed up over a time, free of where it began (GTSAM's PIM).
 
-Names are GTSAM's in snake_case; docs/scenarios.md sets them side by side. Sources: C. Forster et
-al., "On-Manifold Preintegration for Real-Time Visual-Inertial Odometry", 2017; models.md section
-16.
+Names are GTSAM's in snake_case; docs/scenarios.md sets them side by side. Sources:
+[Forster2017], [GTSAM].
 """
 
 from __future__ import annotations

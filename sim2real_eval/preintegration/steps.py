@@ -2,7 +2,7 @@
 """One interval of preintegration and its Jacobians, in two forms; compiled.
 
 Both take the specific force a and the angular rate w as constant over the interval dt, with the
-attitude at its start (models.md section 16):
+attitude at its start ([GTSAM], PreintegratedImuMeasurements):
 
     p <- p + v dt + R a dt^2/2        v <- v + R a dt
 

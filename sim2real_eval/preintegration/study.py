@@ -35,7 +35,7 @@ PAGE_ERROR = (
     -0.02086757, 0.01881111, -0.00681348, 0.29938178, 0.05974434, -0.01018013, 0.37836933,
     0.1761023, 0.12947973,
 )  # fmt: skip
-"""Error of the prediction printed on GTSAM's page about ScenarioRunner (seed 003)."""
+"""Error of the prediction printed on the page [ScenarioRunner] of GTSAM."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,12 +18,12 @@ __all__ = ['attitude_figure', 'save_attitude_plot']
 
 _POINTS = 4000
 _ERROR = '#0072B2'
-# Scalar part first, as in the figure of the seed.
+# Scalar part first, as in figure 7 of [Ligorio2015].
 _COMPONENTS = (('w', 3), ('x', 0), ('y', 1), ('z', 2))
 
 
 def attitude_figure(run: AttitudeRun, title: str) -> Figure:
-    """Return eight panels: components with 99 % bounds as in figure 7 of seed 002, and angles.
+    """Return eight panels: components with 99 % bounds as in [Ligorio2015], and angles.
 
     The first attitude is far less certain than later ones; the scale is that of the later ones.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the attitude filter's errors for the terminal, beside those of seed 002."""
+"""Table of the attitude filter's errors for the terminal, beside those of [Ligorio2015]."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
     if several:
         table.add_column('least', justify='right', no_wrap=True)
         table.add_column('most', justify='right', no_wrap=True)
-    table.add_column('seed 002\nsimulated', justify='right', no_wrap=True)
+    table.add_column('Ligorio2015\nsimulated', justify='right', no_wrap=True)
     table.add_column('\nreal', justify='right', no_wrap=True)
     each = np.degrees(study.rmse)
     for i, name in enumerate(ANGLES):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real and simulated signals over time and against each other, as in figure 5 of seed 002."""
+"""Real and simulated signals over time and against each other, as in [Ligorio2015], figure 5."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def signal_tables(comparison: SignalComparison, *, published: bool = False) -> G
     ----------
     comparison : SignalComparison
     published : bool
-        Add RMSE and R between real and simulated signals as printed in seed 002.
+        Add RMSE and R between real and simulated signals as printed in [Ligorio2015].
 
     Returns
     -------
@@ -91,7 +91,7 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
     if between:
         headings += ['between\nRMSE', '\nR']
     if published:
-        headings += ['seed 002\nRMSE', '\nR']
+        headings += ['Ligorio2015\nRMSE', '\nR']
     for heading in headings:
         table.add_column(heading, justify='right', no_wrap=True)
 

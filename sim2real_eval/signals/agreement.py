@@ -15,7 +15,7 @@ __all__ = ['Agreement', 'agreement', 'mean_agreement']
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """Agreement of one series with another, as in table 2 of seed 002.
+    """Agreement of one series with another, as in table 2 of [Ligorio2015].
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ class SignalComparison:
                 yield label, ready, name, run
 
     def table(self, *, published: bool = False) -> RenderableType:
-        """Return the tables for a terminal; `published` shows those of seed 002 beside ours."""
+        """Return the tables for a terminal; `published` shows [Ligorio2015] beside ours."""
         from sim2real_eval.report.signal_table import signal_tables
 
         return signal_tables(self, published=published)

@@ -140,7 +140,7 @@ def run_signals(
         Of the recording, where there is one already.
     world : World, optional
         Where there is none yet: whose field is the true one; by default the field is measured in
-        the first two seconds, as in seed 002; see `measured_field`.
+        the first two seconds, as in [Ligorio2015]; see `measured_field`.
 
     Raises
     ------

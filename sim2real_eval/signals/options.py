@@ -39,7 +39,7 @@ class SignalOptions(Parameters):
         '',
         "Samples per segment of Welch's method; 0: the largest power of two that leaves 7 or more "
         'half-overlapping segments in the shortest run; -1: one segment of the shortest run, a '
-        'periodogram, as the thesis has it.',
+        'periodogram, as in [Cesenek2019].',
         minimum=-1,
     )
     window: str = parameter(

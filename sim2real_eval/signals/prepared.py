@@ -59,7 +59,7 @@ class PreparedRun:
         return wrap(error) if self.sampled.quantity.circular else error
 
     def trend(self, window: int) -> FloatArray:
-        """Return the running median of the size of the error, `(m, k)`; models.md section 18.5."""
+        """Return the running median of the size of the error, `(m, k)`; see `median_trend`."""
         size = np.abs(self.grid_error())
         return np.stack([median_trend(column, window) for column in size.T], axis=1)
 

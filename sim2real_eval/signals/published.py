@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RMSE and R between real and simulated signals as printed in seed 002, to be shown beside ours.
+"""RMSE and R between real and simulated signals as printed in [Ligorio2015], shown beside ours.
 
-Origin: [seed 002], Table 2, as recorded in models.md section 15.4: about 140 s of a hand-held
-sensor unit. They are facts about that unit and that motion; ours need not agree.
+Origin: [Ligorio2015], table 2: about 140 s of a hand-held sensor unit. They are facts about that
+unit and that motion; ours need not agree.
 """
 
 from __future__ import annotations

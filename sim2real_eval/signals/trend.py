@@ -13,7 +13,7 @@ __all__ = ['median_trend']
 
 
 def median_trend(values: FloatArray, window: int) -> FloatArray:
-    """Return the median of the samples n-k .. n+k at every n; models.md section 18.5.
+    """Return the median of the samples n-k .. n+k at every n ([Cesenek2019], 3.2.3).
 
     At the ends the first and last sample stand for those that are missing, so that a ramp is left
     as it is also there. An isolated spike of at most k samples vanishes.
