@@ -48,7 +48,7 @@ class IncrementQuantiser:
     """A sensor that counts: it reports multiples of a step of the *integral* of its signal.
 
     y[k] = (r[k] - r[k-1]) / dt with r the integral rounded to multiples of `step`, so no part of
-    the motion is lost; the error is the quantisation noise of IEEE Std 952, with Q = step /
+    the motion is lost; the error is the quantisation noise of [IEEE952], with Q = step /
     sqrt(12) and Allan deviation sqrt(3) Q / tau.
 
     Parameters

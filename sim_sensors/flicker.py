@@ -50,8 +50,7 @@ class Flicker:
 
     References
     ----------
-    IEEE Std 952-1997, annex C.1.3 (B and the plateau). Sum of relaxation processes: van der Ziel,
-    Physica 16 (1950).
+    [IEEE952], annex C.1.3 (B and the plateau). Sum of relaxation processes: [VanDerZiel1950].
     """
 
     def __init__(

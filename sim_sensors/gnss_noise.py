@@ -28,9 +28,8 @@ class GnssNoise(PositionNoise):
     from zero. All are exactly discretised, so the law of e at any set of times does not depend
     on what else is sampled. Each part has a stream of its own; what is zero is left out.
 
-    Source: Rankin, An error model for sensor simulation: GPS and differential GPS, IEEE PLANS
-    1994 (white and Gauss-Markov); Student-t and contaminated normal as in robust estimation
-    (Huber, Robust Statistics, 1981). Values are to be measured; the defaults are zero.
+    Source: [Rankin1994] (white and Gauss-Markov); Student-t and contaminated normal as in robust
+    estimation ([Huber1981]). Values are to be measured; the defaults are zero.
     """
 
     kind: ClassVar[str] = 'gnss'

@@ -14,7 +14,7 @@ from sim_sensors.parameters import Parameters, parameter
 
 __all__ = ['Gravity', 'normal_gravity']
 
-# WGS84, NIMA TR8350.2 (2000), tables 3.1, 3.3 and 3.4: semi-major axis (m), flattening, normal
+# WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: semi-major axis (m), flattening, normal
 # gravity at the equator (m/s^2), Somigliana's constant, and m = omega^2 a^2 b / GM.
 _A = 6378137.0
 _F = 1.0 / 298.257223563
@@ -28,8 +28,8 @@ def normal_gravity(latitude_deg: ArrayLike, altitude_m: ArrayLike = 0.0) -> Floa
     """Return the magnitude of WGS84's normal gravity, m/s^2, with the shape of the arguments.
 
     On the ellipsoid it is Somigliana's closed formula; above it the second-order series in
-    height, which at 10 km is within 1e-5 m/s^2 of the exact field of the ellipsoid. Source: NIMA
-    TR8350.2 (2000), equations 4-1 and 4-3.
+    height, which at 10 km is within 1e-5 m/s^2 of the exact field of the ellipsoid. Source:
+    [NIMA2000], equations 4-1 and 4-3.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ class WhiteDensity:
 class IntegralNoise:
     """White noise of the *integral*: y[k] = std (w[k] - w[k-1]) / dt.
 
-    The quantisation noise of IEEE Std 952 with Q = std, whose Allan deviation is sqrt(3) Q / tau
+    The quantisation noise of [IEEE952] with Q = std, whose Allan deviation is sqrt(3) Q / tau
     at every rate. Its integral never errs by more than the two noises at the ends.
 
     Parameters
@@ -314,7 +314,7 @@ class Ramp:
     Parameters
     ----------
     slope : float or (axes,)
-        u/s, the rate ramp R of IEEE Std 952; its Allan deviation is R tau / sqrt(2).
+        u/s, the rate ramp R of [IEEE952]; its Allan deviation is R tau / sqrt(2).
     axes : int
         Number of components.
     """

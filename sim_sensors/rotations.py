@@ -10,8 +10,8 @@ time, the batch command all of them): every formula below is written component b
 that no matrix product or reduction can choose another order of summation. The tests compare with
 scipy. The second half (the Jacobian and its derivative) scipy does not offer.
 
-Formulas: J. Sola et al., "A micro Lie theory for state estimation in robotics", 2018, equations
-143, 144 (right Jacobian and inverse); the derivative follows by the product rule.
+Formulas: [Sola2018], equations 143, 144 (right Jacobian and inverse); the derivative follows by
+the product rule.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from sim_sensors.measurements import FloatArray
 from sim_sensors.nav_state import NavState
 from sim_sensors.rigid_scenarios import Accelerating, ConstantTwist, RigidScenario
 
-# GTSAM's page about ScenarioRunner (seed 003): T = 2 s, dt = 0.01 s.
+# The page [ScenarioRunner] of GTSAM: T = 2 s, dt = 0.01 s.
 NOISE: dict[str, Any] = {
     'accelerometer_covariance': 0.01,
     'gyroscope_covariance': 1e-4,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quaternion filter of seed 002 against scipy, filterpy and its own covariance."""
+"""The quaternion filter of [Ligorio2015] against scipy, filterpy and its own covariance."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ BAND = chi2.ppf([0.025, 0.975], 3 * RUNS) / (3 * RUNS)
 
 
 def test_nees_of_a_right_model_is_inside_its_band() -> None:
-    """Each time has a false-alarm rate of 5 %, all three 14 %; the seed is fixed."""
+    """Each time has a false-alarm rate of 5 %, all three 14 %; seeds are fixed."""
     found = nees_of(right_model())
     assert (found > BAND[0]).all()
     assert (found < BAND[1]).all()
@@ -205,7 +205,7 @@ def disturbed() -> AttitudeSetup:
 
 @pytest.mark.parametrize('wrong', [biased, disturbed])
 def test_nees_of_a_wrong_model_is_outside_its_band(wrong) -> None:
-    """What seed 002 has the test for: a bias or a magnet that the filter does not know of."""
+    """What [Ligorio2015] has the test for: a bias or a magnet that the filter does not know of."""
     assert (nees_of(dataclasses.replace(wrong(), runs=RUNS)) > BAND[1]).all()
 
 

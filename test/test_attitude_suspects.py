@@ -78,7 +78,7 @@ def test_angles_are_scipys_and_the_whole_rotation_means_the_same_everywhere() ->
     ],
 )
 def test_the_sensor_that_is_wrong_is_named_and_no_other(names, wrong) -> None:
-    """A right sensor is named in 0.1 % of runs, by each of two spans; the seed is fixed."""
+    """A right sensor is named in 0.1 % of runs, by each of two spans; seeds are fixed."""
     right = setup(**wrong.get('motion', {}))
     imu, mag = right.imu, right.mag
     gyroscope = dataclasses.replace(

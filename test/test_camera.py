@@ -76,7 +76,7 @@ def test_axes_are_those_of_images() -> None:
     assert left[1] == pytest.approx(VGA.cy)
     assert up[1] < VGA.cy
     assert ahead == pytest.approx([VGA.cx, VGA.cy])
-    # A body whose own axes are the optical ones, as that of seed 002.
+    # A body whose own axes are the optical ones, as that of [Ligorio2015].
     optical = model.mounted((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
     assert np.allclose(Rotation.from_quat(optical.optical_rotation()).magnitude(), 0.0, atol=1e-15)
 

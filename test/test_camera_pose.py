@@ -129,7 +129,7 @@ def test_refining_is_never_more_uncertain_than_the_linear_pose() -> None:
 
 
 def test_the_tilt_of_a_small_far_board_is_not_taken_for_its_mirror_image() -> None:
-    """Seed 002's nine corners at 0.35 m: descending from the linear pose alone gets caught."""
+    """Nine corners at 0.35 m [Ligorio2015]: descending from the linear pose alone gets caught."""
     points = chessboard(3, 3, 0.02, (0.0, -0.02, -0.02), (0.0, 0.0, 0.0))
     turn = Rotation.from_euler('zy', [0.6, 0.2]).as_matrix()
     true = CameraPose(turn @ np.array([-0.35, 0.0, 0.0]), turn @ FORWARD, np.zeros((6, 6)))

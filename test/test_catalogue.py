@@ -155,7 +155,7 @@ def test_a_preset_spells_every_number_of_its_error_model(kind, name):
 
 
 def test_the_papers_numbers_are_those_read_from_its_demo():
-    """models.md sections 2 to 6, columns `paper`."""
+    """The numbers of the vehicle demo of [ART]."""
     imu = load_imu('chrono')
     assert imu == ChronoImu()
     assert imu.gyroscope.std == (0.05, 0.05, 0.05)

@@ -44,7 +44,7 @@ def test_simulated_runs_leave_table_record_and_plots(
     before = contents(Path('case'))
     shown = call(capsys, *words, '--overwrite')
     assert shown.status == 0
-    assert 'seed 002' in shown.out
+    assert 'Ligorio2015' in shown.out
     for value in ('0.11', '0.63', '0.96'):
         assert value in shown.out
     assert contents(Path('case')) == before

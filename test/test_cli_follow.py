@@ -256,7 +256,7 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
 def test_one_command_goes_from_a_bag_to_the_yaw_error_beside_the_real_one(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """Waypoints, robot, IMU model, comparison: the thesis's pipeline."""
+    """Waypoints, robot, IMU model, comparison: the pipeline of [Cesenek2019]."""
     outcome = call(
         capsys, 'follow', bag, '--controllers', 'yaw_pid', '--imu', 'airsim',
         '--out', tmp_path / 'o', '--compare',

@@ -280,7 +280,7 @@ def test_folder_is_whole_and_the_same_for_any_number_of_jobs(
         rows = list(csv.DictReader(file))
     assert [row['signal'] for row in rows] == [row['signal'] for row in record['rows']]
     assert float(rows[0]['rmse_real']) == record['rows'][0]['real']['rmse']
-    assert 'seed 002' in second.out
+    assert 'Ligorio2015' in second.out
     assert 'too few' in second.err
     refused = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one')
     assert refused.status == 2

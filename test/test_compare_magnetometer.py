@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Magnetometers compared as in seed 002: against the turned field of the place, and each other."""
+"""Magnetometers, as in [Ligorio2015], against the turned field of the place and each other."""
 
 from __future__ import annotations
 

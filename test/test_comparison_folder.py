@@ -36,7 +36,7 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
 def signature(
     path: Path, rate: float, *, start: float = 0.0, spectrum: str = 'magnitude'
 ) -> tuple[float, float]:
-    """RMSE and entropy difference of one run as in models.md section 19, written anew."""
+    """RMSE and entropy difference of one run as in [Mahajan2024], II-E, written anew."""
     data = read_columns(path)
     end = min(data['se_time'][-1], data['gt_time'][-1])
     grid = start + np.arange(0.0, end - start, 1.0 / rate)

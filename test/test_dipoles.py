@@ -39,7 +39,7 @@ def test_the_field_has_neither_divergence_nor_curl_away_from_the_source() -> Non
 
 
 def test_on_the_axis_it_is_twice_and_opposite_to_that_on_the_equator() -> None:
-    """1 uT at 1 m on the axis of 5 A m^2 (models.md section 15.2)."""
+    """1 uT at 1 m on the axis of 5 A m^2 (the moment in [Ligorio2015])."""
     field = dipole().field(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]))
     assert field[0] == pytest.approx([0.0, 0.0, 1e-6], rel=1e-14)
     assert field[0, 2] / field[1, 2] == pytest.approx(-2.0, rel=1e-14)
@@ -53,7 +53,7 @@ def test_it_falls_with_the_third_power_of_the_distance_in_every_direction() -> N
 
 
 def test_it_is_the_cylindrical_formula_in_the_frame_of_the_dipole() -> None:
-    """B_rho = 3 k rho z / r^5 and B_z = k (2 z^2 - rho^2) / r^5, then turned; models.md 15.2."""
+    """B_rho = 3 k rho z / r^5 and B_z = k (2 z^2 - rho^2) / r^5, then turned [Ligorio2015]."""
     rpy, place, moment = (0.4, -1.1, 2.5), np.array([1.0, -2.0, 0.5]), 5.0
     turn = Rotation.from_euler('xyz', rpy)
     local = RNG.uniform(-1.0, 1.0, (100, 3))

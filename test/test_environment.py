@@ -86,7 +86,7 @@ def test_round_trip_holds_anywhere(latitude, longitude, altitude, enu):
 @pytest.mark.parametrize('azimuth', range(0, 360, 45))
 @pytest.mark.parametrize('frame', ORIGINS, ids=str)
 def test_a_hundred_metres_on_the_ellipsoid_are_a_hundred_metres(frame, azimuth):
-    """pyproj's geodesic, origin on the ellipsoid; models.md asks for mm per 100 m."""
+    """pyproj's geodesic, origin on the ellipsoid; within mm per 100 m."""
     ground = LocalFrame(frame.latitude_deg, frame.longitude_deg, 0.0)
     east, north = 100.0 * math.sin(math.radians(azimuth)), 100.0 * math.cos(math.radians(azimuth))
     latitude, longitude, altitude = ground.to_geodetic(np.array([[east, north, 0.0]]))
@@ -100,7 +100,7 @@ def test_a_hundred_metres_on_the_ellipsoid_are_a_hundred_metres(frame, azimuth):
 
 
 def test_chronos_sphere_would_be_off_by_far_more():
-    """The oracle can tell: Chrono's sphere is 9 cm short in 100 m north (models.md)."""
+    """The oracle can tell: Chrono's sphere is 9 cm short in 100 m north [Chrono]."""
     _, _, distance = Geod(ellps='WGS84').inv(
         -89.4, 43.07, -89.4, 43.07 + math.degrees(100.0 / 6371000.0)
     )

@@ -63,7 +63,7 @@ def line(speed: float, duration: float, heading: float = 0.0) -> Waypoints:
 def test_inverse_kinematics_undo_forward_kinematics(
     radius: float, half_track: float, speed: float, yaw_rate: float
 ) -> None:
-    """The thesis's own (3.18)-(3.19) fail this: they turn the other way."""
+    """Equations (3.18)-(3.19) of [Cesenek2019] fail this: they turn the other way."""
     robot = DifferentialDrive(wheel_radius=radius, half_track=half_track)
     back = robot.forward(robot.inverse(speed, yaw_rate))
     assert back == pytest.approx((speed, yaw_rate), rel=1e-9, abs=1e-9 / half_track + 1e-9)

@@ -156,7 +156,7 @@ def test_walked_positions_start_true_and_their_differences_stay_below_the_speed_
     # The positions carry a nanometre of rounding, hence 1e-8 m/s.
     assert speed.max() <= 0.016 + 2e-8
     assert speed.max() > 0.0158
-    # 26 times less than the 0.424 m/s of Ch:Gauss (models.md).
+    # 26 times less than the 0.424 m/s of Ch:Gauss.
     assert 0.03 * math.sqrt(2.0) / 0.1 / 0.016 == pytest.approx(26.5, abs=0.1)
 
 
@@ -179,7 +179,7 @@ def test_hdop_converges_the_same_at_every_rate(rate):
 
 
 def test_calibrated_covariance_has_the_values_of_the_specification():
-    """models.md section 6: 3.94 m^2 at 0.1 s, 0.814 at 10 s, 0.170 at 20 s, 1.07e-3 at 60 s and
+    """By the law of [AirSim]: 3.94 m^2 at 0.1 s, 0.814 at 10 s, 0.170 at 20 s, 1.07e-3 at 60 s and
     2.89e-4 in the end; off the diagonal zero; type approximated.
     """
     fixes = run(load_gps('airsim'), Standstill(duration=400.0))
@@ -242,7 +242,7 @@ def test_constant_covariance_is_the_one_that_the_gaussian_error_has():
 
 
 def test_type_of_a_zero_covariance_can_be_chosen():
-    """Chrono's own ROS code sends 2 where 1 is meant (models.md section 3)."""
+    """Chrono's own ROS code sends 2 where 1 is meant [Chrono]."""
     fixes = run(GpsModel(covariance=ZeroCovariance(type='diagonal_known')))
     assert (fixes.position_covariance_type == 2).all()
 

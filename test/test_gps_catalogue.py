@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPS of other simulators and of data sheets: each with the law that models.md states of it.
+"""The GPS of other simulators and of data sheets: each with the law of its source.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.

@@ -125,7 +125,7 @@ def test_circle_is_felt_alike_by_every_exact_model():
 
 
 def test_thesis_and_data_sheet_numbers_are_those_printed():
-    """models.md 18.3, to the digits printed there."""
+    """[Cesenek2019], tables 3.1 to 3.3, to the digits printed there."""
     thesis, sheet = load_imu('bno055_thesis'), load_imu('bno055')
     for got, expected in (
         (thesis.gyroscope.noise_density, (9.56e-5, 1.44e-4, 4.90e-5)),

@@ -128,7 +128,7 @@ def test_errors_act_in_the_stated_order():
 
 
 def test_regression_on_the_truth_gives_back_sensitivity_and_bias():
-    """models.md section 15.1: y regressed on truth gives S and the bias, residuals cov(v)."""
+    """[Ligorio2015], equation 4: y regressed on truth gives S and the bias, residuals cov(v)."""
     n = 20_000
     rng = np.random.default_rng(1)
     zero = np.zeros((n, 3))
@@ -208,7 +208,7 @@ def test_flicker_does_not_depend_on_how_a_time_is_divided():
 @pytest.mark.parametrize('rate', [5.0, 50.0])
 def test_flicker_of_a_gyroscope_has_its_plateau_by_allantools(rate):
     """2000 s of 3 axes; the error of a point is 1/sqrt(2 T/tau) for independent clusters, and
-    less than twice that for flicker (Lesage and Audoin 1973)."""
+    less than twice that for flicker [Lesage1973]."""
     n = round(2000.0 * rate)
     rates = gyroscope(n, rate, bias_instability=0.01, bias_instability_to=1000.0)
     taus = [2.0, 6.0, 20.0, 60.0]
@@ -350,7 +350,7 @@ def test_temperature_moves_bias_and_scale():
 
 @pytest.mark.parametrize('rate', [10.0, 100.0])
 def test_allan_curve_is_the_sum_of_its_terms_at_every_rate(rate):
-    """3 Q^2/tau^2 + N^2/tau + 0.664^2 B^2 + K^2 tau/3 + R^2 tau^2/2 (models.md 18.1), from 2000 s
+    """3 Q^2/tau^2 + N^2/tau + 0.664^2 B^2 + K^2 tau/3 + R^2 tau^2/2 [IEEE952], from 2000 s
     of 3 axes. The error allows for clusters that are correlated, as above.
     """
     Q, N, B, K, R = 1e-3, 1e-3, 4e-4, 5e-5, 1e-6

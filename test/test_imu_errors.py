@@ -60,7 +60,7 @@ def test_chrono_bias_variance_grows_linearly_with_the_samples():
 
 
 def test_chrono_bias_reaches_the_stated_size_after_a_run():
-    """K = drift/sqrt(tau) = 0.316, so 1.41 m/s^2 after 20 s (models.md): by the formula above."""
+    """K = drift/sqrt(tau) = 0.316, so 1.41 m/s^2 after 20 s: by the formula above."""
     part = ChronoAccelerometer()
     K = part.drift / math.sqrt(part.drift_time)
     assert pytest.approx(0.316, abs=1e-3) == K
@@ -142,7 +142,7 @@ def test_airsim_white_noise_is_a_density(rate):
 
 
 def test_airsim_defaults_are_those_of_an_mpu_6000():
-    """The figures of models.md section 5, to their printed digits."""
+    """The figures of [AirSim] ImuSimpleParams, to their printed digits."""
     assert AirSimGyroscope().angle_random_walk == pytest.approx(8.727e-5, rel=1e-4)
     assert AirSimGyroscope().bias_stability == pytest.approx(2.230e-5, rel=1e-4)
     assert AirSimAccelerometer().velocity_random_walk == pytest.approx(2.354e-3, rel=2e-4)
@@ -175,7 +175,7 @@ def test_airsim_interval_is_never_below_a_millisecond():
 
 def test_airsim_and_chrono_are_one_model_when_their_numbers_are():
     """sigma = density/sqrt(dt), drift = bias stability: equal white noise, and the same bias one
-    sample later (models.md section 5).
+    sample later [AirSim].
     """
     dt, arw, bs, tau = 0.01, 0.002, 0.003, 5.0
     airsim = AirSimImu(

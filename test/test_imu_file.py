@@ -69,7 +69,7 @@ def test_units_go_there_and_back(value: float, quantity: str, name: str) -> None
 
 
 def test_units_are_those_of_data_sheets() -> None:
-    """Conversions that can be checked by hand; the last two are of the thesis' table 3.2."""
+    """Conversions that can be checked by hand; the last two: [Cesenek2019], table 3.2."""
 
     def shown(quantity: str, name: str, value: float) -> dict[str, float]:
         return {unit.name: unit.of(value) for unit in sheet_units(quantity, name)}

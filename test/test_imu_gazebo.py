@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMUs of Chrono and of Gazebo: the properties of models.md, and their defects.
+"""IMUs of Chrono and of Gazebo: the laws of their sources, and their defects.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -69,7 +69,7 @@ def test_chrono_as_upstream_states_the_outer_product_of_one_sample():
 
 
 def test_gazebo_ros_imu_at_rest_reads_no_gravity_as_upstream():
-    """models.md 8.1: mean 0 instead of g, deviation s either way."""
+    """[GazeboRos]: mean 0 instead of g, deviation s either way."""
     model = GazeboRosImu(gaussian_noise=0.2, orientation=TRUTH)
     for variant, mean in ((model, G), (upstream(model), 0.0)):
         result = variant.start(1, 'a').measure(still(20_000))
@@ -96,7 +96,7 @@ def test_gazebo_ros_imu_turns_world_vectors_the_wrong_way_as_upstream():
 
 
 def test_gazebo_ros_imu_mounts_about_the_axes_of_the_world_as_upstream():
-    """models.md 8.1: R = R_offset R_nb; heading north, a pitched IMU tells the orders apart."""
+    """[GazeboRos]: R = R_offset R_nb; heading north, a pitched IMU tells the orders apart."""
     truth = moving(3, (0.0, 2.0, 0.0), heading=math.pi / 2)
     model = GazeboRosImu(orientation=TRUTH, mounting_rpy=(0.0, 0.3, 0.0))
     pitch, heading = Rotation.from_euler('y', 0.3), Rotation.from_euler('z', math.pi / 2)
@@ -120,7 +120,7 @@ def test_gazebo_ros_imu_sensor_has_the_noise_of_its_quaternion_by_the_rate_unles
 
 
 def test_gazebo_ros_imu_sensor_leaves_the_quaternion_unnormalised_as_upstream():
-    """models.md 8.2: E|q|^2 = 1 + 4 s^2 and the yaw errs by 2 s near zero yaw."""
+    """[GazeboRos]: E|q|^2 = 1 + 4 s^2 and the yaw errs by 2 s near zero yaw."""
     s, n = 0.05, 50_000
     model = GazeboRosImuSensor(gaussian_noise=s, orientation=TRUTH)
     wrong = upstream(model).start(1, 'a').measure(still(n))
@@ -140,7 +140,7 @@ def test_gazebo_ros_imu_sensor_leaves_the_quaternion_unnormalised_as_upstream():
 
 
 def test_sdf_bias_is_a_symmetric_mixture():
-    """models.md 8.3: mean 0 and E[b^2] = bias_mean^2 + bias_stddev^2, over 600 axes. Its fourth
+    """[GazeboClassic]: mean 0 and E[b^2] = bias_mean^2 + bias_stddev^2, over 600 axes. Its fourth
     moment gives the error.
     """
     m, s, runs = 0.3, 0.1, 200
@@ -158,7 +158,7 @@ def test_sdf_bias_is_a_symmetric_mixture():
 
 
 def test_gz_dynamic_bias_has_its_stationary_deviation_and_correlation():
-    """models.md 9: dyn sqrt(Tc/2) and exp(-lag/Tc), over 4000 s of 3 axes with Tc = 2 s."""
+    """[GzSensors]: dyn sqrt(Tc/2) and exp(-lag/Tc), over 4000 s of 3 axes with Tc = 2 s."""
     part = SdfAccelerometer(dynamic_bias_stddev=0.05, dynamic_bias_correlation_time=2.0)
     result = GazeboImu(rate=10.0, accelerometer=part).start(1, 'a').measure(still(40_000, 10.0))
     bias = result.accelerometer_bias[200:]

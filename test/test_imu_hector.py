@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hector's IMU: the properties of models.md section 11, and its defects.
+"""Hector's IMU: the laws of [Hector], and its defects.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -25,7 +25,7 @@ from sim_sensors.trajectory import Trajectory
 
 @pytest.mark.parametrize('rate', [10.0, 100.0])
 def test_hector_drift_depends_on_the_rate_as_upstream(rate):
-    """models.md 11: sigma exactly; upstream sigma dt sqrt(2 f/(1 - exp(-2 f dt))), that is sigma
+    """[Hector]: sigma exactly; upstream sigma dt sqrt(2 f/(1 - exp(-2 f dt))), that is sigma
     sqrt(dt), a tenth at 100 Hz. 1000 s of 3 axes with 1/f = 1 s.
     """
     part = HectorGyroscope(drift=0.3, drift_frequency=1.0)

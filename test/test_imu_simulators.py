@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMUs of RotorS, CARLA and gnss-ins-sim: the properties of models.md, and their defects.
+"""IMUs of RotorS, CARLA and gnss-ins-sim: the laws of their sources, and their defects.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -59,7 +59,7 @@ def test_rotors_bias_grows_from_the_turn_on_bias():
 
 
 def test_rotors_yaw_from_noise_alone_spreads_with_the_square_root_of_time():
-    """models.md 10: density sqrt(t), over 200 sensors of 3 axes and 1 s."""
+    """[PX4Classic]: density sqrt(t), over 200 sensors of 3 axes and 1 s."""
     model = load_imu('px4_iim42653')
     angles = np.array([r.angular_velocity.sum(0) * 0.01 for r in many(model, still(100), 200)])
     assert angles.std() == pytest.approx(8.727e-4, rel=bound(600))
@@ -97,7 +97,7 @@ def test_carla_noise_is_per_sample_and_only_the_gyroscope_has_a_bias():
 
 def test_carla_first_two_accelerations_are_artefacts_as_upstream():
     """The positions before the first sample are the origin; from the third sample on a constant
-    acceleration is exact, with uneven steps too (models.md 12).
+    acceleration is exact, with uneven steps too [CARLA].
     """
     truth = moving(6, (0.3, -0.2, 0.0), position=(5.0, 0.0, 0.0))
     t = np.array([0.0, 0.01, 0.025, 0.03, 0.05, 0.051])
@@ -138,7 +138,7 @@ def test_heading_is_the_yaw_of_the_truth_alone():
 
 
 def test_gnss_ins_sim_grades_are_those_of_the_table():
-    """models.md 14, in the units printed there."""
+    """[GnssInsSim], in the units printed there."""
     expected = {
         'low': (10.0, 0.75, 2e-4, 0.05),
         'mid': (3.5, 0.25, 5e-5, 0.03),

@@ -31,7 +31,7 @@ def refused(folder: Path, key: str, **parameters: Any) -> str:
 
 
 def test_defaults_are_those_of_robot_localization(tmp_path: Path) -> None:
-    """Diagonal Q, P = 1e-9 I, 30 Hz, a timeout of one period (judge.md; ekf.yaml of upstream)."""
+    """Diagonal Q, P = 1e-9 I, 30 Hz, a timeout of one period ([robot_localization], ekf.yaml)."""
     config = read(tmp_path)
     assert config.frequency == 30.0
     assert config.sensor_timeout == 1 / 30.0

@@ -81,7 +81,7 @@ def test_the_reported_error_is_all_that_is_not_the_field_of_the_earth() -> None:
 
 
 def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_noise() -> None:
-    """y = S h + b + v with b after S: models.md section 15.1."""
+    """y = S h + b + v with b after S [Ligorio2015]."""
     n = 20000
     sensitivity = np.array([[1.10, 0.05, -0.03], [0.04, 0.95, 0.02], [-0.01, 0.06, 1.03]])
     errors = MagnetometerErrors(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Truths about the score of one run: resampling, RMSE, Wiener entropy (models.md section 19)."""
+"""Truths about the score of one run: resampling, RMSE, Wiener entropy [Mahajan2024]."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def noisy_run(seed: int = 1, duration: float = 20.0) -> VelocitySeries:
 
 
 def independent_score(series: VelocitySeries) -> tuple[float, float]:
-    """RMSE and entropy difference from the text of models.md section 19, in sums and loops."""
+    """RMSE and entropy difference from the text of [Mahajan2024], in sums and loops."""
     end = min(series.gt_time[-1], series.se_time[-1])
     grid = [k / 15 for k in range(10**5) if k / 15 < end]
 

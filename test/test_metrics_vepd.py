@@ -164,7 +164,7 @@ def test_whole_ranks_are_written_as_integers_and_shared_ones_exact() -> None:
 
 
 def plain_vepd(folder: Path, model: str, names: list[str]) -> tuple[float, float, float]:
-    """VEPD from files with nothing but csv, numpy and scipy, written from models.md section 19."""
+    """VEPD from files with nothing but csv, numpy and scipy, written from [Mahajan2024]."""
     sets: list[tuple[list[float], list[float]]] = []
     for side in (folder / 'Sim' / model, folder / 'Real'):
         rmse, entropy = [], []

@@ -215,7 +215,7 @@ def test_quantisation_error_is_uniform_and_step_zero_changes_nothing():
     assert not error[:, 2].any()
 
 
-# The bounded walk of Chrono, models.md section 4.
+# The bounded walk of [Chrono].
 
 
 def walks(runs, dt, n, **changes):
@@ -283,10 +283,10 @@ def test_walk_never_exceeds_its_limits(changes):
     [(100.0, 0.1, 0.0069, 0.0074), (10.0, 0.1, 0.0077, 0.0083)],
 )
 def test_walk_speed_becomes_uniform_in_the_ball(model_rate, dt, low, high):
-    """Speed std per axis s_max/sqrt(5) = 0.00716 at 100 Hz, 0.0080 at 10 Hz (models.md).
+    """Speed std per axis s_max/sqrt(5) = 0.00716 at 100 Hz, 0.0080 at 10 Hz.
 
     3000 walks give 9000 values, whose std errs by sqrt(1.14/(4 n)) = 0.56 % (kurtosis 15/7): the
-    bands of models.md are 6 times that wide on each side.
+    bands are 6 times that wide on each side.
     """
     paths, speeds = walks(3000, dt, 300, model_rate=model_rate)
     assert low < speeds.std() < high
@@ -296,7 +296,7 @@ def test_walk_speed_becomes_uniform_in_the_ball(model_rate, dt, low, high):
 
 
 def test_walk_at_ten_hertz_wanders_nine_centimetres():
-    """models.md's 0.093 m per axis when stationary; 400 walks give 1200 values, whose std errs by
+    """0.093 m per axis when stationary; 400 walks give 1200 values, whose std errs by
     2 %; the bound is 4.9 times that.
     """
     paths, _ = walks(400, 600.0, 1, model_rate=10.0)

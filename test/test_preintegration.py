@@ -64,7 +64,7 @@ def integrated(
 
 
 def test_the_output_on_the_page_comes_back_to_every_printed_digit() -> None:
-    """Seed 003: its noise is that of libc++ from the seeds in GTSAM's source."""
+    """The noise of [ScenarioRunner] is that of libc++ with GTSAM's own seeds."""
     acc, gyro = page_noise(200)
     times = np.arange(200) * DT
     force = PAGE.at(times).specific_force(9.81) + TRUE_BIAS.accelerometer + acc * 1.0
@@ -228,7 +228,7 @@ def test_one_by_one_is_all_at_once_to_the_bit() -> None:
 
 @pytest.mark.parametrize('form', FORMS)
 def test_covariance_at_rest_is_that_of_the_textbook(form: str) -> None:
-    """Var(theta) = s_g^2 T, Var(v) = s_a^2 T + g^2 s_g^2 T^3/3, ...: models.md section 16."""
+    """Var(theta) = s_g^2 T, Var(v) = s_a^2 T + g^2 s_g^2 T^3/3, ...: [GTSAM]."""
     T, dt = 2.0, 1e-3
     made = PreintegratedImuMeasurements(params(form=form, integration_covariance=0.0))
     count = round(T / dt)

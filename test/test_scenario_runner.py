@@ -41,7 +41,7 @@ T = 2.0
 @pytest.mark.parametrize('mounted', [False, True])
 @pytest.mark.parametrize('number', range(8))
 def test_gtsam_has_the_same_ideal_measurements_and_prediction(number: int, mounted: bool) -> None:
-    """Measurements to 1e-12, deltas and prediction to 1e-9 as issue 7 asks (seen: 1e-13)."""
+    """Measurements to 1e-12, deltas and prediction to 1e-9 (seen: 1e-13)."""
     gtsam = load_gtsam()
     scenario = random_scenario(number)
     given = params(body_p_sensor=mounting() if mounted else np.eye(4))

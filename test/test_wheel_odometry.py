@@ -98,7 +98,7 @@ def test_wheels_of_a_circle_turn_as_geometry_says() -> None:
 
 
 def test_swerve_is_that_of_wpilib() -> None:
-    """WPILib, which seed 004 ran on: toTwist2d and the exponential of erring modules."""
+    """[WPILib], which [FRC3176] ran on: toTwist2d and the exponential of erring modules."""
     geometry = pytest.importorskip('wpimath.geometry')
     kinematics = pytest.importorskip('wpimath.kinematics')
     places = [geometry.Translation2d(*row) for row in SWERVE.modules]

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def camera() -> CameraModel:
-    """Return the webcam of seed 002."""
+    """Return the webcam of [Ligorio2015]."""
     return load_camera('webcam_vga')
 
 

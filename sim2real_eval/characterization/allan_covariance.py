@@ -15,9 +15,8 @@ of squared second differences D of the integral. For Gaussian noise the covarian
 is 2 cov(D, D')^2, and cov(D, D') is a sum of s over nine lags; summing over all pairs of second
 differences gives the covariance of any two points, exactly for white noise, walk and quantisation
 but for a coarser grid of lags at long averaging times. It is quadratic in the coefficients, so
-the sums are made once per grid of averaging times. Sources: Greenhall and Riley, Uncertainty of
-stability variances based on finite differences, PTTI 2003, for one point; the covariance of two is
-the same sum with two averaging times.
+the sums are made once per grid of averaging times. Sources: [Greenhall2003] for one point; the
+covariance of two is the same sum with two averaging times.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Two rules:
 robust
     Values further than `factor` (6) robust deviations from the median of their block of about a
     second take that median. The deviation is 1.4826 times the median absolute deviation of the
-    whole record (Hampel, 1974), and at least one step of the sensor's resolution, for where more
+    whole record ([Hampel1974]), and at least one step of the sensor's resolution, for where more
     than half of the values are alike that median is 0. Of clean Gaussian data 2e-9 are replaced.
 iqr
     The rule of [Cesenek2019], section 3.1.3: values outside [Q1 - factor IQR, Q3 + factor IQR]

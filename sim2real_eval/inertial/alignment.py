@@ -2,9 +2,9 @@
 """The first attitude of an inertial judge: level by gravity, heading by what there is.
 
 At rest, or in straight steady motion, the mean specific force points up, which gives roll and
-pitch (Groves, Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, 2013,
-section 5.6.2). An accelerometer bias b leaves the error (-(R b)_y, (R b)_x, 0) / g about the axes
-of the world, so tilt error and bias begin correlated. Heading cannot be had that way.
+pitch ([Groves2013], section 5.6.2). An accelerometer bias b leaves the error (-(R b)_y, (R b)_x,
+0) / g about the axes of the world, so tilt error and bias begin correlated. Heading cannot be had
+that way.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The error-state judge: a GNSS/INS Kalman filter that estimates the biases of its IMU.
 
-Equations: J. Sola, "Quaternion kinematics for the error-state Kalman filter", 2017, chapters 5 to
-7; P. D. Groves, "Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems",
-2013, chapter 14. docs/inertial.md has them in the form used here.
+Equations: [Sola2017], chapters 5 to 7; [Groves2013], chapter 14. docs/inertial.md has them in the
+form used here.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def update(
     """Correct state and covariance after `distance`, by the Joseph form, and reset the error.
 
     The error that is left, e', belongs to the corrected attitude: Exp(e') = Exp(truth) Exp(-e), so
-    de' = J de with J the left Jacobian of e (Sola 2017, section 7.2.3, there to first order).
+    de' = J de with J the left Jacobian of e ([Sola2017], section 7.2.3, there to first order).
 
     Parameters
     ----------

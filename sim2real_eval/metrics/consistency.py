@@ -3,10 +3,9 @@
 
 A consistent filter has a normalised innovation squared (NIS) that is chi-square distributed with
 as many degrees of freedom as states are measured, and a normalised estimation error squared (NEES)
-with as many as are compared (Bar-Shalom, Li and Kirubarajan, Estimation with Applications to
-Tracking and Navigation, 2001, section 5.4). Above the bounds it is too sure of itself, below
-them not sure enough. The bounds hold for independent samples. The innovations of a consistent
-filter are independent; its errors are not, and count as fewer samples
+with as many as are compared ([BarShalom2001], section 5.4). Above the bounds it is too sure of
+itself, below them not sure enough. The bounds hold for independent samples. The innovations of a
+consistent filter are independent; its errors are not, and count as fewer samples
 (`sim2real_eval.metrics.autocorrelation`). A series that seems worth fewer than `FEWEST` of them
 tells neither its mean nor how long it remembers, and counts as one.
 """
@@ -148,7 +147,7 @@ def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
     """Return the squares of several runs as one series each, by name.
 
     Innovations are put one after the other. Errors are summed over the runs at equal times since
-    each run's first sample, to the end of the shortest (Bar-Shalom, section 5.4.2, whose average
+    each run's first sample, to the end of the shortest ([BarShalom2001], 5.4.2, whose average
     over N runs is that sum over N): runs are independent, so more of them narrow the bounds where
     longer ones hardly do.
 

@@ -3,7 +3,7 @@
 
 The Wasserstein distances of VEPD look at RMSE and entropy difference one by one; two sets can
 agree in both and yet differ in which run has which. The energy distance sees the points as they
-are (G. J. Szekely and M. L. Rizzo, Energy statistics, J. Stat. Plan. Inference 143, 2013).
+are [Szekely2013].
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 
 Every new runner of GTSAM draws the same numbers: std::mt19937_64 with seed 10 for the gyroscope
 and 29284 for the accelerometer ([GTSAM], as read), through std::normal_distribution made anew
-for every number. The C++ standard fixes the former (M. Matsumoto and T. Nishimura, 2000: 64-bit
-Mersenne Twister) but not the latter. Both libraries use Marsaglia's polar method and differ in
-which of its two numbers they give first: libc++ (macOS), with which the output on GTSAM's page
-was made, the first, libstdc++ (Linux) the second.
+for every number. The C++ standard fixes the former (the 64-bit Mersenne
+Twister, [Nishimura2000]) but not the latter. Both libraries use Marsaglia's polar method and
+differ in which of its two numbers they give first: libc++ (macOS), with which the output on
+GTSAM's page was made, the first, libstdc++ (Linux) the second.
 """
 
 from __future__ import annotations

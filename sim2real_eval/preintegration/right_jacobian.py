@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exponential of SO(3), its right Jacobian and the inverse of it, as matrices; compiled.
 
-Formulas: J. Sola et al., "A micro Lie theory for state estimation in robotics", 2018, equations
-143 and 144. `sim_sensors.rotations` has the same for arrays of vectors; the steps of a
-preintegration need matrices, one at a time.
+Formulas: [Sola2018], equations 143 and 144. `sim_sensors.rotations` has the same for arrays of
+vectors; the steps of a preintegration need matrices, one at a time.
 """
 
 from __future__ import annotations

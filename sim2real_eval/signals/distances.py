@@ -45,8 +45,7 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
 def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the root mean square over frequency of 10 log10 (P1 / P2), dB.
 
-    A. H. Gray and J. D. Markel, "Distance measures for speech processing", IEEE Trans. Acoust.
-    Speech Signal Process. 24, 1976: the rms log spectral measure.
+    [Gray1976]: the rms log spectral measure.
 
     Parameters
     ----------

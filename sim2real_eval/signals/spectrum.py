@@ -39,8 +39,7 @@ def default_segment(samples: int) -> int:
 def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann') -> Spectrum:
     """Return the density of columns; its integral is their variance about the segments' means.
 
-    P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra", IEEE
-    Trans. Audio Electroacoust. 15, 1967, as scipy has it: half-overlapping segments (none for
+    [Welch1967], as scipy has it: half-overlapping segments (none for
     `boxcar`), each without its mean. With `boxcar` and one segment the integral is the variance
     exactly (Parseval); with a taper in the mean only.
 

@@ -178,8 +178,8 @@ def chances_among(values: FloatArray) -> Chances:
     """Return the chance of each distance, alone and among all of them.
 
     Adjusted by the largest distance that each relabelling gives, all distances brought to mean 0
-    and variance 1 over the relabellings (P. H. Westfall and S. S. Young, Resampling-Based Multiple
-    Testing, 1993, single-step maxT): whatever the distances have to do with each other, the chance
+    and variance 1 over the relabellings ([Westfall1993],
+    single-step maxT): whatever the distances have to do with each other, the chance
     that any of them falls below a level by accident is at most that level.
 
     Parameters
