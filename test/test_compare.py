@@ -313,7 +313,7 @@ def test_given_recordings_are_compared_as_made_ones(
 
 
 def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
-    """What ABOUT.md of the drive says: gyro z follows course rate (residual 0.48 deg/s, slope 1),
+    """What is known of the drive: gyro z follows course rate (residual 0.48 deg/s, slope 1),
     its bias of 0.17 deg/s makes yaw drift; forces correlate with the truth where the road is flat.
     """
     real = sources([str(path) for path in segments(real_dir, (8, 9))], [], None)

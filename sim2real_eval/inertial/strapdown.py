@@ -3,8 +3,8 @@
 
 State, (16,): position p and velocity v of the IMU, east-north-up; quaternion x y z w of base_link;
 gyroscope bias b and accelerometer bias a, along the axes of base_link. Errors, (15,): truth =
-estimate + error, for the attitude truth = Exp(error) estimate, about the axes of the world ([Sola2017],
-section 7).
+estimate + error, for the attitude truth = Exp(error) estimate, about the axes of the world
+([Sola2017], section 7).
 
 Within an interval rate w and force f are constant in the body, which is then exact: with phi =
 (w - b) dt, g the gravity and Gamma_n = sum of phi^k / (k + n)! over the powers of the matrix [phi]

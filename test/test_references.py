@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every source that is cited is in docs/references.md, and every document named is in the tree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = (
+    *('sim_sensors', 'sim2real_eval', 'config', 'launch', 'gazebo_ws_plugins'),
+    *('docs', 'test', 'benchmarks'),
+)
+SUFFIXES = {'.py', '.md', '.yaml', '.xacro', '.toml'}
+
+# A key with a year anywhere, one without where prose has it: no list, no index and no link.
+DATED = re.compile(r'\[([A-Z][A-Za-z]+(?:19|20)\d\d[a-z]?)\]')
+UNDATED = re.compile(r'(?:^|[ (])\[([A-Z][A-Za-z0-9]{2,})\](?=[\s,.;:)])', re.M)
+PROSE = re.compile(r'"""(.*?)"""|#(.*?)$', re.M | re.S)
+DEFINED = re.compile(r'^- \*\*\[(\w+)\]\*\* ', re.M)
+
+
+def documents() -> dict[str, str]:
+    """Return the texts of the tree by path."""
+    paths = [*ROOT.glob('*.md')]
+    for folder in FOLDERS:
+        paths += (p for p in (ROOT / folder).rglob('*') if p.suffix in SUFFIXES)
+    paths.remove(Path(__file__))
+    return {str(p.relative_to(ROOT)): p.read_text(encoding='utf-8') for p in paths}
+
+
+def cited(path: str, text: str) -> set[str]:
+    """Return the keys that a text cites."""
+    prose = text
+    if path.endswith('.py'):
+        prose = '\n'.join(' '.join(found) for found in PROSE.findall(text))
+    return {*DATED.findall(text), *UNDATED.findall(prose)}
+
+
+def test_every_key_that_is_cited_is_in_the_list_and_every_key_of_the_list_once() -> None:
+    listed = DEFINED.findall((ROOT / 'docs/references.md').read_text(encoding='utf-8'))
+    assert len(listed) == len(set(listed)) > 50
+    unknown = {(p, key) for p, text in documents().items() for key in cited(p, text) - {*listed}}
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    ('path', 'text', 'keys'),
+    [
+        ('a.md', 'As [Nobody1999], table 2, and [Hectr] (x); [Link](a.md), [Hz], a[Index].', 2),
+        ('a.py', 'x: list[Path] = [Path]  # [Chrno] says so\n"""By [Nobody1999]."""\n', 2),
+    ],
+)
+def test_a_key_is_known_from_a_list_and_a_link(path: str, text: str, keys: int) -> None:
+    assert len(cited(path, text)) == keys
+
+
+def test_documents_that_are_named_can_be_opened() -> None:
+    """They are in the tree, or code writes them; no source has another name than its key."""
+    texts = documents()
+    known = {Path(path).name for path in texts}
+    known.update(*(re.findall(r"\b([\w-]+[.]md)'", text) for text in texts.values()))
+    for path, text in texts.items():
+        assert known.issuperset(re.findall(r'\b[\w-]+[.]md\b', text)), path
+        assert not re.search(r'\b(?i:seed 00\d|seed paper|issue \d)', text), path
