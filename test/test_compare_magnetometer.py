@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from sim2real_eval.measured_field import early_field, maker_with_field
 from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim2real_eval.signals import SignalOptions, compare_runs, run_signals
-from sim2real_eval.signals.published import SEED_002
+from sim2real_eval.signals.published import LIGORIO_2015
 from sim2real_eval.synthetic import synthetic_recording
 from sim2real_eval.twin import Twin
 from sim2real_eval.twin_maker import TwinMaker
@@ -108,7 +108,7 @@ def test_real_against_simulated_has_the_noise_of_both() -> None:
         assert row.between.rmse == pytest.approx(5e-7, rel=0.1)
         assert row.between.correlation is not None
         assert row.between.correlation > 0.98
-        assert row.signal in SEED_002
+        assert row.signal in LIGORIO_2015
 
 
 def test_a_recording_is_validated_on_the_command_line(capsys: Capture, tmp_path: Path) -> None:

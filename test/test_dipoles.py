@@ -101,7 +101,7 @@ def test_a_field_at_many_points_is_that_at_each_to_the_bit() -> None:
     assert alone.tobytes() == room.field(points).tobytes()
 
 
-def test_the_room_of_seed_002_has_500_magnets_anywhere_in_any_direction() -> None:
+def test_the_room_of_the_paper_has_500_magnets_anywhere_in_any_direction() -> None:
     """Means within 4.5 standard errors: 7e-6 each for a right draw, less than 1e-4 for all."""
     room = load_world('dipole_room').dipoles
     assert len(room) == 500

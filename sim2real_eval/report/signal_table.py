@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.report.plain_table import plain_table
-from sim2real_eval.signals.published import SEED_002
+from sim2real_eval.signals.published import LIGORIO_2015
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison, SignalRow
@@ -112,7 +112,7 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
                 else [_number(both.rmse, row.unit), _share(both.correlation)]
             )
         if published:
-            known = SEED_002.get(row.signal)
+            known = LIGORIO_2015.get(row.signal)
             found += (
                 [_number(known.rmse, row.unit), f'{known.correlation:.2f}']
                 if known

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-__all__ = ['SEED_002', 'PublishedAgreement']
+__all__ = ['LIGORIO_2015', 'PublishedAgreement']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PublishedAgreement:
     correlation: float
 
 
-SEED_002: Mapping[str, PublishedAgreement] = {
+LIGORIO_2015: Mapping[str, PublishedAgreement] = {
     'angular_rate_x': PublishedAgreement(0.03, 0.97),
     'angular_rate_y': PublishedAgreement(0.02, 0.90),
     'angular_rate_z': PublishedAgreement(0.02, 0.97),
