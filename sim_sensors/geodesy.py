@@ -17,7 +17,7 @@ carla_transverse_mercator
     Transverse Mercator projection of that sphere with the scale 0.9996; the altitude of the
     origin is added twice, as in CARLA's code.
 
-Sources: [Chrono] ChGPSUtils, [PX4Classic], [Hector], [CARLA] GeoLocation.cpp for the last.
+Sources, in this order: [Chrono] ChGPSUtils; [Hector]; [PX4Classic]; [CARLA] GeoLocation.cpp.
 """
 
 from __future__ import annotations
