@@ -23,7 +23,7 @@ from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.errors import SensorError
 from sim_sensors.imu_kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu_measurement import ImuMeasurement
-from sim_sensors.imu_statement import Diagonal, Statement, Unknown
+from sim_sensors.imu_statement import Diagonal, ReportedCovariance, Unknown
 from sim_sensors.measurements import FloatArray, ImuArray
 from sim_sensors.mounting import placed, turned
 from sim_sensors.parameters import Parameters, parameter
@@ -73,11 +73,11 @@ class ImuModel(Parameters, abc.ABC):
         """Return what is published as orientation, switched on."""
         return self.orientation.start(seed, run, sensor, gravity=gravity)
 
-    def statement(self) -> Statement:
+    def statement(self) -> ReportedCovariance:
         """Return what is stated as covariance of one triad."""
         return Diagonal() if self.covariance == 'white_noise' else Unknown()
 
-    def statements(self) -> tuple[Statement, Statement]:
+    def statements(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances of the gyroscope and the accelerometer."""
         return self.statement(), self.statement()
 
@@ -146,7 +146,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
         model: ImuModel,
         kinematics: Kinematics,
         errors: tuple[AxisErrors, AxisErrors],
-        statements: tuple[Statement, Statement],
+        statements: tuple[ReportedCovariance, ReportedCovariance],
         attitude: Attitude,
         channel: Channel,
     ) -> None:

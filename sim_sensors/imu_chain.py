@@ -10,7 +10,7 @@ from sim_sensors.axis_parameters import AxisParameters
 from sim_sensors.error_chain import ChainTriad
 from sim_sensors.errors import ParameterError
 from sim_sensors.imu import ImuModel
-from sim_sensors.imu_statement import Correlated, Statement
+from sim_sensors.imu_statement import Correlated, ReportedCovariance
 from sim_sensors.noise import correlation_root
 from sim_sensors.parameters import parameter
 from sim_sensors.temperature import Temperature
@@ -176,7 +176,7 @@ class ImuChain(ImuModel):
             ChainTriad(self.accelerometer, self.temperature, seed, run, sensor, 'accelerometer'),
         )
 
-    def statements(self) -> tuple[Statement, Statement]:
+    def statements(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""
         if self.covariance == 'unknown':
             return super().statements()

@@ -18,7 +18,7 @@ from sim_sensors.imu_hector import HectorImu
 from sim_sensors.imu_kinematics import Kinematics, WorldAxes
 from sim_sensors.imu_matlab import MatlabImu
 from sim_sensors.imu_rotors import RotorsImu
-from sim_sensors.imu_statement import OuterProduct, Statement
+from sim_sensors.imu_statement import OuterProduct, ReportedCovariance
 from sim_sensors.imu_upstream import SampledImu
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import RandomWalk, White, WhiteDensity
@@ -97,7 +97,7 @@ class ChronoImu(SampledImu):
             return super().kinematics(gravity)
         return WorldAxes(self.lever_arm, gravity)
 
-    def statement(self) -> Statement:
+    def statement(self) -> ReportedCovariance:
         """Return what is stated as covariance of one triad."""
         if self.is_exact or self.covariance == 'unknown':
             return super().statement()

@@ -17,7 +17,7 @@ from sim2real_eval.characterization.gps_likeness import gps_comebacks, likenesse
 from sim2real_eval.characterization.honesty import Honesty, honesty, square_moments
 from sim2real_eval.characterization.markov_fit import fit_markov
 from sim2real_eval.characterization.markov_likelihood import autocovariance, innovations
-from sim2real_eval.characterization.signals import SignalError
+from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.characterization.standing_fixes import StandingOptions, standing_runs
 from sim2real_eval.characterization.stated_covariance import fit_stated
 from sim2real_eval.characterization.walk_fit import fit_walk, second_difference_factor
@@ -300,13 +300,15 @@ def test_moving_and_short_records_are_refused() -> None:
     motion = Circle(duration=60.0, radius=5.0, speed=2.0)
     fixes = gps.simulate(load_gps('ch_gauss'), motion, **options)  # type: ignore[arg-type]
     empty = standing(1.0, imu_model=None)
-    with pytest.raises(SignalError, match='no topic of a GPS'):
+    with pytest.raises(SignalFileError, match='no topic of a GPS'):
         standing_runs(empty)
-    with pytest.raises(SignalError, match=r'never stands still: the fixes drift by .* 0\.2 m/s'):
+    with pytest.raises(
+        SignalFileError, match=r'never stands still: the fixes drift by .* 0\.2 m/s'
+    ):
         standing_runs(empty.with_messages('gps', fixes))
-    with pytest.raises(SignalError, match='s are too few; must be 8 s or more'):
+    with pytest.raises(SignalFileError, match='s are too few; must be 8 s or more'):
         standing_runs(standing(5.0, gps_model=load_gps('ch_gauss')))
-    with pytest.raises(SignalError, match='fixes are too few; must be 500 or more'):
+    with pytest.raises(SignalFileError, match='fixes are too few; must be 500 or more'):
         standing_runs(standing(20.0, gps_model=load_gps('ch_gauss')), StandingOptions(fewest=500))
 
 

@@ -17,7 +17,7 @@ from gps_standstill_examples import standing
 from sim2real_eval.allan_folder import FILES
 from sim2real_eval.characterization.analysis import AllanOptions, analyse
 from sim2real_eval.characterization.signal_files import TableOptions, read_signals
-from sim2real_eval.characterization.signals import AXES, SignalError
+from sim2real_eval.characterization.signals import AXES, SignalFileError
 from sim2real_eval.recording import write_recording
 from sim_sensors.catalogue import load_imu
 from sim_sensors.measurements import FloatArray
@@ -308,7 +308,7 @@ def test_arrays_of_numpy_are_read(tmp_path: Path) -> None:
     mapped = read_signals(tmp_path / 'b.npy', TableOptions(rate=RATE, columns=AXES))
     assert isinstance(mapped.values, np.memmap)
     np.testing.assert_allclose(mapped.column('accelerometer_z'), values[:, 5], rtol=1e-6)
-    with pytest.raises(SignalError, match='6 columns without names'):
+    with pytest.raises(SignalFileError, match='6 columns without names'):
         read_signals(tmp_path / 'b.npy')
     stamps = np.arange(len(values)) * 20_000_000 + 1_700_000_000_000_000_000
     np.savez(tmp_path / 'c.npz', gyro=values[:, :3], stamp_ns=stamps)

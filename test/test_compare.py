@@ -22,7 +22,7 @@ from sim2real_eval.cli.model_lists import single_sensors, twins
 from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim2real_eval.signals import (
     SignalComparison,
-    SignalError,
+    SignalComparisonError,
     SignalOptions,
     SignalRow,
     compare_runs,
@@ -198,18 +198,18 @@ def test_what_an_imu_marks_as_absent_is_not_compared() -> None:
     force = run.imu.linear_acceleration.copy()
     force[7, 1] = np.nan
     torn = dataclasses.replace(run.imu, linear_acceleration=force)
-    with pytest.raises(SignalError, match='specific_force: measurement 7 is not finite'):
+    with pytest.raises(SignalComparisonError, match='specific_force: measurement 7 is not finite'):
         run_signals(run.with_messages('imu', torn), PLAIN)
 
 
 def test_sets_without_a_common_sensor_are_refused() -> None:
     run = run_of('drive_line', 1)
-    with pytest.raises(SignalError, match='no sensor in common'):
+    with pytest.raises(SignalComparisonError, match='no sensor in common'):
         compare_signals([run.with_messages('gps', None)], [run.with_messages('imu', None)], PLAIN)
     bare = run.with_messages('gps', None).with_messages('imu', None)
-    with pytest.raises(SignalError, match='has no messages of'):
+    with pytest.raises(SignalComparisonError, match='has no messages of'):
         compare_signals([bare], [run], PLAIN)
-    with pytest.raises(SignalError, match='no run'):
+    with pytest.raises(SignalComparisonError, match='no run'):
         compare_signals([run], [], PLAIN)
 
 

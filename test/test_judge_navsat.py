@@ -22,7 +22,7 @@ from judge_examples import (
 from pyproj import Geod
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.judged import JudgedRun
@@ -73,7 +73,7 @@ def run(
         transforms,
     )
     config = filter_config(folder, two_d_mode=True, frequency=50.0, **POSITION, **YAW)
-    return judge(run, config, navsat_config(folder, **navsat), Case(clock))
+    return judge(run, config, navsat_config(folder, **navsat), ReplayOptions(clock))
 
 
 def steps_of(judged: JudgedRun) -> np.ndarray:

@@ -20,7 +20,7 @@ from sim2real_eval.signals.distances import (
     log_spectral_distance,
     wasserstein,
 )
-from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
 from sim2real_eval.signals.spectrum import default_segment, spectrum
 from sim2real_eval.signals.trend import median_trend
@@ -61,10 +61,10 @@ def test_median_keeps_a_step_and_k_plus_one_samples() -> None:
 
 @pytest.mark.parametrize('window', [0, 4, 201])
 def test_windows_that_are_none_are_refused(window: int) -> None:
-    with pytest.raises(SignalError, match='trend window'):
+    with pytest.raises(SignalComparisonError, match='trend window'):
         median_trend(np.zeros(100), window)
     if window == 4:
-        with pytest.raises(SignalError, match='4 is not allowed; must be odd'):
+        with pytest.raises(SignalComparisonError, match='4 is not allowed; must be odd'):
             SignalOptions(trend_window=window)
 
 

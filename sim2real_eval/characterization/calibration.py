@@ -19,7 +19,7 @@ from sim2real_eval.characterization.gps_characterization import (
 from sim2real_eval.characterization.gps_likeness import Likeness, gps_comebacks, likenesses
 from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.reidentification import Reidentified, reidentify
-from sim2real_eval.characterization.signals import SignalError, signals_of
+from sim2real_eval.characterization.signals import SignalFileError, signals_of
 from sim2real_eval.recording import Recording
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.imu_chain import ImuChain
@@ -117,7 +117,7 @@ def calibrate(
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When there is neither, or what there is never stands still.
     """
     problems: list[Sim2RealError] = []
@@ -126,13 +126,13 @@ def calibrate(
     with_imu = [one for one in recordings if one.imu is not None]
     if not with_gps and not with_imu:
         first = recordings[0]
-        raise SignalError(
+        raise SignalFileError(
             f'{first.path or first.name}: neither a GPS nor an IMU; name one with --topic'
         )
     if with_gps:
         try:
             gps = characterize_gps(with_gps, k=k, base=base)
-        except SignalError as error:
+        except SignalFileError as error:
             problems.append(error)
     progress()
     if gps is not None:
@@ -146,7 +146,9 @@ def calibrate(
             problems.append(error)
     progress()
     if gps is None and imu is None:
-        raise SignalError(f'{problems[0]}; a calibration needs a standstill, best of many minutes')
+        raise SignalFileError(
+            f'{problems[0]}; a calibration needs a standstill, best of many minutes'
+        )
     notes = []
     if not with_gps:
         notes.append('no GPS in the recordings: no gps.yaml')

@@ -12,7 +12,7 @@ import numpy as np
 from sim2real_eval.characterization.honesty import Honesty, honesty
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
 from sim2real_eval.characterization.screening import resolution
-from sim2real_eval.characterization.signals import SignalError
+from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.characterization.standing_fixes import (
     StandingOptions,
     StandingRun,
@@ -164,17 +164,17 @@ def characterize_gps(
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When no recording has a standstill: the reason of the first.
     """
     runs: list[StandingRun] = []
     used: list[Recording] = []
     notes: list[str] = []
-    problems: list[SignalError] = []
+    problems: list[SignalFileError] = []
     for recording in recordings:
         try:
             found, said = standing_runs(recording, options)
-        except SignalError as error:
+        except SignalFileError as error:
             problems.append(error)
             continue
         runs += found

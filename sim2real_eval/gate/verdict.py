@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.gate.case import GateCase, GateOptions
-from sim2real_eval.gate.result import Cell, GatedResult, Place
+from sim2real_eval.gate.result import Cell, ComparisonKey, GatedResult
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.uncertainty import (
@@ -282,7 +282,7 @@ def _method(options: GateOptions) -> UncertaintyOptions:
 
 
 def _runs(result: GatedResult, cell: Cell) -> tuple[ScoredRuns, ScoredRuns] | None:
-    models = result.runs.get(Place(cell.judge, cell.group, cell.scenario), {})
+    models = result.runs.get(ComparisonKey(cell.judge, cell.group, cell.scenario), {})
     if REAL not in models or cell.model not in models:
         return None
     return models[REAL], models[cell.model]
@@ -297,7 +297,7 @@ def _all_known(
         wanted = [
             cell
             for cell in cells
-            if Place(cell.judge, cell.group, cell.scenario) == place and cell.model in runs
+            if ComparisonKey(cell.judge, cell.group, cell.scenario) == place and cell.model in runs
         ]
         if not wanted:
             continue

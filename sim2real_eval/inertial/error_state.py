@@ -18,7 +18,7 @@ from sim2real_eval.inertial.events import grid, merge_events
 from sim2real_eval.inertial.first_motion import first_state, fixes_of_the_start, looked_back
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.inertial.inertial_judge import InertialJudge
-from sim2real_eval.inertial.loop import Events, Taken, run
+from sim2real_eval.inertial.loop import InertialEvents, Taken, run
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.judge.judged import Corrections, JudgedRun, PartCount
 from sim2real_eval.recording import Recording
@@ -102,7 +102,7 @@ def filter_inputs(
     return FilteredRun(judged, taken.x, taken.P)
 
 
-def _without_fixes(events: Events, estimates: int) -> Events:
+def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
     """Return the events of the first estimates alone, without fixes."""
     end = int(events.out_at[estimates - 1]) + 1
     return events._replace(
@@ -131,7 +131,7 @@ def _advice(taken: Taken, settings: InertialSettings) -> list[str]:
 
 
 def _parts(
-    inputs: InertialInputs, taken: Taken, events: Events
+    inputs: InertialInputs, taken: Taken, events: InertialEvents
 ) -> tuple[tuple[PartCount, ...], Corrections]:
     used, refused = len(inputs.fix_ns), int(np.sum(taken.accepted == 0))
     parts = [

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.inertial.alignment import FirstAttitude
 from sim2real_eval.inertial.front_end import InertialInputs
-from sim2real_eval.inertial.loop import Events, sensitivities
+from sim2real_eval.inertial.loop import InertialEvents, sensitivities
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.inertial.strapdown import (
     ACCELEROMETER_BIAS,
@@ -66,7 +66,7 @@ def fixes_of_the_start(inputs: InertialInputs, settings: InertialSettings) -> in
 
 
 def looked_back(
-    x: FloatArray, P: FloatArray, events: Events, count: int
+    x: FloatArray, P: FloatArray, events: InertialEvents, count: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the state at the first fix and its covariance, given the `count` fixes that follow.
 
@@ -77,7 +77,7 @@ def looked_back(
     ----------
     x, P : (16,), (15, 15) float
         Before; see `first_state`.
-    events : Events
+    events : InertialEvents
         Whose fixes are those that follow.
     count : int
         May be 0.

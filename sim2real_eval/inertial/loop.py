@@ -22,10 +22,10 @@ from sim2real_eval.inertial.update import distance, update
 from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['Events', 'Taken', 'run', 'sensitivities']
+__all__ = ['InertialEvents', 'Taken', 'run', 'sensitivities']
 
 
-class Events(NamedTuple):
+class InertialEvents(NamedTuple):
     """Everything that happens, at k times.
 
     Attributes
@@ -101,7 +101,7 @@ class Taken(NamedTuple):
     hold_nis: FloatArray
 
     @classmethod
-    def room(cls, events: Events) -> Taken:
+    def room(cls, events: InertialEvents) -> Taken:
         """Return room for what the loop will fill."""
         o, m, h = len(events.out_at), len(events.fix_at), len(events.hold_at)
         return cls(
@@ -116,7 +116,7 @@ class Taken(NamedTuple):
 
 @kernel
 def _advance(
-    x: FloatArray, ev: Events, k: int, F: FloatArray, half: FloatArray, work: FloatArray
+    x: FloatArray, ev: InertialEvents, k: int, F: FloatArray, half: FloatArray, work: FloatArray
 ) -> None:
     """Move the state to time k from the one before, fill F and half the noise."""
     dt = (ev.time_ns[k] - ev.time_ns[k - 1]) * 1e-9
@@ -133,7 +133,7 @@ def _advance(
 
 
 @compiled
-def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
+def run(x: FloatArray, P: FloatArray, ev: InertialEvents, taken: Taken) -> None:
     """Run the filter.
 
     Parameters
@@ -141,7 +141,7 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
     x : (16,) float
         State at the first time; changed in place, as is P, (15, 15).
     P : (15, 15) float
-    ev : Events
+    ev : InertialEvents
     taken : Taken
         Filled.
     """
@@ -195,7 +195,7 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
 
 @compiled
 def sensitivities(
-    x: FloatArray, ev: Events, count: int
+    x: FloatArray, ev: InertialEvents, count: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Move without corrections to the first `count` fixes.
 
@@ -203,7 +203,7 @@ def sensitivities(
     ----------
     x : (16,) float
         State at the first time; changed in place.
-    ev : Events
+    ev : InertialEvents
     count : int
 
     Returns

@@ -13,7 +13,7 @@ from sim2real_eval.judge.transform_file import TransformFile
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.clock import Case
+    from sim2real_eval.judge.clock import ReplayOptions
 
 __all__ = ['CORRECTIONS', 'FRONT_ENDS', 'Options', 'corrections', 'front_end', 'latency_ns']
 
@@ -55,7 +55,7 @@ class Options:
     section: str | None = None
     topics: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def over(self, case: Case) -> Case:
+    def over(self, case: ReplayOptions) -> ReplayOptions:
         """Return a case in which these options replace its own."""
         given = {
             name: value

@@ -15,10 +15,12 @@ from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray
 from sim_sensors.yaml_file import read_yaml
 
-__all__ = ['NodeParameters', 'read_node_parameters']
+__all__ = ['ParameterReader', 'read_node_parameters']
 
 
-def read_node_parameters(path: str | Path, node: str, *, strictly: bool = False) -> NodeParameters:
+def read_node_parameters(
+    path: str | Path, node: str, *, strictly: bool = False
+) -> ParameterReader:
     """Read the parameters that a node of this name would take from a ROS 2 parameter file.
 
     Parameters
@@ -66,7 +68,7 @@ def read_node_parameters(path: str | Path, node: str, *, strictly: bool = False)
     merged: dict[str, Any] = {}
     for entries in (*everyone.values(), *own.values()):
         merged.update(entries)
-    return NodeParameters(where, merged)
+    return ParameterReader(where, merged)
 
 
 def _flat_nodes(tree: object) -> dict[str, dict[str, Any]]:
@@ -95,7 +97,7 @@ def _flat(entries: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return flat
 
 
-class NodeParameters:
+class ParameterReader:
     """Parameters of one node; every `take` removes one, `finish` refuses what is left.
 
     Parameters

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.characterization.estimate import Estimate, with_error
+from sim2real_eval.characterization.estimate import ParameterEstimate, with_error
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.gps_likeness import Likeness
 from sim2real_eval.report.plain_table import plain_table
@@ -73,7 +73,7 @@ def gps_noise_table(result: GpsResult) -> Table:
     return table
 
 
-def _row(table: Table, title: str, one: Estimate, said: str = '') -> None:
+def _row(table: Table, title: str, one: ParameterEstimate, said: str = '') -> None:
     table.add_row(title, one.unit, one.shown(), said)
 
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from sim2real_eval.recording import Recording
 from sim2real_eval.run_notes import merge_notes
-from sim2real_eval.signals.agreement import Agreement, agreement, mean_agreement
+from sim2real_eval.signals.agreement import SeriesAgreement, agreement, mean_agreement
 from sim2real_eval.signals.distances import (
     ErrorDistance,
     SpectrumDistance,
     log_spectral_distance,
     wasserstein,
 )
-from sim2real_eval.signals.measured import QUANTITIES, RunSignals, run_signals
-from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.measured import QUANTITIES, SensorSignals, run_signals
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.pairs import Pair, pairs_of, partners
-from sim2real_eval.signals.prepared import Prepared, PreparedRun, prepare
+from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepare
 from sim2real_eval.uncertainty.relabelling import Divisible, chances, floor, relabel
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class SignalRow:
         Such as `angular_rate_x`, `rad/s`.
     n_real, n_simulated : int
         Runs.
-    real, simulated : Agreement
+    real, simulated : SeriesAgreement
         With their own truth.
-    between : Agreement or None
+    between : SeriesAgreement or None
         Of paired runs with each other, simulated less real; None without pairs.
     lag_real, lag_simulated, lag_between : float or None
         Mean over the runs where one could be told, s; one lag for all axes of a quantity.
@@ -69,9 +69,9 @@ class SignalRow:
     unit: str
     n_real: int
     n_simulated: int
-    real: Agreement
-    simulated: Agreement
-    between: Agreement | None
+    real: SeriesAgreement
+    simulated: SeriesAgreement
+    between: SeriesAgreement | None
     lag_real: float | None
     lag_simulated: float | None
     lag_between: float | None
@@ -93,7 +93,7 @@ class SignalComparison:
     ----------
     rows : tuple of SignalRow
         Model by model.
-    prepared : dict of str to dict of str to Prepared
+    prepared : dict of str to dict of str to PreparedQuantity
         By model, then by name of the quantity: trends and spectra for plots and files.
     names : dict of str to tuple of str
         Names of the runs by model, and those of the real ones as `real`.
@@ -102,7 +102,7 @@ class SignalComparison:
     """
 
     rows: tuple[SignalRow, ...]
-    prepared: Mapping[str, Mapping[str, Prepared]]
+    prepared: Mapping[str, Mapping[str, PreparedQuantity]]
     names: Mapping[str, tuple[str, ...]]
     options: SignalOptions
     notes: tuple[str, ...]
@@ -112,7 +112,7 @@ class SignalComparison:
         """Labels of the simulated sets."""
         return list(self.prepared)
 
-    def sides(self) -> Iterator[tuple[str, str, Prepared]]:
+    def sides(self) -> Iterator[tuple[str, str, PreparedQuantity]]:
         """Yield label, side (`real` or `simulated`) and quantity: real runs first, and once.
 
         Real runs are brought to the rate of the simulated ones where those are slower, so their
@@ -129,7 +129,7 @@ class SignalComparison:
             for ready in self.prepared[model].values():
                 yield model, 'simulated', ready
 
-    def runs(self) -> Iterator[tuple[str, Prepared, str, PreparedRun]]:
+    def runs(self) -> Iterator[tuple[str, PreparedQuantity, str, PreparedRun]]:
         """Yield label, quantity, name of the run, and the quantity of that run."""
         for label, side, ready in self.sides():
             runs = ready.real if side == 'real' else ready.simulated
@@ -193,18 +193,20 @@ def compare_signals(
 
 
 def compare_runs(
-    real: Sequence[RunSignals],
-    simulated: Mapping[str, Sequence[RunSignals]],
+    real: Sequence[SensorSignals],
+    simulated: Mapping[str, Sequence[SensorSignals]],
     options: SignalOptions,
 ) -> SignalComparison:
     """Compare signals that were held against their truth already; see `compare_signals`."""
     rows: list[SignalRow] = []
-    prepared: dict[str, dict[str, Prepared]] = {}
+    prepared: dict[str, dict[str, PreparedQuantity]] = {}
     notes: list[str] = []
     few: dict[str, list[str]] = {}
     for model, runs in simulated.items():
         if not real or not runs:
-            raise SignalError(f'{model}: no run; must be one real and one simulated or more')
+            raise SignalComparisonError(
+                f'{model}: no run; must be one real and one simulated or more'
+            )
         mine, ready, said, lack = _compare_model(model, real, runs, options)
         rows += mine
         prepared[model] = ready
@@ -228,8 +230,11 @@ def compare_runs(
 
 
 def _compare_model(
-    model: str, real: Sequence[RunSignals], runs: Sequence[RunSignals], options: SignalOptions
-) -> tuple[list[SignalRow], dict[str, Prepared], list[str], str]:
+    model: str,
+    real: Sequence[SensorSignals],
+    runs: Sequence[SensorSignals],
+    options: SignalOptions,
+) -> tuple[list[SignalRow], dict[str, PreparedQuantity], list[str], str]:
     """Return rows, quantities, notes, and why nothing can be told from chance, if so."""
     everywhere = [
         quantity
@@ -237,7 +242,7 @@ def _compare_model(
         if all(quantity.name in run.measured for run in (*real, *runs))
     ]
     if not everywhere:
-        raise SignalError(
+        raise SignalComparisonError(
             f'{model}: real and simulated runs have no sensor in common; each must have an IMU, '
             'or each a GPS receiver'
         )
@@ -259,7 +264,7 @@ def _compare_model(
             'or 4 unpaired runs of each, are the fewest'
         )
     rows: list[SignalRow] = []
-    ready: dict[str, Prepared] = {}
+    ready: dict[str, PreparedQuantity] = {}
     distances: list[Divisible] = []
     said: dict[str, list[str]] = {}
     for quantity in everywhere:
@@ -327,7 +332,7 @@ def _judged(
     )
 
 
-def _between(pairs: Sequence[Pair], column: int) -> Agreement | None:
+def _between(pairs: Sequence[Pair], column: int) -> SeriesAgreement | None:
     if not pairs:
         return None
     return mean_agreement(

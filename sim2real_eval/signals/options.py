@@ -9,10 +9,10 @@ from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.parameters import Parameters, parameter
 
-__all__ = ['SignalError', 'SignalOptions']
+__all__ = ['SignalComparisonError', 'SignalOptions']
 
 
-class SignalError(Sim2RealError):
+class SignalComparisonError(Sim2RealError):
     """Signals cannot be compared: too few samples, no common quantity, a window too long."""
 
 
@@ -90,6 +90,6 @@ class SignalOptions(Parameters):
 
     def _check(self) -> None:
         if self.trend_window % 2 == 0:
-            raise SignalError(
+            raise SignalComparisonError(
                 f'trend window: {self.trend_window} is not allowed; must be odd, 2k + 1'
             )

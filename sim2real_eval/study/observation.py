@@ -23,7 +23,7 @@ from sim2real_eval.metrics.scores import resample
 from sim2real_eval.recording import Recording
 from sim2real_eval.run_plan import JudgedScore
 from sim2real_eval.signals.resampling import wrap
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim_sensors.measurements import FloatArray, OdometryArray
 from sim_sensors.rotations import between
 
@@ -37,12 +37,12 @@ class Observation(NamedTuple):
 
     Attributes
     ----------
-    signals : RunSignals
+    signals : EstimateSignals
     values : mapping
         Numbers by name, for `StudyRun.values`; what could not be had is not in it.
     """
 
-    signals: RunSignals
+    signals: EstimateSignals
     values: Mapping[str, float]
 
 
@@ -98,7 +98,7 @@ def observe(
     true = truth_at(world, judged.stamp_ns[inside])
     true_position = np.full(judged.position.shape, np.nan)
     true_position[inside] = true.position
-    signals = RunSignals(
+    signals = EstimateSignals(
         time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
         position=judged.position,
         true_position=true_position,
@@ -142,7 +142,7 @@ def _speed_values(scored: JudgedScore, metric: MetricOptions) -> dict[str, float
 
 
 def _error_values(
-    signals: RunSignals, kept: NDArray[np.intp], true: OdometryArray
+    signals: EstimateSignals, kept: NDArray[np.intp], true: OdometryArray
 ) -> dict[str, float]:
     position = (signals.position[kept] - true.position)[:, :2]
     velocity = (signals.velocity[kept] - true.linear_velocity)[:, :2]

@@ -14,7 +14,7 @@ from sim2real_eval.report.page.scale import NONE, Scale, decimal, span
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.uncertainty import DistanceUncertainty
 
-__all__ = ['Place', 'Ranking', 'chance_text', 'ranking']
+__all__ = ['Ranking', 'RankingRow', 'chance_text', 'ranking']
 
 _WIDE = 12.0
 """Ratio of largest to smallest distance above which the scale is logarithmic."""
@@ -23,7 +23,7 @@ _HEIGHT = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class RankingRow:
     """A row of the ranking; numbers are texts.
 
     Attributes
@@ -56,14 +56,14 @@ class Ranking:
 
     Attributes
     ----------
-    places : tuple of Place
+    places : tuple of RankingRow
         The closest model first.
     scale : Markup
         Numbers of the scale.
     logarithmic : bool
     """
 
-    places: tuple[Place, ...]
+    places: tuple[RankingRow, ...]
     scale: Markup
     logarithmic: bool
 
@@ -96,7 +96,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
         )
         published = standing.published(row.model)
         places.append(
-            Place(
+            RankingRow(
                 rank=f'{row.rank:g}',
                 name=row.model,
                 colour=colours[row.model],

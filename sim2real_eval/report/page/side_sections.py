@@ -18,11 +18,11 @@ from sim2real_eval.report.ranks_table import (
 )
 from sim2real_eval.study.side_results import SideResults
 
-__all__ = ['Block', 'SideSection', 'side_sections']
+__all__ = ['AnnotatedTable', 'SideSection', 'side_sections']
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class AnnotatedTable:
     """A table and the notes under it."""
 
     table: DataTable
@@ -36,7 +36,7 @@ class SideSection:
     id: str
     name: str
     text: str
-    blocks: Sequence[Block]
+    blocks: Sequence[AnnotatedTable]
 
 
 def side_sections(side: SideResults) -> list[SideSection]:
@@ -74,7 +74,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
     return [section for section in found if section.blocks]
 
 
-def _block(given: RankLines) -> Block:
+def _block(given: RankLines) -> AnnotatedTable:
     columns = [Column('')]
     columns += [Column(model, numeric=True) for model in given.models]
     columns.append(Column('tau', numeric=True))
@@ -89,10 +89,10 @@ def _block(given: RankLines) -> Block:
             )
         cells.append('' if number == 0 else _two(line.agreement.kendall))
         rows.append(cells)
-    return Block(DataTable(given.title, columns, rows), given.notes)
+    return AnnotatedTable(DataTable(given.title, columns, rows), given.notes)
 
 
-def _pairs(side: SideResults) -> Block:
+def _pairs(side: SideResults) -> AnnotatedTable:
     columns = [Column('scenario'), Column('ranking'), Column('and ranking')]
     columns += [Column(name, numeric=True) for name in ('models', 'Kendall', 'Spearman', 'chance')]
     rows = [
@@ -107,7 +107,9 @@ def _pairs(side: SideResults) -> Block:
         ]
         for pair in side.rankings
     ]
-    return Block(DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False))
+    return AnnotatedTable(
+        DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False)
+    )
 
 
 def _two(value: float | None) -> str:

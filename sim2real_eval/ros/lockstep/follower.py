@@ -11,14 +11,14 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.routing import COMMAND, FIX, HEADING
 from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.ros.lockstep.delivery import Delivery
+from sim2real_eval.ros.lockstep.delivery import PendingMessage
 from sim2real_eval.ros.lockstep.grids import node_grids
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, OdometryArray, TwistArray
 
-__all__ = ['Follower']
+__all__ = ['ExpectedJudge']
 
 
-class Follower:
+class ExpectedJudge:
     """Takes the same messages and ticks as a node.
 
     Where navsat_transform is not inside the node it is here, and hears the node's own odometry.
@@ -77,7 +77,7 @@ class Follower:
         """Whether the filter has taken a measurement; before, ticks do nothing."""
         return self._judge.initialised
 
-    def take(self, delivery: Delivery) -> int:
+    def take(self, delivery: PendingMessage) -> int:
         """Take a message; return how many odometry/gps a node publishes at once for it."""
         taker, array = delivery.taker, delivery.array
         fixes = self._navsat or self._judge
@@ -114,7 +114,7 @@ class Follower:
         """Whether a navsat_transform is here."""
         return self._navsat is not None
 
-    def navsat_step(self, now_ns: int) -> tuple[GpsPosition, list[Delivery]] | None:
+    def navsat_step(self, now_ns: int) -> tuple[GpsPosition, list[PendingMessage]] | None:
         """Tick the navsat_transform here if it is due; return what is delivered next."""
         if self._navsat is None or not self._navsat_ticks:
             return None
@@ -133,4 +133,4 @@ class Follower:
             pose_covariance=found.covariance[None],
             twist_covariance=np.zeros((1, 6, 6)),
         )
-        return found, [Delivery(now_ns, name, array) for name in self.fed]
+        return found, [PendingMessage(now_ns, name, array) for name in self.fed]
