@@ -94,8 +94,8 @@ def distance_trial(
     found = uncertainty(real, {'m': sim}, options, seed=k).models[0]
     assert found.low is not None
     assert found.high is not None
-    assert found.chance is not None
-    return found.distance, found.low, found.high, found.chance
+    assert found.p_value is not None
+    return found.distance, found.low, found.high, found.p_value
 
 
 def pair_trial(
@@ -109,7 +109,7 @@ def pair_trial(
     found = uncertainty(real, models, UncertaintyOptions(resamples=resamples), seed=k).pairs[0]
     assert found.low is not None
     assert found.high is not None
-    return found.difference, found.low, found.high, float(bool(found.apart))
+    return found.difference, found.low, found.high, float(bool(found.distinguishable))
 
 
 def mean_distance(one: Any, other: Any) -> float:

@@ -73,13 +73,13 @@ class ImuModel(Parameters, abc.ABC):
         """Return what is published as orientation, switched on."""
         return self.orientation.start(seed, run, sensor, gravity=gravity)
 
-    def statement(self) -> ReportedCovariance:
+    def reported_covariance(self) -> ReportedCovariance:
         """Return what is stated as covariance of one triad."""
         return Diagonal() if self.covariance == 'white_noise' else Unknown()
 
-    def statements(self) -> tuple[ReportedCovariance, ReportedCovariance]:
+    def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances of the gyroscope and the accelerometer."""
-        return self.statement(), self.statement()
+        return self.reported_covariance(), self.reported_covariance()
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
@@ -120,7 +120,7 @@ class ImuModel(Parameters, abc.ABC):
             self,
             self.kinematics(gravity),
             (gyroscope, accelerometer),
-            self.statements(),
+            self.reported_covariances(),
             self.attitude(seed, run, sensor, gravity),
             self.channel(seed, run, sensor),
         )
@@ -146,7 +146,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
         model: ImuModel,
         kinematics: Kinematics,
         errors: tuple[AxisErrors, AxisErrors],
-        statements: tuple[ReportedCovariance, ReportedCovariance],
+        reported_covariances: tuple[ReportedCovariance, ReportedCovariance],
         attitude: Attitude,
         channel: Channel,
     ) -> None:
@@ -154,7 +154,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
         self.model = model
         self._kinematics = kinematics
         self._gyroscope, self._accelerometer = errors
-        self._rate_statement, self._force_statement = statements
+        self._rate_covariance, self._force_covariance = reported_covariances
         self._attitude = attitude
 
     @property
@@ -204,18 +204,18 @@ class ImuSensor(Sensor[ImuMeasurement]):
         errors.set_bias(values)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
-        felt = self._kinematics.feel(truth, dt)
+        ideal = self._kinematics.ideal_measurement(truth, dt)
         noise_dt = self.model.noise_intervals(dt)
-        rate, rate_bias, rate_variance = self._gyroscope.corrupt(felt.rate, noise_dt)
-        force, force_bias, force_variance = self._accelerometer.corrupt(felt.force, noise_dt)
+        rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)
+        force, force_bias, force_variance = self._accelerometer.corrupt(ideal.force, noise_dt)
         sensed = Sensed(rate, force, rate_bias, force_bias)
         return ImuMeasurement(
-            orientation=self._attitude.measure(felt.orientation, dt, sensed),
+            orientation=self._attitude.measure(ideal.orientation, dt, sensed),
             angular_velocity=rate,
             linear_acceleration=force,
             orientation_covariance=self._attitude.covariance(len(dt)),
-            angular_velocity_covariance=self._rate_statement.state(rate, rate_variance),
-            linear_acceleration_covariance=self._force_statement.state(force, force_variance),
+            angular_velocity_covariance=self._rate_covariance.state(rate, rate_variance),
+            linear_acceleration_covariance=self._force_covariance.state(force, force_variance),
             gyroscope_bias=rate_bias,
             accelerometer_bias=force_bias,
         )
@@ -237,5 +237,5 @@ def simulate(
     For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
     """
     imu = model.start(seed, run, sensor, gravity=gravity)
-    stamp_ns, felt = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-    return imu.channel.deliver(felt.messages(stamp_ns, model.frame_id))
+    stamp_ns, ideal = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    return imu.channel.deliver(ideal.messages(stamp_ns, model.frame_id))

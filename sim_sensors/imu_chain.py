@@ -176,10 +176,10 @@ class ImuChain(ImuModel):
             ChainTriad(self.accelerometer, self.temperature, seed, run, sensor, 'accelerometer'),
         )
 
-    def statements(self) -> tuple[ReportedCovariance, ReportedCovariance]:
+    def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""
         if self.covariance == 'unknown':
-            return super().statements()
+            return super().reported_covariances()
         return (
             Correlated(self.gyroscope.noise_correlation),
             Correlated(self.accelerometer.noise_correlation),

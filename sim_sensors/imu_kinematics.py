@@ -48,7 +48,7 @@ class IdealMeasurement:
 class Kinematics(Protocol):
     """Makes of the motion of the body what the IMU feels, with whatever state that takes."""
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return the signals at the times of `truth`, which follow those before at intervals `dt`
         `(n,)` s.
         """
@@ -72,7 +72,7 @@ class ExactKinematics:
         self._mounting = mounting_quaternion(mounting_rpy)
         self._gravity = gravity
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return what an exact IMU feels; `dt` is not used."""
         at_sensor = truth.at_lever_arm(self._lever_arm)
         return IdealMeasurement(
@@ -93,7 +93,7 @@ class WorldAxes:
         self._lever_arm = np.asarray(lever_arm, dtype=np.float64)
         self._gravity = gravity
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return what Chrono's IMU feels; `dt` is not used."""
         at_sensor = truth.at_lever_arm(self._lever_arm)
         up = np.zeros_like(at_sensor.acceleration)
@@ -116,7 +116,7 @@ class BackwardDifference:
         self._mounting = mounting_quaternion(mounting_rpy)
         self._velocity: FloatArray | None = None
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return what the plugin feels."""
         orientation = rotations.multiply(self._mounting, truth.orientation)
         before = np.empty_like(truth.velocity)
@@ -162,9 +162,9 @@ class SecondDifference:
         self._positions = np.zeros((2, 3))
         self._step = float(np.finfo(np.float32).max)
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return what CARLA's IMU feels."""
-        felt = self._exact.feel(truth, dt)
+        ideal = self._exact.ideal_measurement(truth, dt)
         at_sensor = truth.at_lever_arm(self._lever_arm)
         y = np.concatenate([self._positions, at_sensor.position])
         h = np.concatenate([[self._step], dt])[:, None]
@@ -180,5 +180,5 @@ class SecondDifference:
         force[:, 2] += self._gravity
         body = rotations.rotate_back(at_sensor.orientation, force)
         return IdealMeasurement(
-            felt.orientation, felt.rate, rotations.rotate_back(self._mounting, body)
+            ideal.orientation, ideal.rate, rotations.rotate_back(self._mounting, body)
         )

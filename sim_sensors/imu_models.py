@@ -97,10 +97,10 @@ class ChronoImu(SampledImu):
             return super().kinematics(gravity)
         return WorldAxes(self.lever_arm, gravity)
 
-    def statement(self) -> ReportedCovariance:
+    def reported_covariance(self) -> ReportedCovariance:
         """Return what is stated as covariance of one triad."""
         if self.is_exact or self.covariance == 'unknown':
-            return super().statement()
+            return super().reported_covariance()
         return OuterProduct()
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sim_sensors.delivery import Channel
 from sim_sensors.measurements import FloatArray, IntArray, PoseArray
 
-__all__ = ['BelievedChannel', 'VisionMeasurement']
+__all__ = ['AcceptedPoseChannel', 'VisionMeasurement']
 
 BoolArray = NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ class VisionMeasurement:
         )
 
 
-class BelievedChannel(Channel):
+class AcceptedPoseChannel(Channel):
     """A channel into which only believed poses are sent.
 
     Parameters
@@ -73,16 +73,16 @@ class BelievedChannel(Channel):
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._believed: BoolArray = np.zeros(0, dtype=np.bool_)
+        self._accepted_poses: BoolArray = np.zeros(0, dtype=np.bool_)
 
     def expect(self, believed: BoolArray) -> None:
         """Say which of the next messages offered are believed, `(n,)`."""
-        self._believed = np.concatenate([self._believed, believed])
+        self._accepted_poses = np.concatenate([self._accepted_poses, believed])
 
     def send(self, stamp_ns: IntArray) -> tuple[IntArray, IntArray]:
         """Send those of the next messages that are believed; see `Channel.send`."""
         n = len(stamp_ns)
-        offered = np.flatnonzero(self._believed[:n])
-        self._believed = self._believed[n:]
+        offered = np.flatnonzero(self._accepted_poses[:n])
+        self._accepted_poses = self._accepted_poses[n:]
         kept, arrival_ns = self._channel.send(stamp_ns[offered])
         return offered[kept], arrival_ns

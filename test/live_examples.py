@@ -159,11 +159,11 @@ def arrivals(
 def give(live: LiveJudge, taker: str, message: Any) -> list[GpsPosition]:
     """Deliver a message; return what is published at once."""
     if taker == 'fix':
-        return live.see_fix(message)
+        return live.receive_fix(message)
     if taker == 'heading':
-        live.see_heading(message)
+        live.receive_heading(message)
     elif taker == 'command':
-        live.see_command(message)
+        live.receive_command(message)
     else:
         live.receive(taker, message)
     return []

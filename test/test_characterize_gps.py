@@ -13,8 +13,15 @@ from scipy.linalg import cholesky, solve_triangular, toeplitz
 
 from sim2real_eval.characterization.gps_characterization import characterize_gps
 from sim2real_eval.characterization.gps_file import gps_yaml
-from sim2real_eval.characterization.gps_likeness import gps_comebacks, likenesses
-from sim2real_eval.characterization.honesty import Honesty, honesty, square_moments
+from sim2real_eval.characterization.gps_likeness import (
+    gps_recovered_parameters,
+    simulated_statistics,
+)
+from sim2real_eval.characterization.honesty import (
+    CovarianceConsistency,
+    covariance_consistency,
+    square_moments,
+)
 from sim2real_eval.characterization.markov_fit import fit_markov
 from sim2real_eval.characterization.markov_likelihood import autocovariance, innovations
 from sim2real_eval.characterization.signals import SignalFileError
@@ -229,10 +236,12 @@ def test_zero_covariance_stays_zero() -> None:
     assert fit_stated(fixes).model().kind == 'zero'
 
 
-def judged(error: FloatArray, stated: float = 0.0) -> Honesty:
+def judged(error: FloatArray, stated: float = 0.0) -> CovarianceConsistency:
     """Errors against one stated deviation, m, with the fits of their axes."""
     run = run_of_errors(error, RATE, stated)
-    return honesty([run], [fit_markov([(run.time, column)]) for column in run.error.T])
+    return covariance_consistency(
+        [run], [fit_markov([(run.time, column)]) for column in run.error.T]
+    )
 
 
 def test_honest_receivers_are_called_honest() -> None:
@@ -282,10 +291,10 @@ def test_models_are_like_the_record_and_come_back() -> None:
     assert result.rate == pytest.approx(5.0)
     assert result.lever_arm is not None
     assert result.lever_arm.tolist() == [0.1, 0.0, 1.2]
-    alike = {(one.model, one.statistic): one.alike for one in likenesses(result, 0)}
+    alike = {(one.model, one.statistic): one.alike for one in simulated_statistics(result, 0)}
     assert all(value for (name, _), value in alike.items() if name == 'gps')
     assert not alike['gps_gaussian', 'horizontal speed [m/s]']
-    back = gps_comebacks(result, 0)
+    back = gps_recovered_parameters(result, 0)
     assert {'white', 'wander', 'time', 'walk', 'acceleration_std'} == {one[1] for one in back}
     assert sum(not one[-1] for one in back) <= 1
     made = result.models()
@@ -336,8 +345,8 @@ def test_fixes_that_never_change_have_no_error() -> None:
     for name, noise in found.noises().items():
         drawn = errors(noise, 100, found.rate, 0)
         assert np.abs(drawn).max() < 1e-6, name
-    assert all(one.alike for one in likenesses(found, 0))
-    assert gps_comebacks(found, 0) == []
+    assert all(one.alike for one in simulated_statistics(found, 0))
+    assert gps_recovered_parameters(found, 0) == []
 
 
 def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
@@ -347,6 +356,8 @@ def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
     covariance = run.covariance.copy()
     covariance[:100, 0, 0], covariance[100:200] = np.nan, -np.eye(3)
     fits = [fit_markov([(run.time, column)]) for column in run.error.T]
-    found = honesty([dataclasses.replace(run, covariance=covariance)], fits, 'horizontal', (0, 1))
+    found = covariance_consistency(
+        [dataclasses.replace(run, covariance=covariance)], fits, 'horizontal', (0, 1)
+    )
     assert found.samples == 200
     assert found.verdict == 'honest'

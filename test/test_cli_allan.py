@@ -251,9 +251,9 @@ def test_units_that_are_wrong_are_told_with_what_mends_them(
     write_recording(in_g.with_messages('imu', scaled), tmp_path / 'bag')
     bag = call(capsys, 'allan', tmp_path / 'bag', '--no-check')
     assert 'unless --accel-unit g is given' in bag.err
-    mended = call(capsys, 'allan', tmp_path / 'bag', '--no-check', '--accel-unit', 'g')
-    assert mended.status == 0
-    assert 'unless' not in mended.err
+    corrected = call(capsys, 'allan', tmp_path / 'bag', '--no-check', '--accel-unit', 'g')
+    assert corrected.status == 0
+    assert 'unless' not in corrected.err
 
 
 def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:

@@ -10,7 +10,7 @@ from scipy.stats import energy_distance, wasserstein_distance
 
 from sim2real_eval.fitting.folds import deal_folds
 from sim2real_eval.fitting.objective import METRICS
-from sim2real_eval.fitting.prediction import prediction_scores, sign_chance
+from sim2real_eval.fitting.prediction import prediction_scores, sign_flip_p_value
 
 TRUTH = 0.2
 
@@ -63,9 +63,9 @@ def test_the_true_law_scores_best_in_the_mean() -> None:
 
 
 def test_sign_chance_is_that_of_coins() -> None:
-    assert sign_chance(np.ones(5), 0) == 1 / 32
-    assert sign_chance(-np.ones(3), 0) == 1.0
-    assert sign_chance(np.ones(40), 0) == pytest.approx(1e-4)
+    assert sign_flip_p_value(np.ones(5), 0) == 1 / 32
+    assert sign_flip_p_value(-np.ones(3), 0) == 1.0
+    assert sign_flip_p_value(np.ones(40), 0) == pytest.approx(1e-4)
 
 
 def test_intervals_hold_the_truth() -> None:

@@ -114,15 +114,15 @@ def test_a_live_judge_takes_increments_for_unoriented_until_one_is(tmp_path: Pat
     position = np.stack([0.2 * np.arange(10), np.zeros(10), np.zeros(10)], axis=1)
     plain = odometry(clock, position=position)
     turned = odometry(clock, position=position, yaw=np.where(np.arange(10) < 5, 0.0, 0.5))
-    mended = frozenset({'differential'})
+    corrected = frozenset({'differential'})
     for array, received in ((plain, [9, 1]), (turned, [8, 2])):
         run = recording({'odom': array})
-        live = live_judge(run, config, None, mended)
+        live = live_judge(run, config, None, corrected)
         published = step_through(live, run)
         (part,) = live.parts
         assert [part.fused, part.unusable] == received
         if array is plain:
-            judged = judge(run, config, None, ReplayOptions(correct=mended))
+            judged = judge(run, config, None, ReplayOptions(correct=corrected))
             assert published.bits() == batch_bits(judged)
 
 

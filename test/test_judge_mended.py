@@ -280,11 +280,11 @@ def test_a_circle_from_increments_alone_goes_forward(tmp_path: Path) -> None:
     when its end arrives, which at 0.25 rad/s and 2 m/s is 0.025 m/s to the right. The original
     takes world components for body ones: 2 m/s wrong half-way round.
     """
-    mended, upstream = circle(tmp_path, DIFFERENTIAL), circle(tmp_path, ReplayOptions())
-    late = mended.stamp_ns > START_NS + 5 * 10**9
+    corrected, upstream = circle(tmp_path, DIFFERENTIAL), circle(tmp_path, ReplayOptions())
+    late = corrected.stamp_ns > START_NS + 5 * 10**9
     smear = np.array([SPEED, -SPEED * RATE * 0.05])
-    assert np.abs(mended.linear_velocity[late, :2] - smear).max() < 0.1
-    assert np.abs(mended.linear_velocity[late, :2].mean(axis=0) - smear).max() < 0.02
+    assert np.abs(corrected.linear_velocity[late, :2] - smear).max() < 0.1
+    assert np.abs(corrected.linear_velocity[late, :2].mean(axis=0) - smear).max() < 0.02
     assert np.abs(upstream.linear_velocity[late, 0] - SPEED).max() > SPEED
 
 
@@ -329,11 +329,11 @@ def test_increments_of_navsat_transform_are_turned_too(tmp_path: Path) -> None:
         imu0_config=mask('yaw'),
     )
     navsat = navsat_config(tmp_path, zero_altitude=True)
-    mended, upstream = (
+    corrected, upstream = (
         judge(run, config, navsat, case) for case in (DIFFERENTIAL, ReplayOptions())
     )
-    late = mended.stamp_ns > START_NS + 5 * 10**9
-    assert np.abs(mended.linear_velocity[late, 0] - SPEED).max() < 0.1
-    assert np.abs(mended.angular_velocity[late, 2] - RATE).max() < 0.05
+    late = corrected.stamp_ns > START_NS + 5 * 10**9
+    assert np.abs(corrected.linear_velocity[late, 0] - SPEED).max() < 0.1
+    assert np.abs(corrected.angular_velocity[late, 2] - RATE).max() < 0.05
     assert any('`correct: [differential]`' in note for note in upstream.notes)
-    assert not any('increments' in note for note in mended.notes)
+    assert not any('increments' in note for note in corrected.notes)

@@ -65,8 +65,8 @@ def processes(mark: str) -> list[int]:
     return found
 
 
-def until(condition: Callable[[], bool], what: str, patience: float = 60.0) -> None:
-    end = time.monotonic() + patience
+def until(condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, f'waited in vain for {what}'
         time.sleep(0.02)

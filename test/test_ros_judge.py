@@ -323,7 +323,7 @@ def test_static_transforms_are_taken_in_the_form_that_tf_static_carries(folder: 
     )
     node = JudgeNode(context=context)
     for transform in MOUNTED:
-        node.see_transforms(encode_transforms([transform], 0))
+        node.receive_transforms(encode_transforms([transform], 0))
     rotation, position = node.live.frames.lookup('imu_link', 'gps_link', 'test')
     expected, place = FrameTree(MOUNTED).lookup('imu_link', 'gps_link', 'test')
     np.testing.assert_array_equal(rotation, expected)

@@ -66,11 +66,11 @@ class _Ageing:
     """Versions that are newer each time that they are asked for."""
 
     def __init__(self) -> None:
-        self._asked = 0
+        self._requested = 0
 
     def __call__(self) -> dict[str, str]:
-        self._asked += 1
-        return {'numpy': str(min(self._asked, 2))}
+        self._requested += 1
+        return {'numpy': str(min(self._requested, 2))}
 
 
 def test_no_scheduler_is_a_wrong_option(

@@ -16,7 +16,7 @@ from sim2real_eval.metrics import MetricError
 from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
 from sim2real_eval.uncertainty.distances import MeanWasserstein
 from sim2real_eval.uncertainty.ranking import letters, rank_distribution
-from sim2real_eval.uncertainty.relabelling import relabel
+from sim2real_eval.uncertainty.relabelling import permute_labels
 from sim_sensors.seeding import stream
 
 FEW = UncertaintyOptions(resamples=500)
@@ -62,7 +62,7 @@ def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
     one, ten = (judge(c * x, c * y, paired=paired).models[0] for c in (1.0, 10.0))
     for field in ('distance', 'estimate', 'low', 'high', 'floor', 'floor_high'):
         assert getattr(ten, field) == pytest.approx(10.0 * getattr(one, field), rel=1e-6)
-    assert ten.chance == one.chance
+    assert ten.p_value == one.p_value
 
 
 @pytest.mark.parametrize('paired', [True, False])
@@ -73,8 +73,8 @@ def test_like_sensors_are_called_unlike_as_often_as_stated(paired: bool, n: int)
     """
     rng = stream(3, f'{paired} {n}', 'test', 'false alarms')
     names = [f'{i}' for i in range(n)]
-    labels = relabel(names, names if paired else [f's{i}' for i in range(n)], 400, 1).real
-    chances = []
+    labels = permute_labels(names, names if paired else [f's{i}' for i in range(n)], 400, 1).real
+    distance_p_values = []
     for k in range(1000):
         motion = rng.gamma(2.0, size=n)
         sides = [
@@ -83,9 +83,9 @@ def test_like_sensors_are_called_unlike_as_often_as_stated(paired: bool, n: int)
         ]
         values = np.concatenate(sides)[:, None]
         drawn = MeanWasserstein.of(values.round(1) if k % 2 else values).between(labels)
-        chances.append(np.mean(drawn >= drawn[0] * (1.0 - 1e-9)))
-    assert 0.028 <= np.mean(np.array(chances) <= 0.05) <= 0.072
-    assert kstest(chances, 'uniform').pvalue > 1e-3
+        distance_p_values.append(np.mean(drawn >= drawn[0] * (1.0 - 1e-9)))
+    assert 0.028 <= np.mean(np.array(distance_p_values) <= 0.05) <= 0.072
+    assert kstest(distance_p_values, 'uniform').pvalue > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_interval_covers_the_true_distance(shift: float, paired: bool) -> None:
         one = judge(x, y + shift, paired=paired, seed=k).models[0]
         assert one.low is not None
         assert one.high is not None
-        assert one.chance is not None
-        assert (one.low == 0.0) == (one.chance > 0.05)
+        assert one.p_value is not None
+        assert (one.low == 0.0) == (one.p_value > 0.05)
         covered += one.low <= shift <= one.high
     assert covered >= 103
 
@@ -152,7 +152,7 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
         runs(rng.normal(size=(n, 2))), {m: runs(rng.normal(size=(n, 2))) for m in ('a', 'b')}
     )
     assert found.notes
-    assert found.models[0].chance is None
+    assert found.models[0].p_value is None
     assert found.pairs[0].apart is None
     assert found.models[0].letters == ''
     assert (found.models[0].low is None) == (n < 3)
@@ -161,7 +161,7 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
 
 def test_equal_runs_are_at_zero_for_sure() -> None:
     one = uncertainty(runs(np.ones((8, 2))), {'m': runs(np.ones((8, 2)))}).models[0]
-    assert (one.distance, one.low, one.high, one.chance) == (0.0, 0.0, 0.0, 1.0)
+    assert (one.distance, one.low, one.high, one.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_a_model_does_not_depend_on_those_beside_it() -> None:

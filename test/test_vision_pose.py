@@ -247,7 +247,7 @@ def test_what_cannot_be_is_refused() -> None:
         VisionModel.from_mapping({'covariance': {'model': 'none'}}, 'my.yaml')
     model = load_vision('frc_2024')
     assert VisionModel.from_mapping(model.to_mapping(), 'again') == model
-    assert not load_vision('frc_2024:as_upstream').statement.is_exact
+    assert not load_vision('frc_2024:as_upstream').reported_covariance.is_exact
 
 
 def test_tags_of_the_field_look_inward() -> None:

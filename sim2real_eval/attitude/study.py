@@ -156,7 +156,7 @@ def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
     """Return what the sensors measure in a run."""
     labels = {'seed': setup.seed, 'run': run}
     world = setup.world
-    felt = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, **labels)  # type: ignore[arg-type]
+    measured = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, **labels)  # type: ignore[arg-type]
     field = poses = None
     if setup.mag is not None:
         field = magnetometer.simulate(setup.mag, setup.motion, world=world, **labels)  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
                 'be another world or motion, or no camera (--camera none)'
             )
     return AttitudeInput(
-        felt,
+        measured,
         field,
         poses,
         tuple(mounting_quaternion(setup.imu.mounting_rpy)[0]),

@@ -24,7 +24,7 @@ from sim2real_eval.characterization.allan_fit import (
 )
 from sim2real_eval.characterization.confidence import confidence_band
 from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
-from sim2real_eval.characterization.plausibility import unit_doubts
+from sim2real_eval.characterization.plausibility import unit_warnings
 from sim2real_eval.characterization.read_off import read_off
 from sim2real_eval.characterization.screening import resolution, screen
 from sim2real_eval.characterization.signals import SignalFileError, Signals, quantity_of, unit_of
@@ -92,7 +92,7 @@ class AxisResult:
     fit : AllanFit
     model : (k, 5) float
         Fitted variance by term.
-    ruler : dict of str to (float or None)
+    graphical_estimate : dict of str to (float or None)
         Coefficients read off with straight lines.
     mean : float
         Of the samples: bias and, in an accelerometer, gravity.
@@ -110,7 +110,7 @@ class AxisResult:
     simple_error: FloatArray
     fit: AllanFit
     model: FloatArray
-    ruler: dict[str, float | None]
+    graphical_estimate: dict[str, float | None]
     mean: float
     resolution: float
     replaced: int
@@ -216,7 +216,7 @@ def analyse(
             progress()
     if not results:
         raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
-    notes += unit_doubts(
+    notes += unit_warnings(
         {one.axis: one.mean for one in results},
         {one.axis: one.terms.white.value for one in results},
     )
@@ -269,7 +269,7 @@ def _axis(
         simple_error=simple_relative_error(curve),
         fit=fit,
         model=model_variance(fit, curve.dt, curve.tau),
-        ruler=read_off(curve.at(fitted)),
+        graphical_estimate=read_off(curve.at(fitted)),
         mean=float(values.mean()),
         resolution=step,
         replaced=screened.replaced,

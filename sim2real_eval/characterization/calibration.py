@@ -16,7 +16,11 @@ from sim2real_eval.characterization.gps_characterization import (
     characterize_gps,
     mounting,
 )
-from sim2real_eval.characterization.gps_likeness import Likeness, gps_comebacks, likenesses
+from sim2real_eval.characterization.gps_likeness import (
+    SimulatedStatistic,
+    gps_recovered_parameters,
+    simulated_statistics,
+)
 from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.reidentification import Reidentified, reidentify
 from sim2real_eval.characterization.signals import SignalFileError, signals_of
@@ -65,10 +69,10 @@ class Calibration:
     names : tuple of str
         Of the recordings.
     gps : GpsResult or None
-    likenesses : tuple of Likeness
+    simulated_statistics : tuple of SimulatedStatistic
         Of the GPS models.
-    comebacks : tuple
-        Of the GPS models; see `gps_comebacks`.
+    recovered_parameters : tuple
+        Of the GPS models; see `gps_recovered_parameters`.
     imu : ImuResult or None
     problems : tuple of str
         Why a sensor that is there could not be characterised.
@@ -78,8 +82,8 @@ class Calibration:
 
     names: tuple[str, ...]
     gps: GpsResult | None
-    likenesses: tuple[Likeness, ...]
-    comebacks: tuple[Any, ...]
+    simulated_statistics: tuple[SimulatedStatistic, ...]
+    recovered_parameters: tuple[Any, ...]
     imu: ImuResult | None
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -136,7 +140,10 @@ def calibrate(
             problems.append(error)
     progress()
     if gps is not None:
-        alike, back = tuple(likenesses(gps, seed)), tuple(gps_comebacks(gps, seed))  # type: ignore[assignment]
+        alike, back = (
+            tuple(simulated_statistics(gps, seed)),
+            tuple(gps_recovered_parameters(gps, seed)),
+        )  # type: ignore[assignment]
     progress()
     imu = None
     if with_imu:

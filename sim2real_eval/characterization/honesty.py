@@ -19,13 +19,13 @@ from scipy.stats import chi2
 from sim2real_eval.characterization.markov_fit import MarkovFit
 from sim2real_eval.characterization.standing_fixes import StandingRun
 
-__all__ = ['Honesty', 'honesty', 'square_moments']
+__all__ = ['CovarianceConsistency', 'covariance_consistency', 'square_moments']
 
 _FEWEST = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Honesty:
+class CovarianceConsistency:
     """Errors of the fixes against their stated covariances.
 
     Attributes
@@ -54,7 +54,7 @@ class Honesty:
 
     @property
     def verdict(self) -> str:
-        """`honest`, `too sure` (errors are larger than stated) or `not sure enough`.
+        """`consistency`, `too sure` (errors are larger than stated) or `not sure enough`.
 
         `perhaps` goes before where a correlation time that the record allows makes it honest.
         """
@@ -67,12 +67,12 @@ class Honesty:
         return 'honest'
 
 
-def honesty(
+def covariance_consistency(
     runs: Sequence[StandingRun],
     fits: Sequence[MarkovFit],
     name: str = 'about the mean',
     axes: tuple[int, ...] = (0, 1, 2),
-) -> Honesty:
+) -> CovarianceConsistency:
     """Test fixes at standstill: e' P^-1 e about the mean of each standstill.
 
     What is constant over a standstill cannot be seen, so too sure is a finding, and not sure
@@ -108,7 +108,7 @@ def honesty(
         total += float(np.sum(error * solved))
         pieces.append((len(error), float(np.median(np.diff(run.time[good])))))
     if not pieces:
-        return Honesty(name, 0, 0.0, *[math.nan] * 5)
+        return CovarianceConsistency(name, 0, 0.0, *[math.nan] * 5)
     longest = max(run.seconds for run in runs)
 
     def expected(end: str) -> tuple[float, float]:
@@ -127,7 +127,7 @@ def honesty(
         return mean * float(chi2.ppf(level, freedom)) / freedom
 
     mean, freedom = expected('value')
-    return Honesty(
+    return CovarianceConsistency(
         name=name,
         samples=sum(n for n, _ in pieces),
         independent=freedom / len(axes),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
 from sim2real_eval.characterization.signals import signals_of as signals_of_recording
-from sim2real_eval.characterization.time_columns import TIME_COLUMNS, nanoseconds, rate_doubts
+from sim2real_eval.characterization.time_columns import TIME_COLUMNS, nanoseconds, rate_warnings
 from sim2real_eval.recording import Recording, RecordingError, read_recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.environment import STANDARD_GRAVITY
@@ -246,7 +246,7 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     if chosen != list(range(width)):
         values = values[:, chosen]
     if table.stamp_ns is not None:
-        notes = rate_doubts(options.rate or table.rate, table.stamp_ns)
+        notes = rate_warnings(options.rate or table.rate, table.stamp_ns)
         return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
     if rate is None:

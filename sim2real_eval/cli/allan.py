@@ -157,7 +157,9 @@ def run(options: argparse.Namespace) -> int:
         from sim2real_eval.report.allan_table import allan_console_table, units_legend
 
         print_table(
-            allan_console_table(terms, results, again.comebacks if again is not None else ())
+            allan_console_table(
+                terms, results, again.recovered_parameters if again is not None else ()
+            )
         )
         print(units_legend(terms))
         print_notes(_notes(results, record))

@@ -68,8 +68,8 @@ def print_comparison(
     )
     print_table(table)
     print()
-    unsure = print_uncertainty(comparison.uncertainty, shown(comparison.rows))
-    print_notes([*comparison.notes(), *unsure])
+    suggestions = print_uncertainty(comparison.uncertainty, shown(comparison.rows))
+    print_notes([*comparison.notes(), *suggestions])
     print(f'Tables, series and plots: {folder}')
 
 

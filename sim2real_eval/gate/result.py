@@ -22,7 +22,7 @@ from sim_sensors.errors import Sim2RealError
 __all__ = ['Cell', 'ComparisonKey', 'GatedResult']
 
 _MARKS = ('study.json', 'vepd.json')
-_ALIKE = ('component', 'metric', 'start_heading')
+_MUST_MATCH = ('component', 'metric', 'start_heading')
 _SYNTHETIC = 'synthetic'
 
 
@@ -153,7 +153,7 @@ def _of_study(path: str, outcome: StudyOutcome) -> GatedResult:
         path,
         vepd,
         _places(rows),
-        {name: record[name] for name in (*_ALIKE, _SYNTHETIC) if name in record},
+        {name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
         {one['label']: _digests(one) for one in record['judges']},
         tuple(sorted({failure['recording'] for failure in record['failures']})),
         bool(record.get(_SYNTHETIC)),
@@ -189,7 +189,7 @@ def _of_comparison(path: str, mark: Path, record: Mapping[str, Any]) -> GatedRes
         path,
         vepd,
         _places(rows),
-        {name: record[name] for name in _ALIKE},
+        {name: record[name] for name in _MUST_MATCH},
         {judge: _digests(record['judge'])},
         tuple(sorted(failure['recording'] for failure in record['failures'])),
         bool(record.get(_SYNTHETIC)),

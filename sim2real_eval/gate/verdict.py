@@ -222,7 +222,11 @@ def _case(
     case = GateCase(cell, vepd)
     if known is not None:
         case = dataclasses.replace(
-            case, low=known.low, high=known.high, chance=known.chance, floor=known.floor
+            case,
+            low=known.low,
+            high=known.high,
+            p_value=known.p_value,
+            null_median=known.null_median,
         )
     if baseline is not None and cell in baseline.vepd:
         before = baseline.vepd[cell]
@@ -266,8 +270,8 @@ def _breaks(value: float, low: float | None, high: float | None, limit: float, b
 def _told(case: GateCase, options: GateOptions) -> str:
     assert case.vepd is not None
     text = f'VEPD {case.vepd:.4g}{_interval(case.low, case.high, options)}'
-    if case.chance is not None:
-        text += f', chance of so much with a perfect model {case.chance:.2g}'
+    if case.p_value is not None:
+        text += f', chance of so much with a perfect model {case.p_value:.2g}'
     return text
 
 

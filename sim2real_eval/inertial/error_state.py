@@ -15,7 +15,11 @@ import numpy as np
 from sim2real_eval.inertial.alignment import first_attitude
 from sim2real_eval.inertial.estimate import judged_run
 from sim2real_eval.inertial.events import grid, merge_events
-from sim2real_eval.inertial.first_motion import first_state, fixes_of_the_start, looked_back
+from sim2real_eval.inertial.first_motion import (
+    first_moving_interval,
+    first_state,
+    fixes_of_the_start,
+)
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.inertial.inertial_judge import InertialJudge
 from sim2real_eval.inertial.loop import InertialEvents, Taken, run
@@ -89,7 +93,7 @@ def filter_inputs(
     if count and ahead:
         blind = _without_fixes(events, ahead)
         before = Taken.room(blind)
-        run(*looked_back(*early, events, count), blind, before)
+        run(*first_moving_interval(*early, events, count), blind, before)
         taken.x[:ahead], taken.P[:ahead] = before.x, before.P
     notes = [*inputs.notes, *attitude.notes, *_advice(taken, settings)]
     if ahead and count:
@@ -124,7 +128,7 @@ def _advice(taken: Taken, settings: InertialSettings) -> list[str]:
         )
     if forced:
         notes.append(
-            f'after {settings.gate_patience:g} s without an accepted fix the next one was taken '
+            f'after {settings.gate_timeout:g} s without an accepted fix the next one was taken '
             f'({forced}x), and the state taken to be as wrong as that fix said'
         )
     return notes

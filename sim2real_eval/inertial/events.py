@@ -78,7 +78,7 @@ def merge_events(
         base=-inputs.imu_arm,
         gravity=settings.gravity,
         gate=settings.gate**2 if settings.gate > 0.0 else math.inf,
-        patience_ns=round(settings.gate_patience * 1e9),
+        gate_timeout_ns=round(settings.gate_timeout * 1e9),
         doubt=settings.start.moving_tilt_deviation**2,
         still=settings.start.still_speed,
         hold=hold,

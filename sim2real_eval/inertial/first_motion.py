@@ -21,7 +21,7 @@ from sim2real_eval.inertial.strapdown import (
 )
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['first_state', 'fixes_of_the_start', 'looked_back']
+__all__ = ['first_moving_interval', 'first_state', 'fixes_of_the_start']
 
 
 def first_state(
@@ -65,7 +65,7 @@ def fixes_of_the_start(inputs: InertialInputs, settings: InertialSettings) -> in
     return min(max(int(np.sum(time <= settings.start.time)) - 1, 1), len(time) - 1)
 
 
-def looked_back(
+def first_moving_interval(
     x: FloatArray, P: FloatArray, events: InertialEvents, count: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the state at the first fix and its covariance, given the `count` fixes that follow.

@@ -119,7 +119,7 @@ class InertialSettings(Parameters):
         'distance of 5 comes by chance once in 65000 fixes.',
         minimum=0.0,
     )
-    gate_patience: float = parameter(
+    gate_timeout: float = parameter(
         5.0, 's', 'After so long without an accepted fix the next one is taken.', minimum=0.0
     )
     output_frequency: float = parameter(

@@ -24,11 +24,11 @@ from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.latency import delayed
-from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_memory
+from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_state
 from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.plausibility import datum_advice, motion_advice, twist_advice
-from sim2real_eval.judge.preparation import new_memory
+from sim2real_eval.judge.preparation import new_preparation_state
 from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.replay import Timing, replay
 from sim2real_eval.judge.routing import route
@@ -205,11 +205,11 @@ def _run(
         most *= 2
     while True:
         out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
-        navsat_memory = new_navsat_memory()
+        navsat_state = new_navsat_state()
         full = replay(
-            inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
+            inputs.messages, inputs.parts, new_preparation_state(len(inputs.names), NO_STAMP),
             new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
-            inputs.navsat, navsat_memory, new_queue(capacity),
+            inputs.navsat, navsat_state, new_queue(capacity),
             new_history(capacity if timing.history >= 0 else 0), out,
         )  # fmt: skip
         if not full and out.n[2] <= most:
@@ -232,7 +232,7 @@ def _run(
     if navsat is not None and not navsat.timed:
         notes += enu_advice(config, navsat, fixes)
     elif navsat is not None:
-        lost, early = lost_fixes(navsat_memory), early_fixes(navsat_memory)
+        lost, early = lost_fixes(navsat_state), early_fixes(navsat_state)
         notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
     x, pose_covariance = out.x[:n], out.pose_covariance[:n]
     fix = out.gps_fix[:g]
@@ -240,7 +240,7 @@ def _run(
     if f and plane is not None:
         row = out.filtered[:f, 0]
         filtered = FilteredGps(
-            navsat_memory, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
+            navsat_state, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
             x[row, :3], pose_covariance[row, :3, :3],
         )  # fmt: skip
     run = JudgedRun(

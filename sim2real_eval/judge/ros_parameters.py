@@ -111,7 +111,7 @@ class ParameterReader:
     def __init__(self, where: str, values: Mapping[str, Any]) -> None:
         self.where = where
         self._values = dict(values)
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -132,7 +132,7 @@ class ParameterReader:
         )
 
     def _pop(self, name: str, default: Any) -> Any:
-        self._asked.add(name)
+        self._requested.add(name)
         value = self._values.pop(name, None)
         return default if value is None else value
 
@@ -202,7 +202,7 @@ class ParameterReader:
     def covariance(self, name: str, default: FloatArray) -> FloatArray:
         """Take a 15 x 15 matrix given by 225 numbers, column by column, or 15 diagonal ones."""
         if name not in self._values:
-            self._asked.add(name)
+            self._requested.add(name)
             return np.array(default, dtype=np.float64)
         value = self._values[name]
         if isinstance(value, list) and len(value) == 15:
@@ -215,7 +215,7 @@ class ParameterReader:
     def ignore(self, names: Iterable[str]) -> None:
         """Drop parameters that have no effect on the estimate."""
         for name in names:
-            self._asked.add(name)
+            self._requested.add(name)
             self._values.pop(name, None)
 
     def only(self, name: str, value: object, why: str) -> None:
@@ -235,7 +235,7 @@ class ParameterReader:
             Naming the first parameter left and the known one that is nearest to it.
         """
         for name in self._values:
-            near = difflib.get_close_matches(name, sorted(self._asked), n=1)
+            near = difflib.get_close_matches(name, sorted(self._requested), n=1)
             hint = f'; did you mean {near[0]}?' if near else ''
             raise ParameterError(self.where, name, f'unknown parameter{hint}')
 

@@ -64,8 +64,8 @@ def fit_gain_table(fit: Fit) -> Table:
             _number(one.distance),
             _number(one.low),
             _number(one.high),
-            _number(one.floor),
-            '-' if one.chance is None else f'{one.chance:.2g}',
+            _number(one.null_median),
+            '-' if one.p_value is None else f'{one.p_value:.2g}',
         )
     return table
 

@@ -126,15 +126,15 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
 
 def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
     everything = [row for rows in models.values() for row in rows]
-    floors = any(row.error_floor is not None for row in everything)
+    split_half = any(row.error_split_half is not None for row in everything)
     judged = any(row.p_adjusted is not None for row in everything)
     table = _new(
         f'{_title(models)}: how unlike the errors are'
-        + (', and halves of the real runs (floor)' if floors else '')
+        + (', and halves of the real runs (floor)' if split_half else '')
     )
     for name in ('errors\nW1', 'spectra\ndB'):
         table.add_column(name, justify='right', no_wrap=True)
-        if floors:
+        if split_half:
             table.add_column('\nfloor', justify='right', no_wrap=True)
         if judged:
             table.add_column('\np', justify='right', no_wrap=True)
@@ -144,25 +144,25 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
 
     def cells(row: SignalRow) -> list[Text | str]:
         found: list[Text | str] = []
-        for distance, low, chance in (
+        for distance, low, p_value in (
             (
                 _number(row.error_distance, row.unit),
-                _number(row.error_floor, row.unit),
+                _number(row.error_split_half, row.unit),
                 row.error_p,
             ),
             (
                 f'{row.spectrum_distance:.1f}',
-                _NONE if row.spectrum_floor is None else f'{row.spectrum_floor:.1f}',
+                _NONE if row.spectrum_split_half is None else f'{row.spectrum_split_half:.1f}',
                 row.spectrum_p,
             ),
         ):
             found.append(distance)
-            if floors:
+            if split_half:
                 found.append(low)
             if judged:
-                found.append(_chance(chance))
+                found.append(_p_value(p_value))
         if judged:
-            found += [row.verdict, _chance(row.p_adjusted)]
+            found += [row.verdict, _p_value(row.p_adjusted)]
         return found
 
     _fill(table, models, cells)
@@ -207,5 +207,5 @@ def _lag(value: float | None) -> str:
     return _NONE if value is None else f'{1e3 * value:.1f}'
 
 
-def _chance(value: float | None) -> str:
+def _p_value(value: float | None) -> str:
     return _NONE if value is None else f'{value:.3f}' if value >= 0.001 else '<.001'

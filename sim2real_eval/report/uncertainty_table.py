@@ -50,12 +50,12 @@ def uncertainty_table(
         for model in one.order:
             table.add_row(
                 Text(label),
-                model.letters or '-',
+                model.significance_groups or '-',
                 Text(model.model),
                 f'{model.distance:.4f}',
                 _range(model.low, model.high),
-                _range(model.floor, model.floor_high, ' '),
-                _chance(model),
+                _range(model.null_median, model.null_high, ' '),
+                _p_value(model),
                 f'{model.ranks[0]:.2f}' if model.ranks else '-',
             )
             label = ''
@@ -67,7 +67,7 @@ def _range(low: float | None, high: float | None, between: str = '-') -> str:
     return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
 
 
-def _chance(model: DistanceUncertainty) -> str:
+def _p_value(model: DistanceUncertainty) -> str:
     if model.adjusted is None:
         return '?'
     return '<0.001' if model.adjusted < 0.001 else f'{model.adjusted:.3f}'
@@ -79,7 +79,7 @@ def pair_lines(known: Uncertainty, scenario: str) -> list[str]:
     lines = []
     for near, far in itertools.pairwise(order):
         pair = known.pair(near.model, far.model)
-        if pair.apart is False:
+        if pair.distinguishable is False:
             lines.append(f'{near.model} and {far.model}: {_more(known, pair)}')
     if not lines:
         return []

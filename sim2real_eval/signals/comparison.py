@@ -23,7 +23,12 @@ from sim2real_eval.signals.measured import QUANTITIES, SensorSignals, run_signal
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.pairs import Pair, pairs_of, partners
 from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepare
-from sim2real_eval.uncertainty.relabelling import Divisible, chances, floor, relabel
+from sim2real_eval.uncertainty.relabelling import (
+    Divisible,
+    distance_p_values,
+    permute_labels,
+    split_half_distance,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,7 +58,7 @@ class SignalRow:
         Wasserstein distance of the errors, unit of the signal.
     spectrum_distance : float
         Log spectral distance of the errors, dB.
-    error_floor, spectrum_floor : float or None
+    error_split_half, spectrum_split_half : float or None
         Median of the same distances between halves of the real runs; None with one real run.
     error_p, spectrum_p : float or None
         Chance of so large a distance if all runs were alike; None when there are too few runs to
@@ -77,8 +82,8 @@ class SignalRow:
     lag_between: float | None
     error_distance: float
     spectrum_distance: float
-    error_floor: float | None
-    spectrum_floor: float | None
+    error_split_half: float | None
+    spectrum_split_half: float | None
     error_p: float | None
     spectrum_p: float | None
     p_adjusted: float | None
@@ -247,20 +252,20 @@ def _compare_model(
             'or each a GPS receiver'
         )
     numbers = partners(real, runs)
-    relabelling = relabel(
+    permutations = permute_labels(
         [f'{i}' for i in range(len(real))],
         [f'alone {i}' if number is None else f'{number}' for i, number in enumerate(numbers)],
-        options.relabellings,
+        options.permutations,
         options.seed,
     )
-    enough = relabelling.least <= options.level
+    enough = permutations.least <= options.level
     n = len(real)
     lack = ''
     if not enough:
         lack = (
             f'{len(real)} real and {len(runs)} simulated runs '
-            f'{"in pairs " if relabelling.paired else ""}are too few to tell a difference from '
-            f'chance: the smallest chance that can come out is {relabelling.least:.2g}; 6 pairs, '
+            f'{"in pairs " if permutations.paired else ""}are too few to tell a difference from '
+            f'chance: the smallest chance that can come out is {permutations.least:.2g}; 6 pairs, '
             'or 4 unpaired runs of each, are the fewest'
         )
     rows: list[SignalRow] = []
@@ -282,8 +287,8 @@ def _compare_model(
             density = np.stack([each.density[:, column] for each in one.error_spectra])
             split = ErrorDistance.of(errors), SpectrumDistance(density)
             distances += split
-            floors = [
-                floor(each, n, options.seed)
+            split_half = [
+                split_half_distance(each, n, options.seed)
                 for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
             ]
             spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
@@ -301,8 +306,8 @@ def _compare_model(
                 lag_between=_mean_lag(pairs),
                 error_distance=wasserstein(errors[:n], errors[n:]),
                 spectrum_distance=float(log_spectral_distance(*spectra)),
-                error_floor=floors[0],
-                spectrum_floor=floors[1],
+                error_split_half=split_half[0],
+                spectrum_split_half=split_half[1],
                 error_p=None,
                 spectrum_p=None,
                 p_adjusted=None,
@@ -310,7 +315,7 @@ def _compare_model(
             )
             rows.append(row)
     if enough:
-        found = chances(distances, relabelling)
+        found = distance_p_values(distances, permutations)
         rows = [
             _judged(row, found.single[2 * i :][:2], found.adjusted[2 * i :][:2], options.level)
             for i, row in enumerate(rows)

@@ -213,9 +213,9 @@ def _imu(
     rpy = Rotation.from_quat(turn).as_euler('xyz')
     kinematics = ExactKinematics(arm, rpy, options.gravity)
 
-    def felt(field: str) -> Callable[[Trajectory], FloatArray]:
+    def ideal_signal(field: str) -> Callable[[Trajectory], FloatArray]:
         def of(truth: Trajectory) -> FloatArray:
-            signal: FloatArray = getattr(kinematics.feel(truth, np.empty(0)), field)
+            signal: FloatArray = getattr(kinematics.ideal_measurement(truth, np.empty(0)), field)
             return signal
 
         return of
@@ -244,7 +244,11 @@ def _imu(
             )
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
-    truths = (felt('rate'), felt('force'), lambda truth: _heading(truth.orientation)[:, None])
+    truths = (
+        ideal_signal('rate'),
+        ideal_signal('force'),
+        lambda truth: _heading(truth.orientation)[:, None],
+    )
     no_force = bool((imu.linear_acceleration_covariance[:, 0, 0] == -1.0).all())
     absent = (no_rate, no_force, no_rate and not oriented)
     return [
@@ -283,12 +287,12 @@ def _field(mag: MagneticFieldArray, maker: TwinMaker, options: SignalOptions) ->
     turn = maker.mounting(mag.frame)[1][None]
     earth = maker.world.undisturbed_field
 
-    def felt(truth: Trajectory) -> FloatArray:
+    def ideal_signal(truth: Trajectory) -> FloatArray:
         sensor = rotations.multiply(truth.orientation, turn)
         return rotations.rotate_back(sensor, np.tile(earth, (len(sensor), 1)))
 
     stamps = seconds(mag.stamp_ns, maker.start_ns)
-    return _against_truth(QUANTITIES[4], stamps, mag.magnetic_field, felt, maker, options)
+    return _against_truth(QUANTITIES[4], stamps, mag.magnetic_field, ideal_signal, maker, options)
 
 
 def _against_truth(

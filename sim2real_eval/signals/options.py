@@ -83,7 +83,7 @@ class SignalOptions(Parameters):
         minimum_excluded=True,
         maximum=0.5,
     )
-    relabellings: int = parameter(
+    permutations: int = parameter(
         2000, '', 'Relabellings of the runs, at most; all of them when they are fewer.', minimum=20
     )
     seed: int = parameter(0, '', 'Seed of the relabellings where they are drawn.', minimum=0)

@@ -94,7 +94,7 @@ class SideResults:
         for table in self.metrics:
             for number, model in enumerate(table.models):
                 for row in table.rows:
-                    values = (row.distances, row.ranks, row.chances, row.adjusted)
+                    values = (row.distances, row.ranks, row.p_values, row.adjusted)
                     numbers = [column[number] for column in values]
                     labels = (table.judge, table.group, table.scenario, model)
                     yield (*labels, row.metric.name, row.metric.unit, *numbers)

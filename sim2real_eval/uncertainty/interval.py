@@ -27,8 +27,8 @@ __all__ = ['Bounds', 'ResampledRuns', 'bounds']
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _STEPS = np.array([-6.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, *_SHIFTS[1:]])
-_MOST_LACK = 3.0
-_UNSURE = 2.0  # standard errors from zero at which the tails are even
+_MOST_SHRINKAGE = 3.0
+_NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
 
 
 class Bounds(NamedTuple):
@@ -94,7 +94,7 @@ def bounds(
     scale = float(wide[-1].std())
     tail = (1.0 - level) / 2.0
     below = (
-        tail * np.clip(distance / (_UNSURE * scale), 0.0, 1.0) if scale else tail + 0 * distance
+        tail * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0) if scale else tail + 0 * distance
     )
     highest = np.array(
         [np.quantile(row, 1.0 - 2.0 * tail + part) for row, part in zip(wide, below, strict=True)]
@@ -157,8 +157,8 @@ class _Path:
         # those are apart, relabelling knows.
         alike = float(np.median(drawn[0]))
         if alike > 0.0 and error > 0.0:
-            lack = np.clip(null / alike, 1.0, _MOST_LACK) - 1.0
-            near = np.clip(1.0 - levels / (_UNSURE * error), 0.0, 1.0)
+            lack = np.clip(null / alike, 1.0, _MOST_SHRINKAGE) - 1.0
+            near = np.clip(1.0 - levels / (_NEAR_ZERO * error), 0.0, 1.0)
             drawn += (lack * near)[:, None] * np.maximum(drawn - levels[:, None], 0.0)
         return cls(seen, error, levels, drawn)
 

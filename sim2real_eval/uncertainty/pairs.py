@@ -12,7 +12,7 @@ import numpy as np
 from sim2real_eval.uncertainty.distances import MeanWasserstein, side_weights
 from sim2real_eval.uncertainty.motions import Freedom
 from sim2real_eval.uncertainty.options import UncertaintyOptions
-from sim2real_eval.uncertainty.relabelling import Relabelling, chances_among, relabel
+from sim2real_eval.uncertainty.relabelling import LabelPermutations, joint_p_values, permute_labels
 from sim2real_eval.uncertainty.result import PairUncertainty
 from sim2real_eval.uncertainty.scored_runs import ScoredRuns
 from sim_sensors.measurements import FloatArray
@@ -107,15 +107,15 @@ def compare_pairs(
         return []
     level = 1.0 - options.level
     structures = {(runs.names, runs.scenario) for runs in sims.values()}
-    known = _relabellings(structures, options, seed)
-    relabellings = [known[sims[a].names, sims[b].names] for a, b in couples]
+    known = _permutations(structures, options, seed)
+    permutations = [known[sims[a].names, sims[b].names] for a, b in couples]
     # Models that follow the same motions share their relabellings: weights once for all of them.
     sides = {names: side_weights(one.real) for names, one in known.items()}
     values = [
         np.abs(exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names]))
         for a, b in couples
     ]
-    chances = chances_among(np.stack(values))
+    p_values = joint_p_values(np.stack(values))
     drawn = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
     away = drawn - drawn.mean(axis=1, keepdims=True)
     # Where sets overlap, resampled distances are bounded by zero more than the distance is, and
@@ -149,33 +149,33 @@ def compare_pairs(
             low = float(min(both[0], third) - ends[0])
             high = float(max(both[1], third) - ends[1])
             pair = dataclasses.replace(pair, low=low, high=high)
-        if enough and relabellings[k].least <= level:
+        if enough and permutations[k].least <= level:
             clear = abs(pair.difference) > critical * widening * spread[k] and sure > 0.0
-            apart = bool(chances.adjusted[k] <= level and clear)
+            distinguishable = bool(p_values.adjusted[k] <= level and clear)
             more: int | None = 0
-            if not apart:
+            if not distinguishable:
                 error = freedom.inflation * float(spread[k])
                 more = _more(sure, error, critical, motions, options)
             pair = dataclasses.replace(
                 pair,
-                chance=chances.single[k],
-                adjusted=chances.adjusted[k],
-                apart=apart,
+                p_value=p_values.single[k],
+                adjusted=p_values.adjusted[k],
+                distinguishable=distinguishable,
                 more_motions=more,
             )
         found.append(pair)
     return found
 
 
-def _relabellings(
+def _permutations(
     structures: set[tuple[tuple[str, ...], tuple[str, ...]]],
     options: UncertaintyOptions,
     seed: int,
-) -> dict[tuple[tuple[str, ...], tuple[str, ...]], Relabelling]:
+) -> dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations]:
     """Return the relabellings by the names of both models, as many of each."""
     # Models with runs of their own: all are drawn, since they are looked at together.
     return {
-        (first, second): relabel(
+        (first, second): permute_labels(
             first,
             second,
             options.resamples,

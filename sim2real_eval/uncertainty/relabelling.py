@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 from sim_sensors.measurements import FloatArray
 from sim_sensors.seeding import stream
 
-__all__ = ['Chances', 'Divisible', 'Relabelling', 'chances', 'chances_among', 'floor', 'relabel']
+__all__ = [
+    'Divisible',
+    'LabelPermutations',
+    'PValues',
+    'distance_p_values',
+    'joint_p_values',
+    'permute_labels',
+    'split_half_distance',
+]
 
 _SPLITS = 200
 
@@ -37,7 +45,7 @@ class Divisible(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Relabelling:
+class LabelPermutations:
     """Ways to call as many of the runs real as there are real ones.
 
     Attributes
@@ -59,7 +67,7 @@ class Relabelling:
         return float(np.mean(alike))
 
 
-def relabel(
+def permute_labels(
     real: Sequence[str],
     simulated: Sequence[str],
     most: int,
@@ -67,7 +75,7 @@ def relabel(
     *,
     strata: tuple[Sequence[str], Sequence[str]] | None = None,
     drawn: bool = False,
-) -> Relabelling:
+) -> LabelPermutations:
     """Return all relabellings, or `most` of them.
 
     Runs are paired when every simulated run has the name of a real one: they follow the same
@@ -102,14 +110,14 @@ def relabel(
         labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
         for row, one in zip(labels, chosen, strict=True):
             row[one] = True
-        return Relabelling(labels, paired)
+        return LabelPermutations(labels, paired)
     labels = np.repeat(labels, most, axis=0)
     rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
     for block in blocks:
         order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
         for k, unit in enumerate(block.units):
             labels[1:, unit] = order[:, k, None]
-    return Relabelling(labels, paired)
+    return LabelPermutations(labels, paired)
 
 
 class _Block(NamedTuple):
@@ -154,7 +162,7 @@ def _strata(
 
 
 @dataclasses.dataclass(frozen=True)
-class Chances:
+class PValues:
     """What relabelling says of several distances between the same runs.
 
     Attributes
@@ -169,12 +177,12 @@ class Chances:
     adjusted: tuple[float, ...]
 
 
-def chances(distances: Sequence[Divisible], relabelling: Relabelling) -> Chances:
-    """Return the chance of each distance, alone and among all of them, see `chances_among`."""
-    return chances_among(np.stack([one.between(relabelling.real) for one in distances]))
+def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
+    """Return the chance of each distance, alone and among all of them, see `joint_p_values`."""
+    return joint_p_values(np.stack([one.between(permutations.real) for one in distances]))
 
 
-def chances_among(values: FloatArray) -> Chances:
+def joint_p_values(values: FloatArray) -> PValues:
     """Return the chance of each distance, alone and among all of them.
 
     Adjusted by the largest distance that each relabelling gives, all distances brought to mean 0
@@ -194,10 +202,10 @@ def chances_among(values: FloatArray) -> Chances:
     least = values[:, :1] * (1.0 - 1e-9)
     single = np.mean(values >= least, axis=1)
     adjusted = np.mean(scaled.max(axis=0) >= scaled[:, :1] - 1e-6, axis=1)
-    return Chances(tuple(single.tolist()), tuple(adjusted.tolist()))
+    return PValues(tuple(single.tolist()), tuple(adjusted.tolist()))
 
 
-def floor(distance: Divisible, runs: int, seed: int) -> float | None:
+def split_half_distance(distance: Divisible, runs: int, seed: int) -> float | None:
     """Return the median distance between two halves of the same runs; None with fewer than two.
 
     What the distance is for sets that are alike; a little more than for the whole sets, which

@@ -68,7 +68,7 @@ class ImuNode(SensorNode):
         except SensorError as error:
             self.get_logger().error(str(error))
 
-    def surroundings(self) -> dict[str, Any]:
+    def world_arguments(self) -> dict[str, Any]:
         """Return the gravity that it feels."""
         return {'gravity': self.declared.get().gravity}
 

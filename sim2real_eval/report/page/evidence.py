@@ -125,7 +125,7 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
         except Sim2RealError as error:
             missing.append(str(error))
             continue
-        position, velocity = _honesty(signals, options.warmup)
+        position, velocity = _covariance_consistency(signals, options.warmup)
         place = kept.get(run.key)
         one = RunEvidence(
             run, series, grid.se_vel - grid.gt_vel, position, velocity,
@@ -177,7 +177,7 @@ def _representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunK
     return chosen
 
 
-def _honesty(
+def _covariance_consistency(
     signals: EstimateSignals, warmup: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     counted = signals.time >= warmup

@@ -11,7 +11,7 @@ from sim2real_eval.report.histogram_axis import ENTROPY, RMSE
 from sim2real_eval.report.page.data_table import DataTable
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.figure import Multiples
-from sim2real_eval.report.page.honesty_plots import honesty
+from sim2real_eval.report.page.honesty_plots import covariance_consistency
 from sim2real_eval.report.page.ranking import Ranking, ranking
 from sim2real_eval.report.page.scale import MINUS
 from sim2real_eval.report.page.score_plots import histograms
@@ -155,12 +155,12 @@ def judge_section(
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
             'the error. On the dashed line the judge is honest, above it too sure; pale dots are '
             'those of all other panels.',
-            of_groups(lambda group: honesty(seen[group], 'position', colours)),
+            of_groups(lambda group: covariance_consistency(seen[group], 'position', colours)),
         ),
         Chapter(
             'Stated against true error: velocity',
             'The same of the body velocity, forward and to the left.',
-            of_groups(lambda group: honesty(seen[group], 'velocity', colours)),
+            of_groups(lambda group: covariance_consistency(seen[group], 'velocity', colours)),
         ),
     ]
     record = next(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.report.page.data_table import Column, DataTable
-from sim2real_eval.report.page.ranking import chance_text
+from sim2real_eval.report.page.ranking import p_value_text
 from sim2real_eval.report.page.scale import MINUS, NONE
 from sim2real_eval.report.ranks_table import (
     RankLines,
@@ -103,7 +103,7 @@ def _pairs(side: SideResults) -> AnnotatedTable:
             str(pair.agreement.models),
             _two(pair.agreement.kendall),
             _two(pair.agreement.spearman),
-            chance_text(pair.agreement.chance),
+            p_value_text(pair.agreement.p_value),
         ]
         for pair in side.rankings
     ]

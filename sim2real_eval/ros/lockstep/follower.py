@@ -32,7 +32,7 @@ class ExpectedJudge:
 
     Attributes
     ----------
-    fed : list of str
+    navsat_inputs : list of str
         Inputs that the navsat_transform here feeds.
     expected : Estimate or None
         What the last step publishes.
@@ -45,10 +45,12 @@ class ExpectedJudge:
         self._setup, self._inside = setup, inside
         self._judge = LiveJudge(config, navsat if inside else None, frames, setup.case.correct)
         self._navsat: LiveNavsat | None = None
-        self.fed: list[str] = []
+        self.navsat_inputs: list[str] = []
         if navsat is not None and not inside:
             self._navsat = LiveNavsat(navsat, config.base_link_frame, frames)
-            self.fed = [source.name for source in config.sources if source.topic == NAVSAT_TOPIC]
+            self.navsat_inputs = [
+                source.name for source in config.sources if source.topic == NAVSAT_TOPIC
+            ]
 
     def begin(self, start_ns: int, *, warm_up: bool = True) -> None:
         """Start afresh, with timers that begin at a time unless the set-up says otherwise.
@@ -83,13 +85,13 @@ class ExpectedJudge:
         fixes = self._navsat or self._judge
         if taker == FIX:
             assert isinstance(array, FixArray)
-            return len(fixes.see_fix(array) or [])
+            return len(fixes.receive_fix(array) or [])
         if taker == HEADING:
             assert isinstance(array, ImuArray)
-            fixes.see_heading(array)
+            fixes.receive_heading(array)
         elif taker == COMMAND:
             assert isinstance(array, TwistArray)
-            self._judge.see_command(array)
+            self._judge.receive_command(array)
         else:
             self._judge.receive(taker, array)
         return 0
@@ -104,10 +106,10 @@ class ExpectedJudge:
         self.position = self._judge.navsat_tick() if inside else None
         return self.initialised and (self.filter_ticks or inside)
 
-    def see_odometry(self, pose: FloatArray) -> None:
+    def receive_odometry(self, pose: FloatArray) -> None:
         """Take an odometry of the node, for the navsat_transform here."""
         if self._navsat is not None:
-            self._navsat.see_odometry(pose)
+            self._navsat.receive_odometry(pose)
 
     @property
     def needs_odometry(self) -> bool:
@@ -133,4 +135,4 @@ class ExpectedJudge:
             pose_covariance=found.covariance[None],
             twist_covariance=np.zeros((1, 6, 6)),
         )
-        return found, [PendingMessage(now_ns, name, array) for name in self.fed]
+        return found, [PendingMessage(now_ns, name, array) for name in self.navsat_inputs]

@@ -57,8 +57,8 @@ class PacedSide(Side):
         tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
         base = setup.filter.base_link_frame
         frames, moved = dict(self._frames), dict(self._moved)
-        self._inputs -= set(self._follower.fed)
-        self._takers -= set(self._follower.fed)
+        self._inputs -= set(self._follower.navsat_inputs)
+        self._takers -= set(self._follower.navsat_inputs)
         for taker, topic in ((FIX, routing.fix), (HEADING, routing.heading)):
             if topic is None:
                 continue

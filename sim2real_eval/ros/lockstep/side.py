@@ -89,7 +89,7 @@ class Side:
         tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
         self._follower = ExpectedJudge(setup, tree, inside=not self._real)
         inputs = [name for name, topic in routing.sources.items() if topic is not None]
-        self._inputs = {*inputs, *self._follower.fed}
+        self._inputs = {*inputs, *self._follower.navsat_inputs}
         if setup.navsat is not None and not setup.navsat.timed:
             # Its fixes are measurements when they arrive.
             self._inputs.add(FIX)
@@ -278,13 +278,13 @@ class Side:
             # The node publishes at every tick, to answer; this one it would not have published.
             newest = self._published.newest_ns
             if stamps and newest is not None and stamps[-1] > newest:
-                raise self._published.astray(now_ns, stamps, 'none', self._moved)
+                raise self._published.mismatch(now_ns, stamps, 'none', self._moved)
             return
         if stamps != [expected.stamp_ns]:
-            raise self._published.astray(now_ns, stamps, str(expected.stamp_ns), self._moved)
+            raise self._published.mismatch(now_ns, stamps, str(expected.stamp_ns), self._moved)
         self._published.add(data[0], expected)
         if follower.needs_odometry:
-            follower.see_odometry(pose_of(data[0]))
+            follower.receive_odometry(pose_of(data[0]))
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`.
