@@ -102,7 +102,7 @@ def pair_trial(
     laws: tuple[Any, Any, Any], name: str, n: int, paired: bool, coordinates: int, resamples: int,
     k: int,
 ) -> tuple[float, ...]:  # fmt: skip
-    """Return difference, ends of its interval and whether the models are told apart."""
+    """Return difference, ends of its interval, and its significance."""
     rng = stream(k, f'{name} {n} {paired} {coordinates}', 'benchmark', 'calibration of pairs')
     real, *sims = sides(laws, n, paired, coordinates, rng)
     models = dict(zip('ab', sims, strict=True))
@@ -160,7 +160,7 @@ def row(
     return (
         name,
         f'{n}',
-        'pairs' if paired else 'apart',
+        'pairs' if paired else 'unpaired',
         f'{len(seen)}',
         f'{truth:.3f}',
         f'{seen.mean():.3f}',

@@ -45,7 +45,7 @@ class ComparisonOptions:
     start_heading : bool
         Start the judge with the true heading, in real and simulated runs alike.
     resampling : UncertaintyOptions
-        How sure the distances are is told from so many resamples.
+        Number of resamples behind the uncertainty of the distances.
     """
 
     twins: tuple[Twin, ...]

@@ -178,7 +178,7 @@ def _score(judged: JudgedRun, drive: RecordedMotion) -> RunScore:
 
 
 def _fused(judged: JudgedRun, drive: RecordedMotion) -> tuple[Drift, float]:
-    """Return the drift of a judge's pose and how sure it is of it."""
+    """Return the drift of a judge's pose and its uncertainty."""
     inside = judged.stamp_ns <= drive.truth.stamp_ns[-1]
     stamps, position = judged.stamp_ns[inside], judged.position[inside]
     drift = _drift(drive, stamps, position, judged.orientation[inside])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
-An IMU is made of parts: kinematics (what there is to feel), the errors of its two triads, the
+An IMU is made of parts: kinematics (the ideal measurement), the errors of its two triads, the
 covariances that it states, the attitude that it publishes, and the channel to its reader. The
 models in `imu_models` differ in the errors; where a simulator's law differs elsewhere, its model
 replaces that part.
@@ -66,7 +66,7 @@ class ImuModel(Parameters, abc.ABC):
         """Return the errors of the gyroscope and of the accelerometer."""
 
     def kinematics(self, gravity: float) -> Kinematics:
-        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        """Return the ideal measurement under that gravity, m/s^2."""
         return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:

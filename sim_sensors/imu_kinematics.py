@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an IMU without errors would feel of a motion."""
+"""The measurement of an IMU without errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class IdealMeasurement:
 
 
 class Kinematics(Protocol):
-    """Makes of the motion of the body what the IMU feels, with whatever state that takes."""
+    """Computes the ideal measurement of the IMU from the motion of the body; may hold state."""
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return the signals at the times of `truth`, which follow those before at intervals `dt`
@@ -73,7 +73,7 @@ class ExactKinematics:
         self._gravity = gravity
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
-        """Return what an exact IMU feels; `dt` is not used."""
+        """Return what an exact IMU measures; `dt` is not used."""
         at_sensor = truth.at_lever_arm(self._lever_arm)
         return IdealMeasurement(
             orientation=rotations.multiply(at_sensor.orientation, self._mounting),
@@ -94,7 +94,7 @@ class WorldAxes:
         self._gravity = gravity
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
-        """Return what Chrono's IMU feels; `dt` is not used."""
+        """Return what Chrono's IMU measures; `dt` is not used."""
         at_sensor = truth.at_lever_arm(self._lever_arm)
         up = np.zeros_like(at_sensor.acceleration)
         up[:, 2] = self._gravity
@@ -117,7 +117,7 @@ class BackwardDifference:
         self._velocity: FloatArray | None = None
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
-        """Return what the plugin feels."""
+        """Return what the plugin measures."""
         orientation = rotations.multiply(self._mounting, truth.orientation)
         before = np.empty_like(truth.velocity)
         if len(before):
@@ -163,7 +163,7 @@ class SecondDifference:
         self._step = float(np.finfo(np.float32).max)
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
-        """Return what CARLA's IMU feels."""
+        """Return what CARLA's IMU measures."""
         ideal = self._exact.ideal_measurement(truth, dt)
         at_sensor = truth.at_lever_arm(self._lever_arm)
         y = np.concatenate([self._positions, at_sensor.position])

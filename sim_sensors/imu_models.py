@@ -81,7 +81,7 @@ class ChronoImu(SampledImu):
 
     Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
     Var b[k] = k drift^2 dt / drift_time. Source: Projectchrono ChNoiseNormalDrift, models.md
-    section 2. As upstream the accelerometer feels the acceleration in world axes, no sensor is
+    section 2. As upstream the accelerometer measures the acceleration in world axes, no sensor is
     turned in the body, and the covariance is one sample's outer product, see
     `sim_sensors.imu_kinematics.WorldAxes` and `sim_sensors.imu_statement.OuterProduct`.
     """
@@ -92,7 +92,7 @@ class ChronoImu(SampledImu):
     accelerometer: ChronoAccelerometer = dataclasses.field(default_factory=ChronoAccelerometer)
 
     def kinematics(self, gravity: float) -> Kinematics:
-        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        """Return the ideal measurement under that gravity, m/s^2."""
         if self.is_exact:
             return super().kinematics(gravity)
         return WorldAxes(self.lever_arm, gravity)

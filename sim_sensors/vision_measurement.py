@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a vision system tells of its pose, and the channel that leaves out what is not believed."""
+"""What a vision system tells of its pose, and the channel that leaves out what is not accepted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VisionMeasurement:
-    """Poses from tags, those included that are not believed.
+    """Poses from tags, those included that are not accepted.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class VisionMeasurement:
         Mean distance of the camera to the tags in view, m; 0 where there is none.
     count : (n,) int
         Tags in view; 0: there is no pose, and the row holds the true one.
-    believed : (n,) bool
+    accepted : (n,) bool
         Whether the pose is sent.
     flipped : (n,) bool
         Whether it is the wrong one of the two that fit a single tag.
@@ -45,7 +45,7 @@ class VisionMeasurement:
     covariance: FloatArray
     distance: FloatArray
     count: IntArray
-    believed: BoolArray
+    accepted: BoolArray
     flipped: BoolArray
     true_position: FloatArray
     true_orientation: FloatArray
@@ -63,7 +63,7 @@ class VisionMeasurement:
 
 
 class AcceptedPoseChannel(Channel):
-    """A channel into which only believed poses are sent.
+    """A channel into which only accepted poses are sent.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class AcceptedPoseChannel(Channel):
         self._channel = channel
         self._accepted_poses: BoolArray = np.zeros(0, dtype=np.bool_)
 
-    def expect(self, believed: BoolArray) -> None:
-        """Say which of the next messages offered are believed, `(n,)`."""
-        self._accepted_poses = np.concatenate([self._accepted_poses, believed])
+    def expect(self, accepted: BoolArray) -> None:
+        """Say which of the next messages offered are accepted, `(n,)`."""
+        self._accepted_poses = np.concatenate([self._accepted_poses, accepted])
 
     def send(self, stamp_ns: IntArray) -> tuple[IntArray, IntArray]:
-        """Send those of the next messages that are believed; see `Channel.send`."""
+        """Send those of the next messages that are accepted; see `Channel.send`."""
         n = len(stamp_ns)
         offered = np.flatnonzero(self._accepted_poses[:n])
         self._accepted_poses = self._accepted_poses[n:]

@@ -120,7 +120,7 @@ class VisionSensor(Sensor[VisionMeasurement]):
     model : VisionModel
         What it is.
     channel : AcceptedPoseChannel
-        What carries its messages: those of poses that are believed.
+        What carries its messages: those of poses that are accepted.
     """
 
     channel: AcceptedPoseChannel
@@ -164,15 +164,15 @@ class VisionSensor(Sensor[VisionMeasurement]):
         stated = np.repeat(model.reported_covariance.deviations(far, some), 3, axis=1)
         covariance = np.zeros((len(truth), 6, 6))
         covariance[:, range(6), range(6)] = np.where(sees, stated * stated, 0.0)
-        believed = self._gate.believed(truth.time, position, distance, count)
-        self.channel.expect(believed)
+        accepted = self._gate.accepted(truth.time, position, distance, count)
+        self.channel.expect(accepted)
         return VisionMeasurement(
             position=position,
             orientation=orientation,
             covariance=covariance,
             distance=distance,
             count=count,
-            believed=believed,
+            accepted=accepted,
             flipped=flipped,
             true_position=truth.position,
             true_orientation=truth.orientation,
@@ -235,7 +235,7 @@ def simulate(
     Returns
     -------
     PoseArray
-        Those that are believed and arrive.
+        Those that are accepted and arrive.
     """
     vision = model.start(seed, run, sensor, world=world)
     stamp_ns, told = vision.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

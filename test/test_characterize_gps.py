@@ -261,8 +261,8 @@ def test_honest_receivers_are_called_honest() -> None:
             left += not found.lower <= found.ratio <= found.upper
     assert left <= 4
     error = errors(noises[1], 1000, RATE, 0)
-    assert judged(error, 0.01).verdict == 'too sure'
-    assert judged(error, 0.04).verdict == 'not sure enough'
+    assert judged(error, 0.01).verdict == 'overconfident'
+    assert judged(error, 0.04).verdict == 'underconfident'
     assert judged(error).samples == 0
 
 
@@ -360,4 +360,4 @@ def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
         [dataclasses.replace(run, covariance=covariance)], fits, 'horizontal', (0, 1)
     )
     assert found.samples == 200
-    assert found.verdict == 'honest'
+    assert found.verdict == 'consistent'

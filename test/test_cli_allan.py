@@ -161,7 +161,7 @@ def test_table_to_terms_files_and_a_model_that_simulates(
 
     record = json.loads((out / 'allan.json').read_text(encoding='utf-8'))
     assert list(record['axes']) == list(AXES)
-    assert record['reidentified']['all_came_back']
+    assert record['reidentified']['all_recovered']
     for axis, found in record['axes'].items():
         white = found['terms']['white']
         truth = GYRO if axis.startswith('gyro') else ACCEL

@@ -69,7 +69,7 @@ def test_identical_recordings_give_zero() -> None:
         assert row.between.mean == 0.0
         assert row.real == row.simulated
         assert row.verdict == 'too few runs'
-        assert row.error_p is row.error_floor is None
+        assert row.error_p is row.error_split_half is None
     assert any('too few' in note for note in comparison.notes)
 
 
@@ -175,10 +175,10 @@ def test_unlike_sensors_are_called_so_and_alike_ones_not() -> None:
     verdicts = {
         model: [row.verdict for row in comparison.rows if row.model == model] for model in sets
     }
-    assert verdicts['again'] == ['not told apart'] * 7
-    assert verdicts['chrono'].count('unlike') >= 6
+    assert verdicts['again'] == ['not significant'] * 7
+    assert verdicts['chrono'].count('different') >= 6
     for row in comparison.rows:
-        assert row.error_floor is not None
+        assert row.error_split_half is not None
         assert row.n_real == row.n_simulated == 6
     text = Console(width=80, record=True)
     text.print(comparison.table())
@@ -381,7 +381,7 @@ def test_each_model_of_a_sensor_is_compared_once(runs: list[Path]) -> None:
     shown = text.export_text()
     assert shown.count('2 IMU models') == shown.count('2 GPS models') == 2
     # With single runs there are neither floors nor chances; a note says so, once.
-    assert 'floor' not in shown
+    assert 'null_median' not in shown
     assert 'too few' not in shown
     assert len([note for note in comparison.notes if 'too few' in note]) == 1
 

@@ -147,7 +147,9 @@ def test_observation_of_a_run_agrees_with_its_score() -> None:
             by_hand = np.sqrt(np.mean(np.sum(off**2, axis=1)))
             assert values['position_rmse'] == pytest.approx(by_hand, rel=1e-9)
             stated = np.sqrt(np.mean(np.sum(signals.position_sigma[kept, :2] ** 2, axis=1)))
-            assert values['position_honesty'] == pytest.approx(stated / by_hand, rel=1e-9)
+            assert values['position_covariance_consistency'] == pytest.approx(
+                stated / by_hand, rel=1e-9
+            )
             assert 0.0 <= values['nis_inside'] <= 1.0
         assert found['ch_gauss']['velocity_rmse'] > found['baseline']['velocity_rmse']
         assert found['ch_gauss']['nees_position'] > 2.0 * found['baseline']['nees_position']

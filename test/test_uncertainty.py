@@ -15,7 +15,7 @@ from scipy.stats import kstest, wasserstein_distance
 from sim2real_eval.metrics import MetricError
 from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
 from sim2real_eval.uncertainty.distances import MeanWasserstein
-from sim2real_eval.uncertainty.ranking import letters, rank_distribution
+from sim2real_eval.uncertainty.ranking import rank_distribution, significance_groups
 from sim2real_eval.uncertainty.relabelling import permute_labels
 from sim_sensors.seeding import stream
 
@@ -60,7 +60,7 @@ def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(10, 2)), rng.normal(0.7, 1.0, (10, 2))
     one, ten = (judge(c * x, c * y, paired=paired).models[0] for c in (1.0, 10.0))
-    for field in ('distance', 'estimate', 'low', 'high', 'floor', 'floor_high'):
+    for field in ('distance', 'estimate', 'low', 'high', 'null_median', 'null_high'):
         assert getattr(ten, field) == pytest.approx(10.0 * getattr(one, field), rel=1e-6)
     assert ten.p_value == one.p_value
 
@@ -125,7 +125,7 @@ def test_equal_models_are_rarely_told_apart_and_unlike_ones_always() -> None:
         assert all(one.apart for one in found.pairs if one.second == 'far')
         far = found.of('far')
         assert far.ranks[3] == 1.0
-        assert not set(far.letters) & set(found.of('m0').letters)
+        assert not set(far.significance_groups) & set(found.of('m0').significance_groups)
     assert wrong <= 14
 
 
@@ -154,7 +154,7 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
     assert found.notes
     assert found.models[0].p_value is None
     assert found.pairs[0].apart is None
-    assert found.models[0].letters == ''
+    assert found.models[0].significance_groups == ''
     assert (found.models[0].low is None) == (n < 3)
     assert found.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0') or n == 3
 
@@ -171,7 +171,7 @@ def test_a_model_does_not_depend_on_those_beside_it() -> None:
         uncertainty(real, {'a': a}).models[0],
         uncertainty(real, {'b': b, 'a': a}).of('a'),
     )
-    same = {'adjusted': None, 'ranks': (), 'letters': ''}
+    same = {'adjusted': None, 'ranks': (), 'significance_groups': ''}
     assert dataclasses.replace(alone, **same) == dataclasses.replace(beside, **same)
 
 
@@ -181,14 +181,14 @@ def test_nothing_to_compare_is_refused() -> None:
 
 
 def test_letters_are_shared_unless_told_apart() -> None:
-    assert letters('abc', []) == {'a': 'a', 'b': 'a', 'c': 'a'}
-    assert letters('abc', [('a', 'c')]) == {'a': 'a', 'b': 'ab', 'c': 'b'}
-    assert letters('abcd', [('a', 'd'), ('b', 'c')]).keys() == set('abcd')
+    assert significance_groups('abc', []) == {'a': 'a', 'b': 'a', 'c': 'a'}
+    assert significance_groups('abc', [('a', 'c')]) == {'a': 'a', 'b': 'ab', 'c': 'b'}
+    assert significance_groups('abcd', [('a', 'd'), ('b', 'c')]).keys() == set('abcd')
     rng = np.random.default_rng(0)
     pairs = [(i, j) for i in range(6) for j in range(i)]
     for _ in range(30):
         apart = [pair for pair in pairs if rng.random() < 0.4]
-        found = letters('abcdef', [('abcdef'[i], 'abcdef'[j]) for i, j in apart])
+        found = significance_groups('abcdef', [('abcdef'[i], 'abcdef'[j]) for i, j in apart])
         for i, j in pairs:
             share = bool(set(found['abcdef'[i]]) & set(found['abcdef'[j]]))
             assert share == ((i, j) not in apart)

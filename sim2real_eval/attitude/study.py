@@ -89,8 +89,8 @@ class AttitudeRun:
     notes : tuple of str
         What its user should know.
     suspects : tuple of str
-        Sensors that measure what the filter does not know of, to be told when it is too sure; see
-        `suspects`. Of simulated runs the first alone is looked at.
+        Sensors that measure what the filter does not know of, to be told when it is overconfident;
+        see `suspects`. Of simulated runs the first alone is looked at.
     """
 
     name: str
@@ -140,9 +140,9 @@ class AttitudeStudy:
         return [consistency(squares) for squares in self.squares]
 
     def notes(self) -> tuple[str, ...]:
-        """Say where it comes from when the filter is too sure, a line each."""
+        """Say where it comes from when the filter is overconfident, a line each."""
         nees = consistency(self.squares[0])
-        if nees.verdict != 'too sure':
+        if nees.verdict != 'overconfident':
             return ()
         return self.suspects or (
             f'NEES is {nees.ratio:.2f} times what the filter states, but averaged over a second '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sensor makes the filter too sure: samples against the truth, in units of their noise."""
+"""Sensors that make the filter overconfident: samples against the truth, per deviation."""
 
 from __future__ import annotations
 

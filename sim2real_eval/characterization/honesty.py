@@ -36,9 +36,9 @@ class CovarianceConsistency:
     independent : float
         How many independent samples of an axis tell as much of the variance.
     ratio : float
-        Mean normalised square over its expectation; 1 is honest.
+        Mean normalised square over its expectation; 1 is consistent.
     lower, upper : float
-        Bounds of the ratio that an honest receiver keeps in 95 %.
+        Bounds of the ratio that a consistent receiver keeps in 95 %.
     likely_lower, likely_upper : float
         The same if the correlation time is the likeliest.
     """
@@ -54,17 +54,17 @@ class CovarianceConsistency:
 
     @property
     def verdict(self) -> str:
-        """`consistency`, `too sure` (errors are larger than stated) or `not sure enough`.
+        """`consistency`, `overconfident` (errors are larger than stated) or `underconfident`.
 
-        `perhaps` goes before where a correlation time that the record allows makes it honest.
+        `perhaps` goes before where a correlation time that the record allows makes it consistent.
         """
         if math.isnan(self.ratio):
             return 'nothing stated'
         if self.ratio > self.likely_upper:
-            return 'too sure' if self.ratio > self.upper else 'perhaps too sure'
+            return 'overconfident' if self.ratio > self.upper else 'perhaps overconfident'
         if self.ratio < self.likely_lower:
-            return 'not sure enough' if self.ratio < self.lower else 'perhaps not sure enough'
-        return 'honest'
+            return 'underconfident' if self.ratio < self.lower else 'perhaps underconfident'
+        return 'consistent'
 
 
 def covariance_consistency(
@@ -75,7 +75,7 @@ def covariance_consistency(
 ) -> CovarianceConsistency:
     """Test fixes at standstill: e' P^-1 e about the mean of each standstill.
 
-    What is constant over a standstill cannot be seen, so too sure is a finding, and not sure
+    What is constant over a standstill cannot be seen, so overconfident is a finding, and not sure
     enough may be an error that did not move.
 
     Parameters
@@ -112,7 +112,7 @@ def covariance_consistency(
     longest = max(run.seconds for run in runs)
 
     def expected(end: str) -> tuple[float, float]:
-        """Return the sum of an honest receiver, and how many degrees of freedom it has."""
+        """Return the sum of a consistent receiver, and how many degrees of freedom it has."""
         mean = variance = 0.0
         for axis in axes:
             share, time = _correlation(fits[axis], end, longest)

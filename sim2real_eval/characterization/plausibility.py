@@ -22,7 +22,7 @@ _GRAVITY_TOLERANCE = 0.1
 
 
 def unit_warnings(means: Mapping[str, float], whites: Mapping[str, float]) -> list[str]:
-    """Return what is hard to believe, each with the option that mends it.
+    """Return what is hard to believe, each with the option that corrects it.
 
     Parameters
     ----------

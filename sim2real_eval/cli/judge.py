@@ -75,7 +75,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--consistency',
         action='store_true',
-        help='also say whether the filter is as sure as it may be: NIS of each input and, with '
+        help='also say whether the filter is consistent: NIS of each input and, with '
         'truth, NEES, with 95 %% bounds; a table, and a plot in <out>_consistency.png',
     )
     parser.add_argument('--overwrite', action='store_true', help='replace existing files')

@@ -58,7 +58,7 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
     parser.add_argument(
         '--correct',
         metavar='LIST',
-        help='oddities of robot_localization to mend, by comma: gravity, differential, unscented, '
+        help='robot_localization deviations to correct, by comma: gravity, differential, unscented, '
         'or none (default none: as the original does)',
     )
     parser.add_argument(

@@ -74,7 +74,7 @@ def print_comparison(
 
 
 def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[str]:
-    """Print how sure the distances of the rows are; return what would make them surer."""
+    """Print the uncertainty of the distances; return what would reduce it."""
     scenarios = list(dict.fromkeys(row.scenario for row in rows))
     print_table(uncertainty_table({name: known[name] for name in scenarios}))
     return pair_lines(known[scenarios[-1]], scenarios[-1])

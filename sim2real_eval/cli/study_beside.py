@@ -39,7 +39,7 @@ def show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     found = results.overall_metrics
     for lines in _lines(outcome):
         print_table(ranks_table(lines))
-        print('  * more than chance; tau: agreement of the ranking with that by VEPD')
+        print('  * significant; tau: agreement of the ranking with that by VEPD')
         for note in lines.notes:
             print(f'  {note}')
         print()
@@ -52,7 +52,9 @@ def show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     pairs = [pair for pair in results.rankings if pair.scenario == chosen]
     if pairs:
         print()
-        print_table(ranking_pairs_table(pairs, 'Do the rankings agree? (chance: of all orders)'))
+        print_table(
+            ranking_pairs_table(pairs, 'Do the rankings agree? (p-value: over all orders)')
+        )
         print()
 
 

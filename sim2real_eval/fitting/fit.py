@@ -199,15 +199,15 @@ def _notes(
     if validation.verdict == 'better':
         notes.append(
             decisive(
-                f'better: {_gain(validation)}, and recordings held out are foretold better (score '
-                f'{scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; chance '
+                f'better: {_gain(validation)}, and held-out recordings are predicted better '
+                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; p-value '
                 f'{p_value:.2g} if neither model were better)'
             )
         )
     if validation.verdict == 'over-fits':
         notes.append(
             decisive(
-                f'over-fits: {_gain(validation)}, but recordings held out are foretold no better '
+                f'over-fits: {_gain(validation)}, but held-out recordings are predicted no better '
                 f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out): keep the '
                 'model given, or tune less'
             )
@@ -216,7 +216,7 @@ def _notes(
         few = f'; fewer than {LEAST_RECORDINGS} recordings prove nothing' * (n < LEAST_RECORDINGS)
         notes.append(
             decisive(
-                f'not proven: {_gain(validation)}, and recordings held out are foretold better '
+                f'not proven: {_gain(validation)}, and held-out recordings are predicted better '
                 f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out), but so '
                 f'much has a chance of {p_value:.2g} if neither model were better{few}'
             )

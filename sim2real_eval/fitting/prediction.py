@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well simulated runs foretell the real run of their own motion, recording by recording.
+"""How well simulated runs predict the real run of their own motion, recording by recording.
 
 VEPD cannot be taken from one recording, and pooled over folds it flatters: each fold is shifted by
 what the others are off, so that together they are off by nothing. The continuous ranked

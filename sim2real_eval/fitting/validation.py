@@ -59,7 +59,7 @@ class Validation:
     def verdict(self) -> str:
         """`better`, `unproven`, `over-fits`, `unchanged` or `not validated`.
 
-        `better`: on recordings held out, the fit foretells the real runs better than the start,
+        `better`: on recordings held out, the fit predicts the real runs better than the start,
         and so much better has at most the chance of one minus the level if neither were: that
         bounds the rate of false alarms. `over-fits`: on the recordings that it was fitted to it is
         closer, on those held out it is no better. `unproven`: better there too, but no more than

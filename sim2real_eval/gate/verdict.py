@@ -271,7 +271,7 @@ def _told(case: GateCase, options: GateOptions) -> str:
     assert case.vepd is not None
     text = f'VEPD {case.vepd:.4g}{_interval(case.low, case.high, options)}'
     if case.p_value is not None:
-        text += f', chance of so much with a perfect model {case.p_value:.2g}'
+        text += f', p-value under a perfect model {case.p_value:.2g}'
     return text
 
 

@@ -18,7 +18,7 @@ __all__ = ['InertialSettings', 'Smoother', 'Start']
 
 @dataclasses.dataclass(frozen=True)
 class Start(Parameters):
-    """How an inertial judge finds its first state, and how sure it is of it."""
+    """How an inertial judge finds its first state, and its uncertainty."""
 
     heading: str = parameter(
         'auto',

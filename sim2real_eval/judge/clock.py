@@ -86,7 +86,7 @@ class ReplayOptions:
     fix, heading : str
         Topics that navsat_transform subscribes to; empty for the recording's gps and imu.
     correct : frozenset of str
-        Oddities of robot_localization that are mended: gravity, differential, unscented.
+        Deviations of robot_localization that are corrected: gravity, differential, unscented.
     latency_ns : mapping of str to int
         By topic, how much later than in the recording its messages arrive.
     transforms : TransformFile or None

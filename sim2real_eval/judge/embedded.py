@@ -28,7 +28,7 @@ from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_state
 from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.plausibility import datum_advice, motion_advice, twist_advice
-from sim2real_eval.judge.preparation import new_preparation_state
+from sim2real_eval.judge.preparation import new_part_state
 from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.replay import Timing, replay
 from sim2real_eval.judge.routing import route
@@ -207,7 +207,7 @@ def _run(
         out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
         navsat_state = new_navsat_state()
         full = replay(
-            inputs.messages, inputs.parts, new_preparation_state(len(inputs.names), NO_STAMP),
+            inputs.messages, inputs.parts, new_part_state(len(inputs.names), NO_STAMP),
             new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
             inputs.navsat, navsat_state, new_queue(capacity),
             new_history(capacity if timing.history >= 0 else 0), out,

@@ -6,7 +6,7 @@ stamps, with the covariance (previous + current) dt, which no frame turns. That 
 unit nor the axes of a velocity, and without an orientation in the messages, as from
 navsat_transform, the axes of the increment itself are those of the world.
 
-Mended (`correct: differential`), with A the attitude of the previous pose, d the increment of
+Corrected (`correct: differential`), with A the attitude of the previous pose, d the increment of
 position, P0 and P1 the covariances of the poses (position, small rotation about fixed axes):
 
     v = A' d / dt,  w = angles(A' A1) / dt
@@ -32,7 +32,7 @@ from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.preparation import Parts, PreparationState
+    from sim2real_eval.judge.preparation import Parts, PartState
 
 __all__ = ['increment']
 
@@ -64,7 +64,7 @@ def _shift_errors(d: FloatArray, C: FloatArray, work: FloatArray) -> None:
 
 @kernel
 def _corrected(
-    parts: Parts, memory: PreparationState, x: FloatArray, p: int, pose: FloatArray, cov: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, pose: FloatArray, cov: FloatArray,
     dt: float, z: FloatArray, R: FloatArray,
 ) -> None:  # fmt: skip
     previous, scratch, back = memory.previous[p], memory.work[1], memory.work[2, :3, :3]
@@ -100,7 +100,7 @@ def _corrected(
 
 @kernel
 def _as_upstream(
-    memory: PreparationState, p: int, pose: FloatArray, cov: FloatArray, dt: float, z: FloatArray,
+    memory: PartState, p: int, pose: FloatArray, cov: FloatArray, dt: float, z: FloatArray,
     R: FloatArray,
 ) -> None:  # fmt: skip
     scratch = memory.work[1, :, :3]
@@ -117,14 +117,14 @@ def _as_upstream(
 
 @kernel
 def increment(
-    parts: Parts, memory: PreparationState, x: FloatArray, p: int, stamp_ns: int, pose: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, stamp_ns: int, pose: FloatArray,
     cov: FloatArray, z: FloatArray, R: FloatArray,
 ) -> bool:  # fmt: skip
     """Fill a body velocity and its covariance from a pose and the previous one; remember it.
 
     Parameters
     ----------
-    parts, memory : Parts, PreparationState
+    parts, memory : Parts, PartState
         Configuration and memory of all parts; work[1:] is scratch space.
     x : (15,) float
         State of the filter at the time of arrival.

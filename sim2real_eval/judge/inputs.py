@@ -116,7 +116,7 @@ def build_inputs(
     frames : FrameTree
         Static transforms.
     correct : set of str
-        Oddities of robot_localization that are mended; see `Case`.
+        Deviations of robot_localization that are corrected; see `ReplayOptions`.
 
     Raises
     ------

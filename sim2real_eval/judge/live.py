@@ -63,9 +63,9 @@ class LiveJudge:
     frames : FrameTree
         Static transforms; `set_frames` replaces them.
     correct : set of str
-        Oddities of robot_localization that are mended; see `Case`. Whether the poses of a
-        differential input have an orientation shows only as they come: they have none until one
-        is not the identity, from which increments begin anew.
+        Deviations of robot_localization that are corrected; see `ReplayOptions`. Whether the poses
+        of a differential input have an orientation shows only as they come: they have none until
+        one is not the identity, from which increments begin anew.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from sim2real_eval.judge.history import (
 from sim2real_eval.judge.judged import Estimate, PartCount, part_counts, quaternions
 from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.part_table import PartName
-from sim2real_eval.judge.preparation import Parts, new_preparation_state
+from sim2real_eval.judge.preparation import Parts, new_part_state
 from sim2real_eval.judge.queue import grown, new_queue
 from sim2real_eval.judge.replay import Timing, deliver, filter_tick, receive_command
 from sim2real_eval.judge.state import ROLL, VX, N
@@ -66,7 +66,7 @@ class LiveFilter:
 
     def reset(self) -> None:
         """Forget every message, as a node that has just been started."""
-        self._memory = new_preparation_state(len(self._names), NO_STAMP)
+        self._memory = new_part_state(len(self._names), NO_STAMP)
         self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
         self._discard_measurements()
         self._out = new_output(1, 0, len(self._names))

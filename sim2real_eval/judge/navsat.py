@@ -83,7 +83,7 @@ class Navsat(NamedTuple):
 
 
 class NavsatState(NamedTuple):
-    """What the node remembers; changed in place.
+    """State of the node; changed in place.
 
     Attributes
     ----------

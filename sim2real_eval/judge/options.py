@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ['CORRECTIONS', 'FRONT_ENDS', 'Options', 'corrections', 'front_end', 'latency_ns']
 
 CORRECTIONS = ('gravity', 'differential', 'unscented')
-"""Oddities of robot_localization that can be mended."""
+"""Deviations of robot_localization that can be corrected."""
 
 FRONT_ENDS = ('navsat_transform', 'enu')
 """What turns fixes into odometry/gps."""
@@ -68,7 +68,7 @@ class Options:
 
 
 def corrections(names: Iterable[Any], where: str, key: str) -> frozenset[str]:
-    """Return the oddities to be mended; ParameterError for a name that is none of CORRECTIONS."""
+    """Return the deviations to correct; ParameterError for a name that is none of CORRECTIONS."""
     found = list(names)
     for name in found:
         if name not in CORRECTIONS:

@@ -39,9 +39,9 @@ __all__ = [
     'ACCELERATION',
     'POSE',
     'TWIST',
+    'PartState',
     'Parts',
-    'PreparationState',
-    'new_preparation_state',
+    'new_part_state',
     'prepare',
     'select',
 ]
@@ -83,7 +83,7 @@ class Parts(NamedTuple):
     two_d : bool
         two_d_mode.
     correct_gravity, correct_differential : bool
-        Whether these oddities of robot_localization are mended.
+        Whether these deviations of robot_localization are corrected.
     """
 
     kind: IntArray
@@ -105,8 +105,8 @@ class Parts(NamedTuple):
     correct_differential: bool
 
 
-class PreparationState(NamedTuple):
-    """What the preparation remembers between messages; changed in place.
+class PartState(NamedTuple):
+    """State of the preparation between messages; changed in place.
 
     Attributes
     ----------
@@ -141,9 +141,9 @@ class PreparationState(NamedTuple):
     work: FloatArray
 
 
-def new_preparation_state(parts: int, no_stamp: int) -> PreparationState:
+def new_part_state(parts: int, no_stamp: int) -> PartState:
     """Return the memory of a node that has seen nothing."""
-    return PreparationState(
+    return PartState(
         seen=np.zeros((parts, 2), dtype=np.int64),
         stamp_ns=np.full(parts, no_stamp, dtype=np.int64),
         previous=np.zeros((parts, 4, 3)),
@@ -159,7 +159,7 @@ def new_preparation_state(parts: int, no_stamp: int) -> PreparationState:
 
 @kernel
 def _prepare_pose(
-    parts: Parts, memory: PreparationState, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
     cov: FloatArray, queue: Queue, slot: int,
 ) -> bool:  # fmt: skip
     pose, scratch = memory.work[0, :4, :3], memory.work[1, :, :3]
@@ -216,7 +216,7 @@ def _prepare_twist(
 
 @kernel
 def _prepare_acceleration(
-    parts: Parts, memory: PreparationState, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
     has_attitude: bool, queue: Queue, slot: int,
 ) -> None:  # fmt: skip
     rotation, o, z = parts.rotation[p], parts.offset[p], queue.z[slot]
@@ -243,14 +243,14 @@ def _prepare_acceleration(
 
 @kernel
 def prepare(
-    parts: Parts, memory: PreparationState, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
     cov: FloatArray, has_attitude: bool, queue: Queue, slot: int,
 ) -> bool:  # fmt: skip
     """Fill a queue slot from one message part; False when it yields no measurement.
 
     Parameters
     ----------
-    parts, memory : Parts, PreparationState
+    parts, memory : Parts, PartState
         Configuration and memory of all parts.
     x : (15,) float
         State of the filter at the time of arrival.

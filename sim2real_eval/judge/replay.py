@@ -27,7 +27,7 @@ from sim2real_eval.judge.navsat import (
 )
 from sim2real_eval.judge.output import Output, publish_filtered_gps, publish_gps
 from sim2real_eval.judge.plain_enu import locate
-from sim2real_eval.judge.preparation import Parts, PreparationState, prepare, select
+from sim2real_eval.judge.preparation import Parts, PartState, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
 from sim2real_eval.judge.state import VROLL, VX, N
 from sim2real_eval.judge.timers import next_due
@@ -128,9 +128,7 @@ class Timing(NamedTuple):
 
 
 @kernel
-def receive_command(
-    memory: PreparationState, flt: Filter, stamp_ns: int, command: FloatArray
-) -> None:
+def receive_command(memory: PartState, flt: Filter, stamp_ns: int, command: FloatArray) -> None:
     """Take a velocity command, vx vy vz vroll vpitch vyaw, which acts from its stamp."""
     memory.command_ns[0] = flt.times[CONTROL_NS] = stamp_ns
     for i in range(6):
@@ -139,7 +137,7 @@ def receive_command(
 
 @kernel
 def deliver(
-    parts: Parts, memory: PreparationState, flt: Filter, queue: Queue, counts: IntArray, p: int,
+    parts: Parts, memory: PartState, flt: Filter, queue: Queue, counts: IntArray, p: int,
     stamp_ns: int, value: FloatArray, cov: FloatArray, has_attitude: bool,
 ) -> bool:  # fmt: skip
     """Queue one message part; False when the queue is full."""
@@ -162,7 +160,7 @@ def deliver(
 
 @kernel
 def filter_tick(
-    parts: Parts, memory: PreparationState, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
+    parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
     history: History, out: Output, last_published: int, now: int, index: IntArray, z: FloatArray,
     R: FloatArray,
 ) -> int:  # fmt: skip
@@ -236,7 +234,7 @@ def filter_tick(
 
 @kernel
 def _deliver_gps(
-    parts: Parts, memory: PreparationState, flt: Filter, queue: Queue, out: Output, timing: Timing,
+    parts: Parts, memory: PartState, flt: Filter, queue: Queue, out: Output, timing: Timing,
     navsat: Navsat, delivered: int, now: int, value: FloatArray, still: FloatArray,
     sure: FloatArray,
 ) -> int:  # fmt: skip
@@ -264,7 +262,7 @@ def _deliver_gps(
 
 @compiled
 def replay(
-    messages: Messages, parts: Parts, memory: PreparationState, flt: Filter, dyn: Dynamics, timing: Timing,
+    messages: Messages, parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics, timing: Timing,
     navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History, out: Output,
 ) -> int:  # fmt: skip
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""

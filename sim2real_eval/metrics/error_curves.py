@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long an error remembers itself, and at which frequencies it is: curves of one run.
+"""Autocorrelation and spectrum of an error: curves of one run.
 
 VEPD knows an error by its size and by the flatness of the whole signal's spectrum. Two errors of
-one size may be a jitter and a slow wander, which a controller feels as different things.
+one size may be a jitter and a slow wander, which a controller experiences differently.
 """
 
 from __future__ import annotations

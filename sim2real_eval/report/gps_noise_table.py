@@ -62,7 +62,7 @@ def gps_noise_table(result: GpsResult) -> Table:
         table.add_row('stated deviation', 'm', *(one.shown() for one in stated.constant))
     for test in result.consistency:
         if test.samples:
-            verdict = Text(test.verdict, style='' if test.verdict == 'honest' else 'bold')
+            verdict = Text(test.verdict, style='' if test.verdict == 'consistent' else 'bold')
             table.add_row(
                 f'error² / stated², {test.name.partition(",")[0]}',
                 '1',

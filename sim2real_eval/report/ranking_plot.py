@@ -62,7 +62,7 @@ def ranking_figure(
         fontsize=8,
         frameon=False,
     )
-    title = 'How far from reality, and how surely; models that share a letter are not told apart'
+    title = 'Distance from reality; models with a common letter do not differ significantly'
     figure.suptitle(f'{title}\n{about}' if about else title, fontsize=10)
     return figure
 

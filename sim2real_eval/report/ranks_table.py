@@ -36,7 +36,7 @@ class RankLine(NamedTuple):
     values, ranks : tuple of float or None
         Model by model.
     marks : tuple of bool
-        Whether a value is more than chance.
+        Whether a value is significant.
     agreement : RankAgreement
         With the ranking that all are compared with.
     """
@@ -66,7 +66,7 @@ class RankLines(NamedTuple):
 
 
 def metric_lines(table: MetricTable) -> RankLines:
-    """Return the metrics of a table that at least one model has; those beyond chance marked."""
+    """Return the metrics of a table that at least one model has; those significant marked."""
     lines = []
     for row in table.rows:
         if any(value is not None for value in row.distances):
@@ -120,7 +120,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
     table.add_column('scenario', overflow='fold')
     table.add_column('ranking', overflow='fold')
     table.add_column('and ranking', overflow='fold')
-    for name in ('models', 'Kendall', 'Spearman', 'chance'):
+    for name in ('models', 'Kendall', 'Spearman', 'p-value'):
         table.add_column(name, justify='right', no_wrap=True)
     last = None
     for pair in pairs:

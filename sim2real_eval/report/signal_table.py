@@ -20,10 +20,10 @@ __all__ = ['signal_tables']
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
-    """Return two tables per kind of sensor: agreement with truth, and how unlike the sets are.
+    """Return two tables per kind of sensor: agreement with truth, and how different the sets are.
 
-    Models of which the same signals are known share a table, one below the other. Floors, chances
-    and verdicts are shown where there are any.
+    Models of which the same signals are known share a table, one below the other. Split-half
+    distances, p-values and verdicts are shown where there are any.
 
     Parameters
     ----------
@@ -129,17 +129,17 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
     split_half = any(row.error_split_half is not None for row in everything)
     judged = any(row.p_adjusted is not None for row in everything)
     table = _new(
-        f'{_title(models)}: how unlike the errors are'
-        + (', and halves of the real runs (floor)' if split_half else '')
+        f'{_title(models)}: how different the errors are'
+        + (', and halves of the real runs (split)' if split_half else '')
     )
     for name in ('errors\nW1', 'spectra\ndB'):
         table.add_column(name, justify='right', no_wrap=True)
         if split_half:
-            table.add_column('\nfloor', justify='right', no_wrap=True)
+            table.add_column('\nsplit', justify='right', no_wrap=True)
         if judged:
             table.add_column('\np', justify='right', no_wrap=True)
     if judged:
-        table.add_column('together', no_wrap=True)
+        table.add_column('verdict', no_wrap=True)
         table.add_column('\np', justify='right', no_wrap=True)
 
     def cells(row: SignalRow) -> list[Text | str]:

@@ -38,7 +38,7 @@ class JudgeParameters:
         From the file that `navsat_params_file` names; with `front_end: enu` those of the plain
         front end.
     correct : frozenset of str
-        Oddities of robot_localization that are mended.
+        Deviations of robot_localization that are corrected.
     transforms : tuple of StaticTransform
         From the file that `static_transforms_file` names.
     assume_identity : bool

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real against simulated signals: agreement with truth, distances, and whether they are chance."""
+"""Real against simulated signals: agreement with truth, distances, significance."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SignalRow:
     p_adjusted : float or None
         Smaller of the two, adjusted for looking at all distances of this model.
     verdict : str
-        `unlike`, `not told apart` or `too few runs`.
+        `different`, `not significant` or `too few runs`.
     """
 
     model: str
@@ -265,7 +265,7 @@ def _compare_model(
         lack = (
             f'{len(real)} real and {len(runs)} simulated runs '
             f'{"in pairs " if permutations.paired else ""}are too few to tell a difference from '
-            f'chance: the smallest chance that can come out is {permutations.least:.2g}; 6 pairs, '
+            f'chance: the smallest possible p-value is {permutations.least:.2g}; 6 pairs, '
             'or 4 unpaired runs of each, are the fewest'
         )
     rows: list[SignalRow] = []
@@ -333,7 +333,7 @@ def _judged(
         error_p=single[0],
         spectrum_p=single[1],
         p_adjusted=least,
-        verdict='unlike' if least <= level else 'not told apart',
+        verdict='different' if least <= level else 'not significant',
     )
 
 

@@ -84,9 +84,9 @@ class SignalOptions(Parameters):
         maximum=0.5,
     )
     permutations: int = parameter(
-        2000, '', 'Relabellings of the runs, at most; all of them when they are fewer.', minimum=20
+        2000, '', 'Permutations of the runs, at most; all of them when they are fewer.', minimum=20
     )
-    seed: int = parameter(0, '', 'Seed of the relabellings where they are drawn.', minimum=0)
+    seed: int = parameter(0, '', 'Seed of the permutations where they are drawn.', minimum=0)
 
     def _check(self) -> None:
         if self.trend_window % 2 == 0:

@@ -76,12 +76,12 @@ def observe(
         Values: `speed_bias`, `speed_std` (m/s), `speed_correlation_time` (s: integrated
         autocorrelation time of the speed error), `nis_gps`, `nis_imu`, `nis_other` (mean NIS over
         degrees of freedom of the parts of one sensor), `nis_inside`, and of estimates within the
-        truth `position_rmse`, `position_end` (m, horizontal, all and last), `position_honesty`
-        (stated horizontal sigma over RMSE), `orientation_rmse`, `yaw_rmse` (rad), `velocity_rmse`
-        (m/s, of the body's horizontal velocity vector), `velocity_honesty`, `nees_position`,
-        `nees_orientation`, `nees_velocity`, `nees_angular_velocity` (mean NEES over degrees of
-        freedom) and `nees_velocity_inside`; shares `..._inside` are of samples within their own
-        two-sided 95 % bounds.
+        truth `position_rmse`, `position_end` (m, horizontal, all and last),
+        `position_covariance_consistency` (stated horizontal sigma over RMSE), `orientation_rmse`,
+        `yaw_rmse` (rad), `velocity_rmse` (m/s, of the body's horizontal velocity vector),
+        `velocity_covariance_consistency`, `nees_position`, `nees_orientation`, `nees_velocity`,
+        `nees_angular_velocity` (mean NEES over degrees of freedom) and `nees_velocity_inside`;
+        shares `..._inside` are of samples within their own two-sided 95 % bounds.
 
     Raises
     ------
@@ -160,7 +160,9 @@ def _error_values(
         ('velocity', signals.velocity_sigma),
     ):
         if values[f'{name}_rmse'] > 0.0:
-            values[f'{name}_honesty'] = _rms(sigma[kept, :2]) / values[f'{name}_rmse']
+            values[f'{name}_covariance_consistency'] = (
+                _rms(sigma[kept, :2]) / values[f'{name}_rmse']
+            )
     return values
 
 

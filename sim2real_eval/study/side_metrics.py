@@ -26,7 +26,7 @@ from sim_sensors.measurements import FloatArray
 __all__ = ['METRICS', 'Metric', 'MetricRow', 'MetricTable', 'metric_tables']
 
 LEVEL = 0.05
-"""Chance below which a distance is called real."""
+"""p-value below which a distance is significant."""
 
 _MOST_PERMUTATIONS = 1000
 _LEAST_RATIO = 1e-6
@@ -59,7 +59,7 @@ METRICS = (
     Metric('forward', 'm/s', ('forward_rmse',)),
     Metric('position', 'm', ('position_rmse',)),
     Metric('yaw', 'rad', ('yaw_rmse',)),
-    Metric('memory', ''),
+    Metric('autocorrelation', ''),
     Metric('spectrum', 'dB'),
     Metric('NIS', 'decades', ('nis_gps', 'nis_imu'), logarithmic=True),
     Metric('NEES', 'decades', ('nees_position', 'nees_velocity'), logarithmic=True),
@@ -81,7 +81,7 @@ class MetricRow:
     ranks : tuple of float or None
         1 is the smallest distance.
     p_values : tuple of float or None
-        Share of relabellings of real and simulated runs that give at least the distance.
+        Share of permutations of real and simulated runs that give at least the distance.
     adjusted : tuple of float or None
         The same when the most striking of the metrics beside VEPD is picked; None for VEPD and its
         halves.
@@ -241,7 +241,7 @@ def _distance(
 ) -> Divisible | None:
     """Return the distance, None when a run lacks what it takes."""
     rows = [curves.row[run.key] for run in runs]
-    if metric.name == 'memory':
+    if metric.name == 'autocorrelation':
         return CurveDistance(curves.autocorrelation[rows])
     if metric.name == 'spectrum':
         return SpectrumDistance(curves.spectrum[rows])

@@ -19,7 +19,7 @@ from sim2real_eval.tables import Field, write_csv, write_json
 __all__ = ['METRIC_COLUMNS', 'SENSITIVITY_COLUMNS', 'SideResults', 'side_results']
 
 METRIC_COLUMNS = (
-    'judge', 'group', 'scenario', 'model', 'metric', 'unit', 'distance', 'rank', 'chance',
+    'judge', 'group', 'scenario', 'model', 'metric', 'unit', 'distance', 'rank', 'p_value',
     'adjusted',
 )  # fmt: skip
 SENSITIVITY_COLUMNS = ('judge', 'group', 'scenario', 'model', 'variation', 'vepd', 'rank')

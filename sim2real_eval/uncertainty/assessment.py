@@ -41,7 +41,7 @@ def uncertainty(
     *,
     seed: int = 0,
 ) -> Uncertainty:
-    """Tell how sure the distance of each model, and of each pair of them, is.
+    """Return the uncertainty of the distance of each model and of each pair of models.
 
     What is done and how well it keeps its word is in docs/uncertainty.md.
 
@@ -139,7 +139,7 @@ def _adjusted(
 ) -> tuple[float, ...]:
     if len({len(row) for row in values.values()}) == 1:
         return joint_p_values(np.stack(list(values.values()))).adjusted
-    # Models with runs of their own: as many relabellings of each, the same draws.
+    # Models with runs of their own: as many permutations of each, the same draws.
     rows = []
     for runs in sims.values():
         labels = permute_labels(
@@ -190,7 +190,8 @@ def _judged(
     )
     if labels.least <= 1.0 - options.level:
         p_value = joint_p_values(values[None]).single[0]
-        # Relabelled, runs that are told apart are further from each other than any of one process.
+        # Permuted, significantly different runs are further from each other than any of one
+        # process.
         told = p_value <= 1.0 - options.level
         null = alike.between(labels.real) * lack if told and freedom.degrees else values
         result = dataclasses.replace(
@@ -263,7 +264,7 @@ def _notes(
         least = max(permutations[model].least for model in short)
         notes.append(
             f'{", ".join(short)}: {motions} real motions are too few to tell a gap from chance at '
-            f'level {options.level:g}: the smallest chance that can come out is {least:.2g}; at '
+            f'level {options.level:g}: the smallest possible p-value is {least:.2g}; at '
             '0.95, 6 pairs, or 4 unpaired runs of each, are the fewest'
         )
     if degrees < _FEWEST_DEGREES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure the rows of a VEPD table are: scenario by scenario, and pooled."""
+"""Uncertainty of the rows of a VEPD table: scenario by scenario, and pooled."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ UNCERTAINTY_COLUMNS = (
     'estimate',
     'low',
     'high',
-    'floor',
-    'floor_high',
-    'chance',
-    'chance_adjusted',
-    'letters',
+    'null_median',
+    'null_high',
+    'p_value',
+    'p_value_adjusted',
+    'significance_groups',
 )
 """Columns of vepd.csv: those of the table, then what `DistanceUncertainty` calls so."""
 

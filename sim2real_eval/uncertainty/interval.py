@@ -7,8 +7,8 @@ distance that was seen is none of the rarest. For the sets as they would be at a
 distance, the runs are moved along the optimal transport between them (R. J. McCann, Adv. Math.
 128, 1997: at the share t of the way the distance is t times that of the sets), beyond what was
 seen by a common shift; there the motions are drawn anew. At the true distance zero the test by
-relabelling decides, which is exact. Between the one-sided test there and a two-sided one far from
-it, the tails are shared as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
+the permutation test decides, which is exact. Between the one-sided test there and a two-sided one
+far from it, the tails are shared as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ def bounds(
     freedom : Freedom
         Of the motions.
     nulls : sequence of float
-        Median distance of each coordinate over relabellings.
+        Median distance of each coordinate over permutations.
     differs : bool
-        Whether relabelling tells the sets apart at this level.
+        Whether the permutation test is significant at this level.
     """
     paths = [
         _Path.of(x, y, real.weights, simulated.weights, null)
         for x, y, null in zip(real.values.T, simulated.values.T, nulls, strict=True)
     ]
     seen = float(np.mean([path.seen for path in paths]))
-    # Coordinates that differ by no more than chance must not lend their bias to the others.
+    # Coordinates that differ by no significant must not lend their bias to the others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
     grid = np.maximum(likely + _STEPS[:, None] * error, 0.0)
@@ -154,7 +154,7 @@ class _Path:
             rows.append(parts.distances(x[parts.i], moved, one, other))
         levels, drawn = np.array(distance), np.stack(rows)
         # Runs moved onto each other rank by rank are more alike than runs of one process; how far
-        # those are apart, relabelling knows.
+        # those are apart, the permutation test knows.
         alike = float(np.median(drawn[0]))
         if alike > 0.0 and error > 0.0:
             lack = np.clip(null / alike, 1.0, _MOST_SHRINKAGE) - 1.0

@@ -19,7 +19,7 @@ from sim_sensors.measurements import FloatArray
 
 __all__ = ['DrawnDistance', 'compare_pairs', 'exchanged']
 
-_FEWEST = 6  # pairs of which some relabelling has a chance of 5 %
+_FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,10 +87,11 @@ def compare_pairs(
 ) -> list[PairUncertainty]:
     """Compare every pair of models on the motions that both follow.
 
-    Two models are told apart when two tests say so, each over all pairs: relabelling, which is
-    exact for models of one process and may call unlike models of equal distance different; and
-    resampling of the motions, which asks for the distances alone and is exact for many motions
-    only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest studentised difference).
+    Two models are significantly different when two tests say so, each over all pairs: a
+    permutation test, which is exact for models of one process and may call unlike models of equal
+    distance different; and resampling of the motions, which asks for the distances alone and is
+    exact for many motions only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest
+    studentised difference).
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def compare_pairs(
     structures = {(runs.names, runs.scenario) for runs in sims.values()}
     known = _permutations(structures, options, seed)
     permutations = [known[sims[a].names, sims[b].names] for a, b in couples]
-    # Models that follow the same motions share their relabellings: weights once for all of them.
+    # Models that follow the same motions share their permutations: weights once for all of them.
     sides = {names: side_weights(one.real) for names, one in known.items()}
     values = [
         np.abs(exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names]))
@@ -172,7 +173,7 @@ def _permutations(
     options: UncertaintyOptions,
     seed: int,
 ) -> dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations]:
-    """Return the relabellings by the names of both models, as many of each."""
+    """Return the permutations by the names of both models, as many of each."""
     # Models with runs of their own: all are drawn, since they are looked at together.
     return {
         (first, second): permute_labels(
@@ -191,7 +192,7 @@ def _permutations(
 def _more(
     difference: float, error: float, critical: float, motions: int, options: UncertaintyOptions
 ) -> int | None:
-    """Return how many more motions make `difference` larger than chance; None when too many.
+    """Return how many more motions make `difference` significant; None when too many.
 
     The error falls with the square root of the motions; the difference must be `critical` errors
     (more for few motions: Student's t), and so many more that it is with the wanted power.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of models over resamples, and groups of models that cannot be told apart."""
+"""Ranks of models over resamples, and groups of models that are not significantly different."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def rank_distribution(distances: FloatArray) -> FloatArray:
 def significance_groups(
     order: Sequence[str], distinguishable: Iterable[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return the letters of each model: two models share one unless they are told apart.
+    """Return the letters of each model: two models share one unless they differ significantly.
 
     Insert and absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004): all models start in one
-    group; each pair that is told apart splits the groups that hold both; groups inside others go.
+    group; each significantly different pair splits the groups that hold both; groups inside others
+    go.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a distance between real and simulated runs more than chance? Relabelling the runs tells.
+"""Is a distance between real and simulated runs significant? A permutation test decides.
 
 If simulated runs were as the real ones, the labels would mean nothing, and the distance of the
 sets as they are would be one of those that other labels give, no larger than most of them. The
-share of the relabellings that give at least that distance is the chance of so large a one, exact
+share of the permutations that give at least that distance is the p-value of that distance, exact
 for any number of runs and any distribution (R. A. Fisher, The Design of Experiments, 1935;
-B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn relabellings: the true
+B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn permutations: the true
 labels count as one of them).
 """
 
@@ -61,7 +61,7 @@ class LabelPermutations:
 
     @property
     def least(self) -> float:
-        """Smallest chance that can come out; two when exchanging the sides is a relabelling."""
+        """Smallest p-value that can come out; two when exchanging the sides is a permutation."""
         first = self.real[0]
         alike = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
         return float(np.mean(alike))
@@ -76,7 +76,7 @@ def permute_labels(
     strata: tuple[Sequence[str], Sequence[str]] | None = None,
     drawn: bool = False,
 ) -> LabelPermutations:
-    """Return all relabellings, or `most` of them.
+    """Return all permutations, or `most` of them.
 
     Runs are paired when every simulated run has the name of a real one: they follow the same
     motion, and only the runs of one motion are exchanged. So are they when several simulated runs
@@ -163,12 +163,12 @@ def _strata(
 
 @dataclasses.dataclass(frozen=True)
 class PValues:
-    """What relabelling says of several distances between the same runs.
+    """What a permutation test says of several distances between the same runs.
 
     Attributes
     ----------
     single : tuple of float
-        Share of the relabellings that give at least the distance of the runs as they are.
+        Share of the permutations that give at least the distance of the runs as they are.
     adjusted : tuple of float
         The same when all distances are looked at and the most striking ones are picked.
     """
@@ -178,25 +178,25 @@ class PValues:
 
 
 def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
-    """Return the chance of each distance, alone and among all of them, see `joint_p_values`."""
+    """Return the p-value of each distance, alone and among all of them, see `joint_p_values`."""
     return joint_p_values(np.stack([one.between(permutations.real) for one in distances]))
 
 
 def joint_p_values(values: FloatArray) -> PValues:
-    """Return the chance of each distance, alone and among all of them.
+    """Return the p-value of each distance, alone and among all of them.
 
-    Adjusted by the largest distance that each relabelling gives, all distances brought to mean 0
-    and variance 1 over the relabellings (P. H. Westfall and S. S. Young, Resampling-Based Multiple
-    Testing, 1993, single-step maxT): whatever the distances have to do with each other, the chance
-    that any of them falls below a level by accident is at most that level.
+    Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
+    and variance 1 over the permutations (P. H. Westfall and S. S. Young, Resampling-Based Multiple
+    Testing, 1993, single-step maxT): whatever the distances have to do with each other, the
+    probability that any of them falls below a level by accident is at most that level.
 
     Parameters
     ----------
-    values : (distances, relabellings) float
+    values : (distances, permutations) float
         The first of each row is that of the true labels.
     """
     spread = values.std(axis=1, keepdims=True)
-    # Distances that no relabelling changes say nothing.
+    # Distances that no permutation changes say nothing.
     scaled = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0.0, spread, np.inf)
     # Equal sets in another order of summation differ in the last bits.
     least = values[:, :1] * (1.0 - 1e-9)

@@ -32,12 +32,12 @@ class DistanceUncertainty:
         Median and `level` quantile of the distance that a model with the real process would have
         with these numbers of runs.
     p_value : float or None
-        Share of relabellings that give at least the distance: that of so large a gap from a model
+        Share of permutations that give at least the distance: that of so large a gap from a model
         with the real process.
     adjusted : float or None
         The same when the most striking of all models is looked at.
     significance_groups : str
-        Models that share a letter cannot be told apart; empty where that cannot be told.
+        Models that share a letter are not significantly different; empty where that is unknown.
     ranks : tuple of float
         Probability of rank 1, 2, ... among the models; empty where it cannot be told.
 
@@ -78,11 +78,11 @@ class PairUncertainty:
     adjusted : float or None
         The same when the most striking of all pairs is looked at.
     distinguishable : bool or None
-        Whether the two can be told apart, all pairs looked at together.
+        Whether the two are significantly different, adjusted for all pairs.
     more_motions : int or None
-        How many more motions would tell them apart with the probability `power` if the difference
-        is what it seems; 0 if they are apart; None when more than `most_motions`, or when it
-        cannot be told (`low` is None).
+        How many more motions would make them significantly different with the probability `power`
+        if the difference is what it seems; 0 if they are apart; None when more than
+        `most_motions`, or when it cannot be told (`low` is None).
     """
 
     first: str
@@ -134,7 +134,7 @@ class Uncertainty:
         return next(one for one in self.pairs if {one.first, one.second} == {first, second})
 
     def more(self, pair: PairUncertainty) -> str:
-        """Say how many more motions would tell two models apart."""
+        """Say how many more motions would make two models significantly different."""
         if pair.low is None:
             return 'cannot be told'
         if pair.more_motions is None:

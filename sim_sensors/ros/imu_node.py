@@ -69,7 +69,7 @@ class ImuNode(SensorNode):
             self.get_logger().error(str(error))
 
     def world_arguments(self) -> dict[str, Any]:
-        """Return the gravity that it feels."""
+        """Return the gravity that it measures."""
         return {'gravity': self.declared.get().gravity}
 
     def messages(

@@ -121,7 +121,7 @@ class SensorNode(Node, abc.ABC):
         return model.start(settings.seed, settings.run, settings.sensor, **self.world_arguments())
 
     def world_arguments(self) -> dict[str, Any]:
-        """Return what the sensor feels besides motion, as its model's `start` takes it."""
+        """Return what the sensor measures besides motion, as its model's `start` takes it."""
         return {}
 
     @abc.abstractmethod

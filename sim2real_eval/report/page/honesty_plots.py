@@ -22,7 +22,7 @@ __all__ = ['covariance_consistency']
 def covariance_consistency(
     evidence: Evidence, quantity: Literal['position', 'velocity'], colours: Mapping[str, str]
 ) -> Multiples:
-    """Return the errors over the stated deviations, with the diagonal of an honest judge.
+    """Return the errors over the stated deviations, with the diagonal of a consistent judge.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranking as rows of a table, each with its interval drawn against the null floor."""
+"""The ranking as rows of a table, each with its interval drawn against the null distribution."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class RankingRow:
 
     Attributes
     ----------
-    rank, name, colour, runs, vepd, interval, null_median, p_value, significance_groups, w_rmse, w_entropy : str
-    published : str
+    rank, name, colour, runs, vepd, interval, null_high, p_value, significance_groups, w_rmse,
+    w_entropy : str published : str
         Empty where the paper prints none.
     strip : Markup
-        Interval, distance and floor on the common scale.
+        Interval, distance and null quantile on the common scale.
     """
 
     rank: str
@@ -41,7 +41,7 @@ class RankingRow:
     runs: str
     vepd: str
     interval: str
-    null_median: str
+    null_high: str
     p_value: str
     significance_groups: str
     w_rmse: str
@@ -73,8 +73,8 @@ class Ranking:
         return any(place.published for place in self.places)
 
     @property
-    def significance_groups(self) -> bool:
-        """Whether models can be grouped by what tells them apart."""
+    def has_groups(self) -> bool:
+        """Whether models are grouped by significance."""
         return any(place.significance_groups for place in self.places)
 
 
@@ -103,7 +103,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 runs=f'{row.n_real}/{row.n_sim}',
                 vepd=decimal(row.vepd),
                 interval=NONE if one.low is None or one.high is None else span(one.low, one.high),
-                null_median=decimal(one.null_high),
+                null_high=decimal(one.null_high),
                 p_value=p_value_text(one.p_value if one.adjusted is None else one.adjusted),
                 significance_groups=one.significance_groups,
                 w_rmse=decimal(row.w_rmse),
@@ -148,7 +148,7 @@ def _strip(scale: Scale, one: DistanceUncertainty, published: float | None) -> M
     said = f'VEPD {decimal(one.distance)}'
     if one.null_high is not None:
         marks.append(
-            element('rect', class_='floor', x=0, y=0, height=_HEIGHT,
+            element('rect', class_='null', x=0, y=0, height=_HEIGHT,
                     width=_at(scale, one.null_high))
         )  # fmt: skip
         said += f'; identical sensors score up to {decimal(one.null_high)}'

@@ -61,8 +61,8 @@ class JudgeSection:
     missing: Sequence[str]
 
     consistency_text = (
-        '1: the judge is as sure of itself as its errors allow. Above, it is too sure; below, '
-        'less sure than it could be. What matters here is whether simulated sensors make it as '
+        '1: the judge is consistent. Above, it is overconfident; below, '
+        'underconfident. What matters here is whether simulated sensors make it as '
         'sure as real ones do.'
     )
 
@@ -153,7 +153,7 @@ def judge_section(
         Chapter(
             'Stated against true error: position',
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
-            'the error. On the dashed line the judge is honest, above it too sure; pale dots are '
+            'the error. On the dashed line the judge is consistent, above overconfident; pale dots are '
             'those of all other panels.',
             of_groups(lambda group: covariance_consistency(seen[group], 'position', colours)),
         ),

@@ -51,7 +51,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
             'metrics',
             'Beside VEPD',
             'Other distances between the real and the simulated runs, and the rank that each '
-            'gives in brackets. A star: more than chance. Tau: Kendall rank correlation with '
+            'gives in brackets. A star: significant. Tau: Kendall rank correlation with '
             'VEPD, 1 for the same order.',
             [_block(lines) for lines in metrics if lines.lines],
         ),
@@ -94,7 +94,9 @@ def _block(given: RankLines) -> AnnotatedTable:
 
 def _pairs(side: SideResults) -> AnnotatedTable:
     columns = [Column('scenario'), Column('ranking'), Column('and ranking')]
-    columns += [Column(name, numeric=True) for name in ('models', 'Kendall', 'Spearman', 'chance')]
+    columns += [
+        Column(name, numeric=True) for name in ('models', 'Kendall', 'Spearman', 'p-value')
+    ]
     rows = [
         [
             'all pooled' if pair.scenario == POOLED else pair.scenario,

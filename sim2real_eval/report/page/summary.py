@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer in a sentence or two: which model is closest, and can it be told apart?"""
+"""The answer in a sentence or two: the closest model, and whether it differs from reality"""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def _against_real(best: DistanceUncertainty, per_cent: str, real: str, level: fl
     p_value = best.p_value if best.adjusted is None else best.adjusted
     if p_value is None or best.null_high is None:
         return Markup(
-            'Whether it can be told apart from {} cannot be said from so few recordings.'
+            'So few recordings cannot show whether it differs significantly from {}.'
         ).format(real)
     distinguishable = p_value <= 1.0 - level
     return Markup(
-        'It {} from {}: identical sensors would score up to {} in {} of such studies (chance {}).'
+        'It {} from {}: identical sensors would score up to {} in {} of such studies (p = {}).'
     ).format(
-        Markup('<strong>can be told apart</strong>')
+        Markup('<strong>differs significantly</strong>')
         if distinguishable
-        else Markup('<strong>cannot be told apart</strong>'),
+        else Markup('<strong>does not differ significantly</strong>'),
         real,
         decimal(best.null_high),
         per_cent,
@@ -78,12 +78,12 @@ def _against_next(standing: Standing, order: Sequence[DistanceUncertainty]) -> M
     p_value = p_value_text(pair.p_value if pair.adjusted is None else pair.adjusted)
     if pair.distinguishable:
         return Markup(
-            'The next, {}, is {} farther and <strong>can be told apart</strong> from it '
-            '(chance {}).'
+            'The next, {}, is {} farther and <strong>significantly different</strong> from it '
+            '(p = {}).'
         ).format(name, gap, p_value)
     return Markup(
         'The next, {}, is {} farther, and these recordings <strong>do not tell the two apart'
-        '</strong> (chance {}); more motions that would: {}.'
+        '</strong> (p = {}); more motions that would: {}.'
     ).format(name, gap, p_value, standing.known.more(pair))
 
 

@@ -158,7 +158,7 @@ class Published:
                 f'{self._name}: the estimate of the tick at {self.ticks[first]} ns is '
                 f'{apart[first]:.1g} m/s or rad/s and {spread[first]:.1%} of a variance from '
                 f'the embedded judge, {_TOLERANCE:g} and {_VARIANCE_TOLERANCE:.1%} are '
-                f'allowed: a message was lost on the way{self.missing_subscribers(moved, first)}, or the '
+                f'allowed: a message was lost on the way{self.unsubscribed(moved, first)}, or the '
                 'node differs'
             )
         apart = np.abs(run.linear_velocity - self._all('linear_velocity'))
@@ -170,11 +170,11 @@ class Published:
         """Return the error for other stamps than expected at a tick."""
         return JudgeError(
             f'{self._name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
-            f'expected {expected}: a message was lost on the way{self.missing_subscribers(moved)}, or this is '
+            f'expected {expected}: a message was lost on the way{self.unsubscribed(moved)}, or this is '
             'another version of the judge'
         )
 
-    def missing_subscribers(self, moved: Iterable[str], index: int | None = None) -> str:
+    def unsubscribed(self, moved: Iterable[str], index: int | None = None) -> str:
         """Say which inputs may never have counted, for want of transforms, for a message."""
         index = len(self.odometry) if index is None else index
         never = [name for name in moved if self._given.get(name, -1) >= index]
