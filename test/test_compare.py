@@ -161,7 +161,7 @@ def test_yaw_is_of_the_orientation_where_there_is_one() -> None:
     assert any('no bias is taken out' in note for note in gyro.notes)
 
 
-def test_unlike_sensors_are_called_so_and_alike_ones_not() -> None:
+def test_different_sensors_are_called_so_and_identical_ones_not() -> None:
     """Six motions; AirSim against itself with other draws, and against Chrono."""
     truths = [truth_of(f'drive_{name}', n) for name in ('line', 'circle') for n in (1, 2, 3)]
     airsim = Twin('airsim', None, load_imu('airsim'))
@@ -380,7 +380,7 @@ def test_each_model_of_a_sensor_is_compared_once(runs: list[Path]) -> None:
     text.print(comparison.table())
     shown = text.export_text()
     assert shown.count('2 IMU models') == shown.count('2 GPS models') == 2
-    # With single runs there are neither floors nor chances; a note says so, once.
+    # With single runs there are neither split-half distances nor p-values; a note says so, once.
     assert 'null_median' not in shown
     assert 'too few' not in shown
     assert len([note for note in comparison.notes if 'too few' in note]) == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oddities that can be mended: gravity in the right axes, increments as body velocities."""
+"""The deviations that can be corrected: gravity in the right axes, increments as body velocities."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_innovations_of_increments_are_what_their_covariance_says(tmp_path: Path
 
 
 def test_increments_of_navsat_transform_are_turned_too(tmp_path: Path) -> None:
-    """The same circle as fixes; the user is told of the oddity, or of nothing."""
+    """The same circle as fixes; the user is told of the deviation, or of nothing."""
     clock, position = around(25.0, 0.0, 0)
     imu_ns = stamps(100.0, 25.0)
     t = (imu_ns - START_NS) * 1e-9

@@ -105,7 +105,7 @@ def test_rank_agreement_is_scipys_with_ties_too() -> None:
             assert found.spearman == pytest.approx(spearmanr(one, other).statistic)
 
 
-def test_rank_agreement_chance_counts_orders() -> None:
+def test_rank_agreement_p_value_counts_orders() -> None:
     """Five models in the same order: 1 of 120; in the contrary order every other is as good."""
     order = [1.0, 2.0, 3.0, 4.0, 5.0]
     assert rank_agreement(order, order).p_value == pytest.approx(1 / 120)

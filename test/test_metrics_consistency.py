@@ -110,7 +110,7 @@ def test_a_filter_that_knows_its_noises_is_consistent(
 
 
 @pytest.mark.parametrize(
-    ('walk', 'verdict'), [(WALK / 4, 'overconfident'), (4 * WALK, 'not sure')]
+    ('walk', 'verdict'), [(WALK / 4, 'overconfident'), (4 * WALK, 'underconfident')]
 )
 def test_wrong_process_noise_shows_on_its_side(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray], walk: float, verdict: str

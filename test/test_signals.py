@@ -282,7 +282,7 @@ def test_log_spectral_distance_of_a_factor() -> None:
 # --- confidence ----------------------------------------------------------------------------------
 
 
-def test_all_relabellings_of_few_runs_and_some_of_many() -> None:
+def test_all_permutations_of_few_runs_and_some_of_many() -> None:
     pairs = permute_labels(['a', 'b', 'c'], ['c', 'a', 'b'], 1000, 0)
     assert pairs.paired
     assert pairs.real.shape == (8, 6)
@@ -350,7 +350,7 @@ def test_a_difference_is_seen() -> None:
     assert min(found.adjusted[0], found.adjusted[2]) > 0.05
 
 
-def test_equal_runs_are_never_unlike() -> None:
+def test_equal_runs_are_never_different() -> None:
     runs = [noise(f'equal {i}', 300) for i in range(7)]
     names = [f'{i}' for i in range(7)]
     density = np.abs(noise('equal density', 7, 30))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floors, intervals and chances of distances between real and simulated runs keep their word."""
+"""Null quantiles, intervals and p-values of distances between real and simulated runs keep their word."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
 
 @pytest.mark.parametrize('paired', [True, False])
 @pytest.mark.parametrize('n', [10, 30])
-def test_like_sensors_are_called_unlike_as_often_as_stated(paired: bool, n: int) -> None:
-    """1000 gamma-like pairs of one process: chance is uniform; below 5 % in 5 % +- 2.2 % (3.2
+def test_identical_sensors_are_called_different_as_often_as_stated(paired: bool, n: int) -> None:
+    """1000 gamma-like pairs of one process: p-values are uniform; below 5 % in 5 % +- 2.2 % (3.2
     sigma, false alarm 1.4e-3 per case), with ties as well. docs/uncertainty.md has 2000 trials.
     """
     rng = stream(3, f'{paired} {n}', 'test', 'false alarms')
@@ -110,7 +110,7 @@ def test_interval_covers_the_true_distance(shift: float, paired: bool) -> None:
     assert covered >= 103
 
 
-def test_equal_models_are_rarely_told_apart_and_unlike_ones_always() -> None:
+def test_equal_models_rarely_differ_significantly_and_different_ones_always() -> None:
     """100 studies, three equal models and one at 3 sigma: any of the three is told from another
     in at most 5 %; 15 or more have a probability of 1e-4."""
     rng = stream(5, 'pairs', 'test', 'told apart')
@@ -121,8 +121,8 @@ def test_equal_models_are_rarely_told_apart_and_unlike_ones_always() -> None:
         sims = {f'm{i}': runs(motion + rng.normal(size=(12, 1))) for i in range(3)}
         sims['far'] = runs(motion + rng.normal(6.0, 1.0, (12, 1)))
         found = uncertainty(real, sims, FEW, seed=k)
-        wrong += any(one.apart for one in found.pairs if one.second != 'far')
-        assert all(one.apart for one in found.pairs if one.second == 'far')
+        wrong += any(one.distinguishable for one in found.pairs if one.second != 'far')
+        assert all(one.distinguishable for one in found.pairs if one.second == 'far')
         far = found.of('far')
         assert far.ranks[3] == 1.0
         assert not set(far.significance_groups) & set(found.of('m0').significance_groups)
@@ -142,7 +142,7 @@ def test_more_motions_give_the_power_that_was_asked_for() -> None:
     asked = [one.pairs[0].more_motions for one in (study(20) for _ in range(15))]
     more = int(np.median([900 if one is None else one for one in asked]))
     assert 5 <= more <= 300
-    assert np.mean([bool(study(20 + more).pairs[0].apart) for _ in range(10)]) >= 0.5
+    assert np.mean([bool(study(20 + more).pairs[0].distinguishable) for _ in range(10)]) >= 0.5
 
 
 @pytest.mark.parametrize('n', [1, 2, 3])
@@ -153,7 +153,7 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
     )
     assert found.notes
     assert found.models[0].p_value is None
-    assert found.pairs[0].apart is None
+    assert found.pairs[0].distinguishable is None
     assert found.models[0].significance_groups == ''
     assert (found.models[0].low is None) == (n < 3)
     assert found.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0') or n == 3

@@ -140,10 +140,8 @@ def calibrate(
             problems.append(error)
     progress()
     if gps is not None:
-        alike, back = (
-            tuple(simulated_statistics(gps, seed)),
-            tuple(gps_recovered_parameters(gps, seed)),
-        )  # type: ignore[assignment]
+        alike = tuple(simulated_statistics(gps, seed))  # type: ignore[assignment]
+        back = tuple(gps_recovered_parameters(gps, seed))  # type: ignore[assignment]
     progress()
     imu = None
     if with_imu:

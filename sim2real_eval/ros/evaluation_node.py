@@ -164,7 +164,7 @@ class EvaluationNode(Node):
             plan,
             run,
             rate_factor=self.study.settings.rate_factor,
-            look=self._poll,
+            poll=self._poll,
         )
 
     def _poll(self) -> None:
