@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deviations that can be corrected: gravity in the right axes, increments as body velocities."""
+"""Deviations that can be corrected: gravity in the right axes, increments as body velocities."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class _Ageing:
 def test_no_scheduler_is_a_wrong_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('sim2real_eval.study.cluster._PATIENCE_S', 1)
+    monkeypatch.setattr('sim2real_eval.study.cluster._TIMEOUT_S', 1)
     file = write_study_file(tmp_path)
     done = call(capsys, 'study', file, '--out', tmp_path / 'out', '--cluster', 'tcp://127.0.0.1:9')
     assert done.status == 2

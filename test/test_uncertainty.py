@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Null quantiles, intervals and p-values of distances between real and simulated runs keep their word."""
+"""Calibration of null quantiles, intervals and p-values of distances between runs."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class CovarianceConsistency:
 
     @property
     def verdict(self) -> str:
-        """`consistency`, `overconfident` (errors are larger than stated) or `underconfident`.
+        """`consistent`, `overconfident` (errors are larger than stated) or `underconfident`.
 
         `perhaps` goes before where a correlation time that the record allows makes it consistent.
         """
@@ -75,8 +75,8 @@ def covariance_consistency(
 ) -> CovarianceConsistency:
     """Test fixes at standstill: e' P^-1 e about the mean of each standstill.
 
-    What is constant over a standstill cannot be seen, so overconfident is a finding, and not sure
-    enough may be an error that did not move.
+    What is constant over a standstill cannot be seen, so overconfident is a finding, and
+    underconfident may be an error that did not move.
 
     Parameters
     ----------

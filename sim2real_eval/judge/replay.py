@@ -263,7 +263,8 @@ def _deliver_gps(
 @compiled
 def replay(
     messages: Messages, parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics,
-    timing: Timing, navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History, out: Output,
+    timing: Timing, navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History,
+    out: Output,
 ) -> int:  # fmt: skip
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))

@@ -81,7 +81,7 @@ def bounds(
         for x, y, null in zip(real.values.T, simulated.values.T, nulls, strict=True)
     ]
     seen = float(np.mean([path.seen for path in paths]))
-    # Coordinates that differ by no significant must not lend their bias to the others.
+    # Coordinates without a significant difference must not lend their bias to the others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
     grid = np.maximum(likely + _STEPS[:, None] * error, 0.0)

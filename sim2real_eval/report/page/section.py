@@ -153,8 +153,8 @@ def judge_section(
         Chapter(
             'Stated against true error: position',
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
-            'the error. On the dashed line the judge is consistent, above overconfident; pale dots '
-            'are those of all other panels.',
+            'the error. On the dashed line the judge is consistent, above overconfident; '
+            'pale dots are those of all other panels.',
             of_groups(lambda group: covariance_consistency(seen[group], 'position', colours)),
         ),
         Chapter(

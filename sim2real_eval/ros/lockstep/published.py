@@ -170,8 +170,8 @@ class Published:
         """Return the error for other stamps than expected at a tick."""
         return JudgeError(
             f'{self._name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
-            f'expected {expected}: a message was lost on the way{self.unsubscribed(moved)}, or this '
-            'is another version of the judge'
+            f'expected {expected}: a message was lost on the way{self.unsubscribed(moved)}, or '
+            'this is another version of the judge'
         )
 
     def unsubscribed(self, moved: Iterable[str], index: int | None = None) -> str:
