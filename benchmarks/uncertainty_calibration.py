@@ -94,22 +94,22 @@ def distance_trial(
     found = uncertainty(real, {'m': sim}, options, seed=k).models[0]
     assert found.low is not None
     assert found.high is not None
-    assert found.chance is not None
-    return found.distance, found.low, found.high, found.chance
+    assert found.p_value is not None
+    return found.distance, found.low, found.high, found.p_value
 
 
 def pair_trial(
     laws: tuple[Any, Any, Any], name: str, n: int, paired: bool, coordinates: int, resamples: int,
     k: int,
 ) -> tuple[float, ...]:  # fmt: skip
-    """Return difference, ends of its interval and whether the models are told apart."""
+    """Return difference, ends of its interval, and its significance."""
     rng = stream(k, f'{name} {n} {paired} {coordinates}', 'benchmark', 'calibration of pairs')
     real, *sims = sides(laws, n, paired, coordinates, rng)
     models = dict(zip('ab', sims, strict=True))
     found = uncertainty(real, models, UncertaintyOptions(resamples=resamples), seed=k).pairs[0]
     assert found.low is not None
     assert found.high is not None
-    return found.difference, found.low, found.high, float(bool(found.apart))
+    return found.difference, found.low, found.high, float(bool(found.distinguishable))
 
 
 def mean_distance(one: Any, other: Any) -> float:
@@ -160,7 +160,7 @@ def row(
     return (
         name,
         f'{n}',
-        'pairs' if paired else 'apart',
+        'pairs' if paired else 'unpaired',
         f'{len(seen)}',
         f'{truth:.3f}',
         f'{seen.mean():.3f}',

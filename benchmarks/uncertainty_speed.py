@@ -42,8 +42,8 @@ def main() -> None:
             drawn = rng.integers(30, size=30)
             for k in range(2):
                 wasserstein_distance(real.values[drawn, k], runs.values[drawn, k])
-    # That was one resample of the motions, 10 distances; relabelling takes 10 for the models and
-    # 40 for the pairs. Intervals are left out of the loop's account.
+    # That was one resample of the motions, 10 distances; the permutation test takes 10 for the
+    # models and 40 for the pairs. Intervals are left out of the loop's account.
     loop = 6 * (time.process_time() - start) / _LOOPED * options.resamples
     best = min(times)
     print(f'uncertainty of 5 models, 30 runs, {options.resamples} resamples: {best:.2f} s')

@@ -23,7 +23,7 @@ from sim2real_eval.ros_launch.lossless import odometry_qos
 from sim2real_eval.ros_launch.mounting import of_models
 from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform
 from sim2real_eval.ros_launch.packages import check_packages
-from sim2real_eval.ros_launch.surroundings import surroundings
+from sim2real_eval.ros_launch.surroundings import world_configuration
 from sim_sensors.resources import config_path
 
 
@@ -54,7 +54,7 @@ def sensors(context: LaunchContext) -> list[Node]:
     names = [str(name) for name in yaml.safe_load(value('sensors'))]
     # Before the node, which would be left alone by what is wrong here.
     transforms = publishers(names, value) if value('sensor_transforms') == 'true' else []
-    context.launch_configurations.update(surroundings(value('world')))
+    context.launch_configurations.update(world_configuration(value('world')))
     files = [str(config_path('ros', 'sensors.yaml'))]
     if own := value('params_file'):
         files.append(own)

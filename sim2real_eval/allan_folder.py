@@ -74,8 +74,8 @@ def allan_record(
         if again is None
         else {
             'seed': seed,
-            'all_came_back': not again.lost,
-            'coefficients': [dataclasses.asdict(one) for one in again.comebacks],
+            'all_recovered': not again.lost,
+            'coefficients': [dataclasses.asdict(one) for one in again.recovered_parameters],
         },
     }
 
@@ -88,7 +88,7 @@ def _axis_record(one: AxisResult, rate: float) -> dict[str, Any]:
         'misfit_of_variance': one.fit.misfit,
         'chi_square': one.fit.chi_square,
         'degrees_of_freedom': one.fit.freedom,
-        'read_off': one.ruler,
+        'graphical_estimate': one.graphical_estimate,
         **_terms_record(one.axis, one.terms, rate),
     }
 

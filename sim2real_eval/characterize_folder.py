@@ -65,10 +65,12 @@ def calibration_record(found: Calibration) -> dict[str, Any]:
     }
     if found.gps is not None:
         record['gps'] = _gps_record(found.gps)
-        record['gps']['likeness'] = [dataclasses.asdict(one) for one in found.likenesses]
+        record['gps']['simulated_statistics'] = [
+            dataclasses.asdict(one) for one in found.simulated_statistics
+        ]
         record['gps']['reidentified'] = [
-            dict(zip(('axis', 'parameter', 'given', 'found', 'came_back'), one, strict=True))
-            for one in found.comebacks
+            dict(zip(('axis', 'parameter', 'given', 'found', 'is_recovered'), one, strict=True))
+            for one in found.recovered_parameters
         ]
     if found.imu is not None:
         imu = found.imu
@@ -96,7 +98,9 @@ def _gps_record(gps: GpsResult) -> dict[str, Any]:
         },
         'random_walk': dataclasses.asdict(gps.walk),
         'stated_covariance': stated,
-        'honesty': [{**dataclasses.asdict(one), 'verdict': one.verdict} for one in gps.honest],
+        'covariance_consistency': [
+            {**dataclasses.asdict(one), 'verdict': one.verdict} for one in gps.consistency
+        ],
         'notes': list(gps.notes),
     }  # fmt: skip
 

@@ -108,7 +108,7 @@ class Comparison:
 
     @functools.cached_property
     def uncertainty(self) -> dict[str, Uncertainty]:
-        """How sure the rows are, by scenario; found when first asked for."""
+        """Uncertainty of the rows, by scenario; found when first asked for."""
 
         def scored(model: str) -> ScoredRuns:
             runs = [run for run in self.runs if run.model == model]

@@ -19,7 +19,7 @@ from sim2real_eval.report.ranking_plot import save_ranking
 from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.series_folder import REAL, write_series_folder
 from sim2real_eval.tables import write_csv, write_json
-from sim2real_eval.uncertainty.by_scenario import SURE_COLUMNS, sure_fields
+from sim2real_eval.uncertainty.by_scenario import UNCERTAINTY_COLUMNS, uncertainty_fields
 
 __all__ = ['RUN_COLUMNS', 'check_target', 'comparison_record', 'write_comparison']
 
@@ -170,7 +170,9 @@ def _fill(
     keys = comparison.keys()
     known = comparison.uncertainty
     write_csv(
-        fresh / 'vepd.csv', SURE_COLUMNS, [sure_fields(row, known) for row in comparison.rows]
+        fresh / 'vepd.csv',
+        UNCERTAINTY_COLUMNS,
+        [uncertainty_fields(row, known) for row in comparison.rows],
     )
     write_csv(
         fresh / 'runs.csv',

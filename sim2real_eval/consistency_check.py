@@ -16,7 +16,14 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.truth_frame import truth_of_base
 from sim_sensors.measurements import OdometryArray
 
-__all__ = ['Checked', 'World', 'check_consistency', 'judged_world', 'known_axes', 'planar']
+__all__ = [
+    'Checked',
+    'WorldFrameTruth',
+    'check_consistency',
+    'judged_world',
+    'known_axes',
+    'planar',
+]
 
 
 class Checked(NamedTuple):
@@ -34,7 +41,7 @@ class Checked(NamedTuple):
     notes: tuple[str, ...]
 
 
-class World(NamedTuple):
+class WorldFrameTruth(NamedTuple):
     """Truth as a judge's estimates can be held against it.
 
     Attributes
@@ -103,7 +110,7 @@ def known_axes(judge: Judge) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def judged_world(
     judge: Judge, recording: Recording, truth: OdometryArray, judged: JudgedRun
-) -> World:
+) -> WorldFrameTruth:
     """Lay the truth of a recording into the world of its judge; see `truth_in_world`.
 
     Parameters
@@ -130,4 +137,4 @@ def judged_world(
     fixes, antenna = recording.gps, np.zeros(3)
     if fixes is not None and len(judged.gps_stamp_ns):
         antenna = frames.lookup(base, fixes.frame, 'gps')[1]
-    return World(*truth_in_world(judged, truth, fixes, antenna))
+    return WorldFrameTruth(*truth_in_world(judged, truth, fixes, antenna))

@@ -14,10 +14,10 @@ from sim2real_eval.truth_frame import truth_origin
 from sim2real_eval.twin import Twin
 from sim2real_eval.twin_maker import TwinMaker
 from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
-from sim_sensors.following import Drive, FollowSettings, drive_along, heading_of
+from sim_sensors.following import FollowSettings, SimulatedDrive, drive_along, heading_of
 from sim_sensors.measurements import FixArray, MessageArray, OdometryArray
 from sim_sensors.motions import START_NS
-from sim_sensors.reference import Reference
+from sim_sensors.reference import ReferenceMotion
 from sim_sensors.tracking_error import ErrorStatistics
 from sim_sensors.waypoint_table import Waypoints, repaired_waypoints, thinned
 from sim_sensors.world import World
@@ -48,8 +48,8 @@ class FollowedRun:
         Of the run.
     start_ns : int
         Stamp of the first waypoint.
-    reference : Reference
-    drives : mapping of str to Drive
+    reference : ReferenceMotion
+    drives : mapping of str to SimulatedDrive
         By controller.
     origin : LocalFrame
         Where on the Earth the first waypoint is.
@@ -57,8 +57,8 @@ class FollowedRun:
 
     name: str
     start_ns: int
-    reference: Reference
-    drives: Mapping[str, Drive]
+    reference: ReferenceMotion
+    drives: Mapping[str, SimulatedDrive]
     origin: LocalFrame = DEFAULT_ORIGIN
 
     def statistics(self) -> dict[str, dict[str, ErrorStatistics]]:
@@ -173,7 +173,7 @@ def follow_waypoints(
     origin: LocalFrame = DEFAULT_ORIGIN,
 ) -> FollowedRun:
     """Let a simulated robot follow waypoints, once with each controller."""
-    reference = Reference(waypoints, settings.interpolation)
+    reference = ReferenceMotion(waypoints, settings.interpolation)
     drives = {
         controller: drive_along(reference, settings, controller, seed=seed, run=name)
         for controller in controllers

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from sim2real_eval.judge import Case, FilterConfig, JudgedRun, NavsatConfig, judge
+from sim2real_eval.judge import FilterConfig, JudgedRun, NavsatConfig, ReplayOptions, judge
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.navsat_configuration import with_front_end
 from sim2real_eval.judge.options import FRONT_ENDS, Options
@@ -82,14 +82,14 @@ class JudgeSetup:
         Files that the parameters came from.
     filter : FilterConfig
     navsat : NavsatConfig or None
-    case : Case
+    case : ReplayOptions
     """
 
     name: str
     files: tuple[Path, ...]
     filter: FilterConfig
     navsat: NavsatConfig | None
-    case: Case
+    case: ReplayOptions
 
     @classmethod
     def load(
@@ -135,7 +135,7 @@ class JudgeSetup:
             path = config_path('judge', f'{config}.yaml')
         navsat_path = None if navsat_config is None else Path(navsat_config)
         options = options or Options()
-        told = options.over(Case() if case is None else Case.from_file(case))
+        told = options.over(ReplayOptions() if case is None else ReplayOptions.from_file(case))
         if options.unscented is None and not told.unscented:
             ukf, ekf = (
                 told.section.startswith(kind) if told.section else _names_node(path, kind)
@@ -216,7 +216,7 @@ class JudgeSetup:
         return {'case': self.case.settings()}
 
 
-def check_for_nodes(case: Case, kind: str) -> None:
+def check_for_nodes(case: ReplayOptions, kind: str) -> None:
     """Raise ParameterError for what only the embedded judge can do."""
     ours = kind == 'judge_node'
     # Increments: what a recording says of their orientation, a node cannot know beforehand.
@@ -230,12 +230,12 @@ def check_for_nodes(case: Case, kind: str) -> None:
             raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')
 
 
-def _check(case: Case) -> None:
+def _check(case: ReplayOptions) -> None:
     if 'unscented' in case.correct and not case.unscented:
         raise ParameterError('correct', '', 'unscented goes with ukf_node only')
 
 
-def node_of(path: Path, case: Case) -> str:
+def node_of(path: Path, case: ReplayOptions) -> str:
     """Name whose parameters a filter takes from a file that may be written for the other one."""
     own, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
     named = other if _names_node(path, other) and not _names_node(path, own) else own

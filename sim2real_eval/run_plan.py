@@ -45,7 +45,7 @@ class ComparisonOptions:
     start_heading : bool
         Start the judge with the true heading, in real and simulated runs alike.
     resampling : UncertaintyOptions
-        How sure the distances are is told from so many resamples.
+        Number of resamples behind the uncertainty of the distances.
     """
 
     twins: tuple[Twin, ...]
@@ -202,7 +202,7 @@ class RunPlan:
         series = prepare(whole, options.metric)
         # What `prepare` did must not be done twice.
         rest = dataclasses.replace(options.metric, warmup=0.0, rezero='none')
-        about = self._about if run.twin is None else self.maker.likeness_notes(run.twin)
+        about = self._about if run.twin is None else self.maker.model_notes(run.twin)
         return JudgedScore(
             model=run.model,
             recording=name,

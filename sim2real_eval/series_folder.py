@@ -214,13 +214,13 @@ def _layout_only(target: Path) -> bool:
     if not target.exists():
         return False
     if target.is_dir():
-        strangers = [
+        foreign_entries = [
             path for path in sorted(target.rglob('*')) if not _belongs(path.relative_to(target))
         ]
     else:
-        strangers = [target]
-    if strangers:
-        raise SeriesError(f'{strangers[0]}: not a series; {target} must hold nothing else')
+        foreign_entries = [target]
+    if foreign_entries:
+        raise SeriesError(f'{foreign_entries[0]}: not a series; {target} must hold nothing else')
     return True
 
 

@@ -155,14 +155,14 @@ class TwinMaker:
         sensors = self.sensors(twin, repetition)
         labels: Any = {'seed': sensors.seed, 'run': sensors.run, 'origin_ns': self.start_ns}
         if (inertial := sensors.imu) is not None:
-            felt = imu.simulate(
+            measured = imu.simulate(
                 inertial.model,
                 self.motion,
                 start_ns=inertial.start_ns,
                 gravity=self.world.gravity,
                 **labels,
             )
-            recording = recording.with_messages('imu', felt)
+            recording = recording.with_messages('imu', measured)
         if (antenna := sensors.gps) is not None:
             fixes = gps.simulate(
                 antenna.model,
@@ -229,7 +229,7 @@ class TwinMaker:
             mag=at_rate(twin.mag, self.real.mag),
         )
 
-    def likeness_notes(self, twin: Twin) -> tuple[str, ...]:
+    def model_notes(self, twin: Twin) -> tuple[str, ...]:
         """Say where a simulated sensor is of another kind than the real one, one line each."""
         notes = []
         for name, model, array in (

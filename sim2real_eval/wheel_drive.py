@@ -19,7 +19,7 @@ from sim_sensors.rotations import rotate_back
 from sim_sensors.sampling import seconds
 from sim_sensors.trajectory import Motion
 
-__all__ = ['Drive']
+__all__ = ['RecordedMotion']
 
 # Below this extent [m] a truth stands: five standard deviations of RTK noise (1 cm) either way.
 _STANDSTILL = 0.1
@@ -30,7 +30,7 @@ _EVEN_ERROR = 0.001
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Drive:
+class RecordedMotion:
     """A true motion and its record. Made by `of_motion` or `of_recording`.
 
     Attributes
@@ -52,12 +52,12 @@ class Drive:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of_motion(cls, motion: Motion, name: str) -> Drive:
+    def of_motion(cls, motion: Motion, name: str) -> RecordedMotion:
         """Return a simulated motion, its truth at 100 Hz."""
         return cls._of_truth(_bare(truth_of(motion), name, name, ''))
 
     @classmethod
-    def of_recording(cls, recording: Recording) -> Drive:
+    def of_recording(cls, recording: Recording) -> RecordedMotion:
         """Return the motion of a recording's truth; nothing else of it is taken.
 
         Raises
@@ -79,7 +79,7 @@ class Drive:
         )
 
     @classmethod
-    def _of_truth(cls, bare: Recording) -> Drive:
+    def _of_truth(cls, bare: Recording) -> RecordedMotion:
         maker = TwinMaker(bare, seed=0)
         truth = maker.truth
         if maker.motion.velocity_source == 'position':

@@ -12,7 +12,7 @@ from sim2real_eval.judge import JudgedRun
 from sim2real_eval.judge_setup import JudgeSetup, velocity_series
 from sim2real_eval.metrics import RunScore, score_run
 from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC, with_planar_sensors
-from sim2real_eval.wheel_drive import Drive
+from sim2real_eval.wheel_drive import RecordedMotion
 from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.planar_steps import heading_of
 from sim_sensors.sampling import seconds
@@ -111,7 +111,12 @@ class WheelRun:
 
 
 def wheel_run(
-    drive: Drive, sensors: Planar, judges: Mapping[str, JudgeSetup], *, seed: int, run: str
+    drive: RecordedMotion,
+    sensors: Planar,
+    judges: Mapping[str, JudgeSetup],
+    *,
+    seed: int,
+    run: str,
 ) -> WheelRun:
     """Measure a drive once and judge it.
 
@@ -119,7 +124,7 @@ def wheel_run(
 
     Parameters
     ----------
-    drive : Drive
+    drive : RecordedMotion
     sensors : Planar
     judges : mapping of str to JudgeSetup
         The `JUDGES` by name; the last is that with the camera.
@@ -156,7 +161,7 @@ def wheel_run(
     )
 
 
-def _told(judge: JudgeSetup, drive: Drive) -> JudgeSetup:
+def _told(judge: JudgeSetup, drive: RecordedMotion) -> JudgeSetup:
     """Return the judge as it knows where the robot starts."""
     truth = drive.truth
     state, covariance = judge.filter.initial_state.copy(), judge.filter.initial_covariance.copy()
@@ -166,14 +171,14 @@ def _told(judge: JudgeSetup, drive: Drive) -> JudgeSetup:
     return dataclasses.replace(judge, filter=told)
 
 
-def _score(judged: JudgedRun, drive: Drive) -> RunScore:
+def _score(judged: JudgedRun, drive: RecordedMotion) -> RunScore:
     return score_run(
         velocity_series(judged, drive.truth, origin_ns=drive.start_ns, name=drive.name)
     )
 
 
-def _fused(judged: JudgedRun, drive: Drive) -> tuple[Drift, float]:
-    """Return the drift of a judge's pose and how sure it is of it."""
+def _fused(judged: JudgedRun, drive: RecordedMotion) -> tuple[Drift, float]:
+    """Return the drift of a judge's pose and its uncertainty."""
     inside = judged.stamp_ns <= drive.truth.stamp_ns[-1]
     stamps, position = judged.stamp_ns[inside], judged.position[inside]
     drift = _drift(drive, stamps, position, judged.orientation[inside])
@@ -184,7 +189,7 @@ def _fused(judged: JudgedRun, drive: Drive) -> tuple[Drift, float]:
 
 
 def _drift(
-    drive: Drive, stamp_ns: IntArray, position: FloatArray, orientation: FloatArray
+    drive: RecordedMotion, stamp_ns: IntArray, position: FloatArray, orientation: FloatArray
 ) -> Drift:
     place, heading = drive.at(stamp_ns)
     own = np.array([heading_of(q) for q in orientation])

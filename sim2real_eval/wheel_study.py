@@ -12,7 +12,7 @@ from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.metrics import vepd
 from sim2real_eval.run_notes import merge_notes
 from sim2real_eval.told import by_weight, decisive
-from sim2real_eval.wheel_drive import Drive
+from sim2real_eval.wheel_drive import RecordedMotion
 from sim2real_eval.wheel_run import JUDGES, Drift, Planar, WheelRun, wheel_run
 from sim_sensors.vision_pose import VisionModel
 from sim_sensors.wheel_odometry import WheelOdometryModel
@@ -56,7 +56,7 @@ class Driven:
 
     Attributes
     ----------
-    drive : Drive
+    drive : RecordedMotion
     frames, in_view : int
         Pictures that the camera takes, and those with a tag in view: the same in every run.
     real : tuple of WheelRun
@@ -65,7 +65,7 @@ class Driven:
         By variant.
     """
 
-    drive: Drive
+    drive: RecordedMotion
     frames: int
     in_view: int
     real: tuple[WheelRun, ...]
@@ -173,14 +173,14 @@ class WheelStudy:
 
 
 def run_wheel_study(
-    setup: WheelSetup, drives: Sequence[Drive], advance: Callable[[], None] = lambda: None
+    setup: WheelSetup, drives: Sequence[RecordedMotion], advance: Callable[[], None] = lambda: None
 ) -> WheelStudy:
     """Drive, measure and judge every run of every variant; see `drive_variants`."""
     return study_of(setup, [drive_variants(setup, drive, advance) for drive in drives])
 
 
 def drive_variants(
-    setup: WheelSetup, drive: Drive, advance: Callable[[], None] = lambda: None
+    setup: WheelSetup, drive: RecordedMotion, advance: Callable[[], None] = lambda: None
 ) -> Driven:
     """Measure and judge all runs of all variants on one drive.
 
@@ -190,7 +190,7 @@ def drive_variants(
     Parameters
     ----------
     setup : WheelSetup
-    drive : Drive
+    drive : RecordedMotion
     advance : callable
         Called after each run.
 

@@ -24,7 +24,7 @@ from sim_sensors.errors import Sim2RealError
 __all__ = ['Workers', 'map_in_processes', 'single_threads']
 
 # A judge node may need 8 s to end, see ros/lockstep/process.py.
-_FAREWELL_S = 12.0
+_SHUTDOWN_S = 12.0
 
 _THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
 
@@ -183,7 +183,7 @@ def _end(workers: Iterable[BaseProcess]) -> None:
     """Let workers remove what is temporary and end their nodes; kill those that do not end."""
     for worker in workers:
         worker.terminate()
-    deadline = time.monotonic() + _FAREWELL_S
+    deadline = time.monotonic() + _SHUTDOWN_S
     for worker in workers:
         worker.join(max(deadline - time.monotonic(), 0.0))
         if worker.is_alive():

@@ -13,17 +13,17 @@ from sim_sensors.differential_drive import DifferentialDrive, RobotState, WheelR
 from sim_sensors.measurements import FloatArray, OdometryArray
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.planar import Pose
-from sim_sensors.reference import INTERPOLATIONS, Reference
+from sim_sensors.reference import INTERPOLATIONS, ReferenceMotion
 from sim_sensors.seeding import stream
 from sim_sensors.tracking import NonlinearTracker, OpenLoop, TrackerModel, YawDistancePid, YawPid
 from sim_sensors.tracking_error import TrackingErrors
 
 __all__ = [
-    'Command',
-    'Drive',
     'FollowSettings',
     'Follower',
     'PoseSensor',
+    'SimulatedDrive',
+    'VelocityCommand',
     'drive_along',
     'heading_of',
 ]
@@ -69,7 +69,7 @@ class FollowSettings(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class Command:
+class VelocityCommand:
     """What the follower asks for.
 
     Attributes
@@ -96,7 +96,7 @@ class Follower:
 
     Parameters
     ----------
-    reference : Reference
+    reference : ReferenceMotion
     robot : DifferentialDrive
     tracker : TrackerModel
     control_rate : float
@@ -105,7 +105,7 @@ class Follower:
 
     def __init__(
         self,
-        reference: Reference,
+        reference: ReferenceMotion,
         robot: DifferentialDrive,
         tracker: TrackerModel,
         control_rate: float,
@@ -121,7 +121,7 @@ class Follower:
         """Return seconds since the first pose; 0 before any."""
         return 0.0 if self._origin_ns is None else (stamp_ns - self._origin_ns) / _NS
 
-    def push(self, stamp_ns: int, pose: Pose) -> Command | None:
+    def push(self, stamp_ns: int, pose: Pose) -> VelocityCommand | None:
         """Take a pose; return a command when one is due."""
         if self._origin_ns is None:
             self._origin_ns = stamp_ns
@@ -134,13 +134,13 @@ class Follower:
             self._next += 1
         time = since / _NS
         if time >= self.reference.end:
-            return Command(WheelRates(0.0, 0.0), 0.0, 0.0, finished=True)
+            return VelocityCommand(WheelRates(0.0, 0.0), 0.0, 0.0, finished=True)
         wheels = self._tracker.command(time, pose)
-        return Command(wheels, *self._robot.forward(wheels), finished=False)
+        return VelocityCommand(wheels, *self._robot.forward(wheels), finished=False)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Drive:
+class SimulatedDrive:
     """What a simulated robot drove.
 
     Attributes
@@ -185,7 +185,7 @@ class Drive:
 
 
 def drive_along(
-    reference: Reference,
+    reference: ReferenceMotion,
     settings: FollowSettings,
     controller: str,
     *,
@@ -193,7 +193,7 @@ def drive_along(
     run: str = 'run_1',
     rate: float = 100.0,
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0),
-) -> Drive:
+) -> SimulatedDrive:
     """Simulate the robot from the first waypoint to the time of the last.
 
     It starts with the reference's speed and yaw rate, as a recording may begin in the midst of a
@@ -201,7 +201,7 @@ def drive_along(
 
     Parameters
     ----------
-    reference : Reference
+    reference : ReferenceMotion
     settings : FollowSettings
     controller : str
         One of `TRACKERS`.
@@ -237,7 +237,7 @@ def drive_along(
             state = robot.step(state, wheels, dt, grip[k])
     time = np.arange(steps + 1) / rate
     poses = np.array([state.pose for state in states])
-    return Drive(
+    return SimulatedDrive(
         controller,
         time,
         poses,

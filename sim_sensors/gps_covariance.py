@@ -72,7 +72,7 @@ class ZeroCovariance(PositionCovariance):
 
 @dataclasses.dataclass(frozen=True)
 class ConstantCovariance(PositionCovariance):
-    """The same diagonal at every fix: the honest one when it equals that of the noise."""
+    """The same diagonal at every fix: the consistent one when it equals that of the noise."""
 
     kind: ClassVar[str] = 'constant'
 

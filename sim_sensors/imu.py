@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
-An IMU is made of parts: kinematics (what there is to feel), the errors of its two triads, the
+An IMU is made of parts: kinematics (the ideal measurement), the errors of its two triads, the
 covariances that it states, the attitude that it publishes, and the channel to its reader. The
 models in `imu_models` differ in the errors; where a simulator's law differs elsewhere, its model
 replaces that part.
@@ -23,7 +23,7 @@ from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.errors import SensorError
 from sim_sensors.imu_kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu_measurement import ImuMeasurement
-from sim_sensors.imu_statement import Diagonal, Statement, Unknown
+from sim_sensors.imu_statement import Diagonal, ReportedCovariance, Unknown
 from sim_sensors.measurements import FloatArray, ImuArray
 from sim_sensors.mounting import placed, turned
 from sim_sensors.parameters import Parameters, parameter
@@ -66,20 +66,20 @@ class ImuModel(Parameters, abc.ABC):
         """Return the errors of the gyroscope and of the accelerometer."""
 
     def kinematics(self, gravity: float) -> Kinematics:
-        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        """Return the ideal measurement under that gravity, m/s^2."""
         return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
         """Return what is published as orientation, switched on."""
         return self.orientation.start(seed, run, sensor, gravity=gravity)
 
-    def statement(self) -> Statement:
+    def reported_covariance(self) -> ReportedCovariance:
         """Return what is stated as covariance of one triad."""
         return Diagonal() if self.covariance == 'white_noise' else Unknown()
 
-    def statements(self) -> tuple[Statement, Statement]:
+    def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances of the gyroscope and the accelerometer."""
-        return self.statement(), self.statement()
+        return self.reported_covariance(), self.reported_covariance()
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
@@ -120,7 +120,7 @@ class ImuModel(Parameters, abc.ABC):
             self,
             self.kinematics(gravity),
             (gyroscope, accelerometer),
-            self.statements(),
+            self.reported_covariances(),
             self.attitude(seed, run, sensor, gravity),
             self.channel(seed, run, sensor),
         )
@@ -146,7 +146,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
         model: ImuModel,
         kinematics: Kinematics,
         errors: tuple[AxisErrors, AxisErrors],
-        statements: tuple[Statement, Statement],
+        reported_covariances: tuple[ReportedCovariance, ReportedCovariance],
         attitude: Attitude,
         channel: Channel,
     ) -> None:
@@ -154,7 +154,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
         self.model = model
         self._kinematics = kinematics
         self._gyroscope, self._accelerometer = errors
-        self._rate_statement, self._force_statement = statements
+        self._rate_covariance, self._force_covariance = reported_covariances
         self._attitude = attitude
 
     @property
@@ -204,18 +204,18 @@ class ImuSensor(Sensor[ImuMeasurement]):
         errors.set_bias(values)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
-        felt = self._kinematics.feel(truth, dt)
+        ideal = self._kinematics.ideal_measurement(truth, dt)
         noise_dt = self.model.noise_intervals(dt)
-        rate, rate_bias, rate_variance = self._gyroscope.corrupt(felt.rate, noise_dt)
-        force, force_bias, force_variance = self._accelerometer.corrupt(felt.force, noise_dt)
+        rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)
+        force, force_bias, force_variance = self._accelerometer.corrupt(ideal.force, noise_dt)
         sensed = Sensed(rate, force, rate_bias, force_bias)
         return ImuMeasurement(
-            orientation=self._attitude.measure(felt.orientation, dt, sensed),
+            orientation=self._attitude.measure(ideal.orientation, dt, sensed),
             angular_velocity=rate,
             linear_acceleration=force,
             orientation_covariance=self._attitude.covariance(len(dt)),
-            angular_velocity_covariance=self._rate_statement.state(rate, rate_variance),
-            linear_acceleration_covariance=self._force_statement.state(force, force_variance),
+            angular_velocity_covariance=self._rate_covariance.state(rate, rate_variance),
+            linear_acceleration_covariance=self._force_covariance.state(force, force_variance),
             gyroscope_bias=rate_bias,
             accelerometer_bias=force_bias,
         )
@@ -237,5 +237,5 @@ def simulate(
     For `start_ns` and `origin_ns` see `sim_sensors.sensor.Sensor.measure_all`.
     """
     imu = model.start(seed, run, sensor, gravity=gravity)
-    stamp_ns, felt = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-    return imu.channel.deliver(felt.messages(stamp_ns, model.frame_id))
+    stamp_ns, ideal = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    return imu.channel.deliver(ideal.messages(stamp_ns, model.frame_id))

@@ -71,7 +71,7 @@ class CarlaImu(SampledImu):
         return gyroscope, accelerometer
 
     def kinematics(self, gravity: float) -> Kinematics:
-        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        """Return the ideal measurement under that gravity, m/s^2."""
         exact = super().kinematics(gravity)
         if self.is_exact:
             return exact

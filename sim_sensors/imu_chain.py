@@ -10,7 +10,7 @@ from sim_sensors.axis_parameters import AxisParameters
 from sim_sensors.error_chain import ChainTriad
 from sim_sensors.errors import ParameterError
 from sim_sensors.imu import ImuModel
-from sim_sensors.imu_statement import Correlated, Statement
+from sim_sensors.imu_statement import Correlated, ReportedCovariance
 from sim_sensors.noise import correlation_root
 from sim_sensors.parameters import parameter
 from sim_sensors.temperature import Temperature
@@ -176,10 +176,10 @@ class ImuChain(ImuModel):
             ChainTriad(self.accelerometer, self.temperature, seed, run, sensor, 'accelerometer'),
         )
 
-    def statements(self) -> tuple[Statement, Statement]:
+    def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""
         if self.covariance == 'unknown':
-            return super().statements()
+            return super().reported_covariances()
         return (
             Correlated(self.gyroscope.noise_correlation),
             Correlated(self.accelerometer.noise_correlation),

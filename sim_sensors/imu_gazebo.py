@@ -65,7 +65,7 @@ class GazeboRosImu(GazeboNoise):
     kind: ClassVar[str] = 'gazebo_ros_imu'
 
     def kinematics(self, gravity: float) -> Kinematics:
-        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        """Return the ideal measurement under that gravity, m/s^2."""
         if self.is_exact:
             return super().kinematics(gravity)
         return BackwardDifference(self.mounting_rpy)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an IMU without errors would feel of a motion."""
+"""The measurement of an IMU without errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     'BackwardDifference',
     'ExactKinematics',
-    'Felt',
+    'IdealMeasurement',
     'Kinematics',
     'SecondDifference',
     'WorldAxes',
@@ -27,7 +27,7 @@ __all__ = [
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Felt:
+class IdealMeasurement:
     """True signals at an IMU.
 
     Attributes
@@ -46,9 +46,9 @@ class Felt:
 
 
 class Kinematics(Protocol):
-    """Makes of the motion of the body what the IMU feels, with whatever state that takes."""
+    """Computes the ideal measurement of the IMU from the motion of the body; may hold state."""
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> Felt:
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return the signals at the times of `truth`, which follow those before at intervals `dt`
         `(n,)` s.
         """
@@ -72,10 +72,10 @@ class ExactKinematics:
         self._mounting = mounting_quaternion(mounting_rpy)
         self._gravity = gravity
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> Felt:
-        """Return what an exact IMU feels; `dt` is not used."""
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return what an exact IMU measures; `dt` is not used."""
         at_sensor = truth.at_lever_arm(self._lever_arm)
-        return Felt(
+        return IdealMeasurement(
             orientation=rotations.multiply(at_sensor.orientation, self._mounting),
             rate=rotations.rotate_back(self._mounting, at_sensor.angular_velocity),
             force=rotations.rotate_back(self._mounting, at_sensor.specific_force(self._gravity)),
@@ -93,12 +93,12 @@ class WorldAxes:
         self._lever_arm = np.asarray(lever_arm, dtype=np.float64)
         self._gravity = gravity
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> Felt:
-        """Return what Chrono's IMU feels; `dt` is not used."""
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return what Chrono's IMU measures; `dt` is not used."""
         at_sensor = truth.at_lever_arm(self._lever_arm)
         up = np.zeros_like(at_sensor.acceleration)
         up[:, 2] = self._gravity
-        return Felt(
+        return IdealMeasurement(
             orientation=at_sensor.orientation,
             rate=at_sensor.angular_velocity,
             force=at_sensor.acceleration + rotations.rotate(at_sensor.orientation, up),
@@ -116,8 +116,8 @@ class BackwardDifference:
         self._mounting = mounting_quaternion(mounting_rpy)
         self._velocity: FloatArray | None = None
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> Felt:
-        """Return what the plugin feels."""
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return what the plugin measures."""
         orientation = rotations.multiply(self._mounting, truth.orientation)
         before = np.empty_like(truth.velocity)
         if len(before):
@@ -125,7 +125,7 @@ class BackwardDifference:
             before[1:] = truth.velocity[:-1]
             self._velocity = truth.velocity[-1].copy()
         rate = rotations.rotate(truth.orientation, truth.angular_velocity)
-        return Felt(
+        return IdealMeasurement(
             orientation=orientation,
             rate=rotations.rotate(orientation, rate),
             force=rotations.rotate(orientation, (truth.velocity - before) / dt[:, None]),
@@ -162,9 +162,9 @@ class SecondDifference:
         self._positions = np.zeros((2, 3))
         self._step = float(np.finfo(np.float32).max)
 
-    def feel(self, truth: Trajectory, dt: FloatArray) -> Felt:
-        """Return what CARLA's IMU feels."""
-        felt = self._exact.feel(truth, dt)
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return what CARLA's IMU measures."""
+        ideal = self._exact.ideal_measurement(truth, dt)
         at_sensor = truth.at_lever_arm(self._lever_arm)
         y = np.concatenate([self._positions, at_sensor.position])
         h = np.concatenate([[self._step], dt])[:, None]
@@ -179,4 +179,6 @@ class SecondDifference:
         force = 2.0 * (newest + oldest - middle)
         force[:, 2] += self._gravity
         body = rotations.rotate_back(at_sensor.orientation, force)
-        return Felt(felt.orientation, felt.rate, rotations.rotate_back(self._mounting, body))
+        return IdealMeasurement(
+            ideal.orientation, ideal.rate, rotations.rotate_back(self._mounting, body)
+        )

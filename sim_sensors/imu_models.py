@@ -18,7 +18,7 @@ from sim_sensors.imu_hector import HectorImu
 from sim_sensors.imu_kinematics import Kinematics, WorldAxes
 from sim_sensors.imu_matlab import MatlabImu
 from sim_sensors.imu_rotors import RotorsImu
-from sim_sensors.imu_statement import OuterProduct, Statement
+from sim_sensors.imu_statement import OuterProduct, ReportedCovariance
 from sim_sensors.imu_upstream import SampledImu
 from sim_sensors.measurements import FloatArray
 from sim_sensors.noise import RandomWalk, White, WhiteDensity
@@ -80,9 +80,8 @@ class ChronoImu(SampledImu):
     """Chrono's normal-drift IMU: y = truth + N(mean, std) + b, b walking before it is used.
 
     Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
-    Var b[k] = k drift^2 dt / drift_time. Source: [Chrono] ChNoiseNormalDrift,
-    [Mahajan2024], section IV-A. As upstream the accelerometer feels the acceleration in world
-    axes, no sensor is turned in the body, and the covariance is one sample's outer product, see
+    Var b[k] = k drift^2 dt / drift_time. Source: [Chrono] ChNoiseNormalDrift, [Mahajan2024], section IV-A. As upstream the accelerometer measures the acceleration in world axes, no sensor is
+    turned in the body, and the covariance is one sample's outer product, see
     `sim_sensors.imu_kinematics.WorldAxes` and `sim_sensors.imu_statement.OuterProduct`.
     """
 
@@ -92,15 +91,15 @@ class ChronoImu(SampledImu):
     accelerometer: ChronoAccelerometer = dataclasses.field(default_factory=ChronoAccelerometer)
 
     def kinematics(self, gravity: float) -> Kinematics:
-        """Return what the IMU feels in a world of that gravity, m/s^2."""
+        """Return the ideal measurement under that gravity, m/s^2."""
         if self.is_exact:
             return super().kinematics(gravity)
         return WorldAxes(self.lever_arm, gravity)
 
-    def statement(self) -> Statement:
+    def reported_covariance(self) -> ReportedCovariance:
         """Return what is stated as covariance of one triad."""
         if self.is_exact or self.covariance == 'unknown':
-            return super().statement()
+            return super().reported_covariance()
         return OuterProduct()
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:

@@ -10,10 +10,10 @@ import numpy as np
 from sim_sensors.compilation import compiled
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['Correlated', 'Diagonal', 'OuterProduct', 'Statement', 'Unknown']
+__all__ = ['Correlated', 'Diagonal', 'OuterProduct', 'ReportedCovariance', 'Unknown']
 
 
-class Statement(Protocol):
+class ReportedCovariance(Protocol):
     """What is published as covariance of one triad, with whatever state that takes."""
 
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:

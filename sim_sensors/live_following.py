@@ -8,19 +8,19 @@ import enum
 
 from sim_sensors.differential_drive import DifferentialDrive
 from sim_sensors.errors import MotionError
-from sim_sensors.following import Command, Follower, heading_of
+from sim_sensors.following import Follower, VelocityCommand, heading_of
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.odometry import check_values
 from sim_sensors.planar import Pose
-from sim_sensors.reference import Reference
+from sim_sensors.reference import ReferenceMotion
 from sim_sensors.tracking import TrackerModel
 from sim_sensors.tracking_error import TrackingError, tracking_error
 from sim_sensors.waypoint_table import Waypoints
 
-__all__ = ['Heard', 'LiveFollower', 'Step']
+__all__ = ['LiveFollower', 'OdometryUse', 'Step']
 
 
-class Heard(enum.Enum):
+class OdometryUse(enum.Enum):
     """What became of an odometry message."""
 
     USED = 'used'
@@ -36,15 +36,15 @@ class Step:
 
     Attributes
     ----------
-    heard : Heard
-    command : Command or None
+    heard : OdometryUse
+    command : VelocityCommand or None
         Where one was due.
     error : TrackingError or None
         Of the robot at that time, where there is a command.
     """
 
-    heard: Heard
-    command: Command | None = None
+    heard: OdometryUse
+    command: VelocityCommand | None = None
     error: TrackingError | None = None
 
 
@@ -61,7 +61,7 @@ class LiveFollower:
     control_rate : float
         Hz.
     interpolation : str
-        As in `Reference`.
+        As in `ReferenceMotion`.
     at_robot : bool
         True: the path is moved and turned to begin where the robot is. False: it is in the frame
         of the odometry.
@@ -105,24 +105,24 @@ class LiveFollower:
         try:
             check_values(odometry)
         except MotionError:
-            return Step(Heard.INVALID)
+            return Step(OdometryUse.INVALID)
         stamp_ns = int(odometry.stamp_ns[0])
         if self._latest_ns is not None and stamp_ns <= self._latest_ns:
-            return Step(Heard.LATE)
+            return Step(OdometryUse.LATE)
         self._latest_ns = stamp_ns
         if self._waypoints is None:
-            return Step(Heard.NO_PATH)
+            return Step(OdometryUse.NO_PATH)
         x, y, _ = odometry.position[0].tolist()
         pose = Pose(x, y, heading_of(*odometry.orientation[0].tolist()))
         if self._follower is None:
             self._follower = self._start(self._waypoints, pose)
         command = self._follower.push(stamp_ns, pose)
         if command is None:
-            return Step(Heard.EARLY)
+            return Step(OdometryUse.EARLY)
         wanted = self._follower.reference.at(self._follower.time_of(stamp_ns)).pose
-        return Step(Heard.USED, command, tracking_error(wanted, pose))
+        return Step(OdometryUse.USED, command, tracking_error(wanted, pose))
 
     def _start(self, waypoints: Waypoints, pose: Pose) -> Follower:
         placed = waypoints.starting_at(pose) if self._at_robot else waypoints
-        reference = Reference(placed, self._interpolation)
+        reference = ReferenceMotion(placed, self._interpolation)
         return Follower(reference, self._robot, self._tracker, self._rate)

@@ -84,9 +84,9 @@ class LiveOdometry:
         self._held: list[OdometryArray] = []
         self._ceiling_ns: int | None = None
         self.gap = 0.0
-        self._forget()
+        self._discard()
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         self._window: list[OdometryArray] = []
         self._intervals: collections.deque[int] = collections.deque(maxlen=_USUAL)
         self.origin_ns: int | None = None
@@ -109,7 +109,7 @@ class LiveOdometry:
 
     def reset(self) -> None:
         """Forget everything; the next sample is the first."""
-        self._forget()
+        self._discard()
         self._held.clear()
         self._ceiling_ns = None
 
@@ -151,7 +151,7 @@ class LiveOdometry:
         self._held.clear()
         if self.is_new_start(stamp):
             self.gap = interval * 1e-9
-            self._forget()
+            self._discard()
             self._start(sample, stamp)
             return Verdict.RESTARTED
         is_gap = self._is_gap(interval)

@@ -14,7 +14,7 @@ from sim_sensors import rotations
 from sim_sensors.delivery import Channel, Delivery
 from sim_sensors.error_chain import ChainTriad
 from sim_sensors.imu_chain import ErrorChain
-from sim_sensors.imu_statement import Correlated, Statement, Unknown
+from sim_sensors.imu_statement import Correlated, ReportedCovariance, Unknown
 from sim_sensors.measurements import FloatArray, IntArray, MagneticFieldArray
 from sim_sensors.mounting import mounting_quaternion, placed, turned
 from sim_sensors.parameters import Parameters, parameter
@@ -113,7 +113,7 @@ class Magnetometer(Parameters):
         errors = ChainTriad(self.magnetometer, self.temperature, seed, run, sensor, 'magnetometer')
         return MagnetometerSensor(self, world, errors, self.channel(seed, run, sensor))
 
-    def statement(self) -> Statement:
+    def reported_covariance(self) -> ReportedCovariance:
         """Return what is stated as covariance."""
         if self.covariance == 'unknown':
             return Unknown()
@@ -176,7 +176,7 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         self._world = world
         self._earth = world.undisturbed_field
         self._errors = errors
-        self._statement = model.statement()
+        self._reported_covariance = model.reported_covariance()
         self._lever_arm = np.asarray(model.lever_arm, dtype=np.float64)
         self._mounting = mounting_quaternion(model.mounting_rpy)
 
@@ -193,7 +193,7 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         measured, bias, variance = self._errors.corrupt(field, dt)
         return MagneticMeasurement(
             magnetic_field=measured,
-            covariance=self._statement.state(measured, variance),
+            covariance=self._reported_covariance.state(measured, variance),
             bias=bias,
             error=measured - earth,
         )

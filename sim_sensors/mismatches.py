@@ -71,10 +71,10 @@ class MismatchProcess:
         """
         # Drawn for all, whatever is seen, so that draws of later frames depend on none of it.
         frame = self._rng.random()
-        chance, order = self._rng.random((2, len(tracked)))
+        uniform, order = self._rng.random((2, len(tracked)))
         places = np.arange(len(tracked))
         if frame < self._mismatches.frames:
-            wrong = np.flatnonzero(tracked & (chance < self._mismatches.features))
+            wrong = np.flatnonzero(tracked & (uniform < self._mismatches.features))
             wrong = wrong[np.argsort(order[wrong], kind='stable')]
             places[wrong] = np.roll(wrong, 1)
         return places

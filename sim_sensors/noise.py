@@ -103,7 +103,7 @@ class White:
         used.
         """
         normals = self._rng.standard_normal((len(dt), len(self._std)))
-        return _remember(self, self._mean + self._std * normals)
+        return _with_last_value(self, self._mean + self._std * normals)
 
     def variance(self, dt: FloatArray) -> FloatArray:
         """Variance about the mean of samples taken at intervals `dt`, `(n, axes)`, u^2."""
@@ -149,7 +149,7 @@ class WhiteDensity:
             x, y, z = normals[:, 0], normals[:, 1], normals[:, 2]
             mixed = (x, a[1, 0] * x + a[1, 1] * y, a[2, 0] * x + a[2, 1] * y + a[2, 2] * z)
             normals = np.stack(mixed, axis=1)
-        return _remember(self, self._density / np.sqrt(dt)[:, None] * normals)
+        return _with_last_value(self, self._density / np.sqrt(dt)[:, None] * normals)
 
     def variance(self, dt: FloatArray) -> FloatArray:
         """Variance of samples taken at intervals `dt`, `(n, axes)`, u^2."""
@@ -184,7 +184,7 @@ class IntegralNoise:
         normals[0] = self._before
         normals[1:] = self._rng.standard_normal((len(dt), len(self._std)))
         self._before = normals[-1].copy()
-        return _remember(self, self._std * (normals[1:] - normals[:-1]) / dt[:, None])
+        return _with_last_value(self, self._std * (normals[1:] - normals[:-1]) / dt[:, None])
 
 
 class TurnOn:
@@ -287,7 +287,7 @@ class GaussMarkov:
         """Return the values after each step, `(n, axes)`."""
         normals = self._rng.standard_normal((len(dt), len(self.value)))
         values = _gauss_markov(self.value, self._std, self._time_constant, dt, normals)
-        return _remember(self, values)
+        return _with_last_value(self, values)
 
 
 class Decay:
@@ -305,7 +305,7 @@ class Decay:
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the values after each step, `(n, axes)`."""
-        return _remember(self, _decay(self.value, self._limit, self._time_constant, dt))
+        return _with_last_value(self, _decay(self.value, self._limit, self._time_constant, dt))
 
 
 class Ramp:
@@ -330,10 +330,10 @@ class Ramp:
         elapsed[0], elapsed[1:] = self._elapsed, dt
         np.add.accumulate(elapsed, out=elapsed)
         self._elapsed = float(elapsed[-1])
-        return _remember(self, elapsed[1:, None] * self._slope)
+        return _with_last_value(self, elapsed[1:, None] * self._slope)
 
 
-def _remember(process: Process, values: FloatArray) -> FloatArray:
+def _with_last_value(process: Process, values: FloatArray) -> FloatArray:
     """Keep the last row as the state, if there is one, and return the rows."""
     if len(values):
         process.value = values[-1].copy()  # type: ignore[misc]

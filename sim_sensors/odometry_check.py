@@ -16,11 +16,11 @@ __all__ = ['OdometryCheck', 'check_odometry', 'velocity_is_absent']
 # deviations of RTK noise (1 cm) either way.
 _STANDSTILL_EXTENT = 0.1
 # Disagreements are worth a sentence when above both of these: absolute, and relative to the rms.
-_VELOCITY_NOTABLE, _RATE_NOTABLE, _RELATIVE_NOTABLE = 0.05, 0.02, 0.05
+_VELOCITY_THRESHOLD, _RATE_THRESHOLD, _RELATIVE_THRESHOLD = 0.05, 0.02, 0.05
 # The twist is suspected to be in the world frame when it then agrees this much better.
 _FRAME_FACTOR = 0.5
 # Intervals longer than this many medians are gaps; turns above this angle [rad] are ambiguous.
-_GAP_FACTOR, _TURN_NOTABLE = 5.0, 1.0
+_GAP_FACTOR, _TURN_THRESHOLD = 5.0, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _about_velocity(odometry: OdometryArray, displacement: FloatArray, rms: floa
             'acceleration are derived from the positions, with their noise'
         ]
     speed = _rms(displacement)
-    if rms <= max(_VELOCITY_NOTABLE, _RELATIVE_NOTABLE * speed):
+    if rms <= max(_VELOCITY_THRESHOLD, _RELATIVE_THRESHOLD * speed):
         return []
     unrotated = _rms(_mean(odometry.linear_velocity) - displacement)
     if unrotated < _FRAME_FACTOR * rms:
@@ -120,7 +120,7 @@ def _about_orientation(
 ) -> list[str]:
     found = []
     largest = float(np.sqrt((turn**2).sum(axis=1)).max())
-    if largest > _TURN_NOTABLE:
+    if largest > _TURN_THRESHOLD:
         found.append(
             f'orientation turns by up to {np.degrees(largest):.0f} degrees between two samples: '
             'angular velocity in between is a guess'
@@ -131,11 +131,11 @@ def _about_orientation(
             'to hold no orientation, so body-frame velocity, specific force and rates are wrong'
         )
     turning = _rms(turn / interval)
-    if not odometry.angular_velocity.any() and turning > _RATE_NOTABLE:
+    if not odometry.angular_velocity.any() and turning > _RATE_THRESHOLD:
         found.append(
             'recorded angular velocity is all zero; rates come from the orientations in any case'
         )
-    elif rms > max(_RATE_NOTABLE, _RELATIVE_NOTABLE * turning):
+    elif rms > max(_RATE_THRESHOLD, _RELATIVE_THRESHOLD * turning):
         found.append(
             f'recorded angular velocity differs from orientation differences by {rms:.3g} rad/s '
             f'rms (rms rate {turning:.3g} rad/s); the rates used are those of the orientations'

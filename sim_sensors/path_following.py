@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from sim_sensors.errors import MotionError
 from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.paths import CirclePath, LinePath, Path, half_sine_path
+from sim_sensors.paths import CirclePath, LinePath, PlanarPath, half_sine_path
 from sim_sensors.seeding import stream
 from sim_sensors.trajectory import Trajectory
-from sim_sensors.vehicles import ART, AckermannVehicle, Command, VehicleState
+from sim_sensors.vehicles import ART, AckermannVehicle, VehicleCommand, VehicleState
 
-__all__ = ['DRIVES', 'PurePursuit', 'Variation', 'drive', 'waypoints']
+__all__ = ['DRIVES', 'PurePursuit', 'RunVariation', 'drive', 'waypoints']
 
 CONTROL_RATE = 10.0  # Hz, [ART]
 THROTTLE = 0.75  # [ART]
@@ -28,7 +28,7 @@ DRIVES = ('line', 'circle', 'half_sine')
 
 
 @dataclasses.dataclass(frozen=True)
-class Variation(Parameters):
+class RunVariation(Parameters):
     """How one run differs from the next. All draws are Gaussian, cut at three deviations.
 
     The paper states no figures for its repeatability; these are ours: a car put down by hand on a
@@ -104,17 +104,17 @@ class PurePursuit:
         self._lookahead = lookahead
         self._target = 0
 
-    def __call__(self, time: float, state: VehicleState) -> Command:
+    def __call__(self, time: float, state: VehicleState) -> VehicleCommand:
         """Command at `time`; at the last waypoint the throttle closes."""
         while self._target < len(self._points) - 1 and self._distance(state) < self._lookahead:
             self._target += 1
         distance = self._distance(state)
         if distance < self._lookahead:
-            return Command(0.0, 0.0)
+            return VehicleCommand(0.0, 0.0)
         x, y = self._points[self._target]
         bearing = math.atan2(y - state.y, x - state.x) - state.heading
         steer = math.atan2(2.0 * self._vehicle.wheelbase * math.sin(bearing), distance)
-        return Command(self._throttle, min(max(steer / self._vehicle.max_steer, -1.0), 1.0))
+        return VehicleCommand(self._throttle, min(max(steer / self._vehicle.max_steer, -1.0), 1.0))
 
     def _distance(self, state: VehicleState) -> float:
         x, y = self._points[self._target]
@@ -132,7 +132,7 @@ def waypoints(scenario: str, length: float) -> FloatArray:
     MotionError
         For an unknown scenario.
     """
-    paths: dict[str, Path] = {
+    paths: dict[str, PlanarPath] = {
         'line': LinePath(),
         'circle': CirclePath(1.75),
         'half_sine': half_sine_path(9.0, 1.5),
@@ -152,7 +152,7 @@ def drive(
     run: str,
     duration: float = 20.0,
     vehicle: AckermannVehicle = ART,
-    variation: Variation | None = None,
+    variation: RunVariation | None = None,
 ) -> Trajectory:
     """Drive a scenario once.
 
@@ -168,7 +168,7 @@ def drive(
         s.
     vehicle : AckermannVehicle
         ART if not given.
-    variation : Variation, optional
+    variation : RunVariation, optional
         How runs differ; the defaults if not given.
 
     Returns
@@ -183,7 +183,7 @@ def drive(
     """
     if not (math.isfinite(duration) and duration > 0.0):
         raise MotionError(f'duration {duration!r} is not allowed; must be a number > 0 [s]')
-    vary = Variation() if variation is None else variation
+    vary = RunVariation() if variation is None else variation
     draws = {
         source: stream(seed, run, 'vehicle', source)
         for source in ('start_pose', 'throttle', 'friction', 'steering_trim', 'steering')
@@ -205,10 +205,10 @@ def drive(
         _cut(draws['steering'].standard_normal(count)), vary.disturbance_time
     )
 
-    def controller(time: float, state: VehicleState) -> Command:
+    def controller(time: float, state: VehicleState) -> VehicleCommand:
         wanted = pursuit(time, state)
         disturbed = wanted.steering + trim + wander[round(time * CONTROL_RATE)]
-        return Command(wanted.throttle, float(disturbed))
+        return VehicleCommand(wanted.throttle, float(disturbed))
 
     first, second = points[0], points[1]
     heading = math.atan2(second[1] - first[1], second[0] - first[0])

@@ -16,8 +16,8 @@ __all__ = [
     'CirclePath',
     'CurvePath',
     'LinePath',
-    'Path',
     'PathPoints',
+    'PlanarPath',
     'figure_eight_path',
     'half_sine_path',
 ]
@@ -45,7 +45,7 @@ class PathPoints:
     curvature_slope: FloatArray
 
 
-class Path(Protocol):
+class PlanarPath(Protocol):
     """A plane path that starts at the origin."""
 
     def at(self, distance: FloatArray) -> PathPoints:

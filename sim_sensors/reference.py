@@ -14,12 +14,12 @@ from sim_sensors.measurements import FloatArray
 from sim_sensors.planar import Pose, advance, twist_between
 from sim_sensors.waypoint_table import Waypoints
 
-__all__ = ['INTERPOLATIONS', 'Reference', 'Target']
+__all__ = ['INTERPOLATIONS', 'ReferenceMotion', 'ReferenceState']
 
 INTERPOLATIONS = ('spline', 'twist')
 
 
-class Target(NamedTuple):
+class ReferenceState(NamedTuple):
     """What is asked for at one time: pose, speed along the heading [m/s], yaw rate [rad/s]."""
 
     pose: Pose
@@ -27,7 +27,7 @@ class Target(NamedTuple):
     yaw_rate: float
 
 
-class Reference:
+class ReferenceMotion:
     """Motion through waypoints; before the first and after the last it rests there.
 
     Interpolation `spline` joins x, y and heading by cubic splines, so that speed and yaw rate are
@@ -64,16 +64,16 @@ class Reference:
             self._spline = CubicSpline(waypoints.time, columns)
             self._slope = self._spline.derivative()
 
-    def at(self, time: float) -> Target:
+    def at(self, time: float) -> ReferenceState:
         """Return what is asked for at `time` s."""
         if not 0.0 <= time <= self.end:
-            return Target(self._poses[0 if time < 0.0 else -1], 0.0, 0.0)
+            return ReferenceState(self._poses[0 if time < 0.0 else -1], 0.0, 0.0)
         if self._spline is None:
             return self._along_twist(time)
         x, y, heading = self._spline(time).tolist()
         vx, vy, yaw_rate = self._slope(time).tolist()
         speed = math.cos(heading) * vx + math.sin(heading) * vy
-        return Target(Pose(x, y, heading), speed, yaw_rate)
+        return ReferenceState(Pose(x, y, heading), speed, yaw_rate)
 
     def poses(self, times: FloatArray) -> FloatArray:
         """Return x, y [m] and heading [rad] at `times` `(n,)` s as `(n, 3)`."""
@@ -88,7 +88,7 @@ class Reference:
         w = self.waypoints
         return float(np.max(np.hypot(np.diff(w.x), np.diff(w.y)) / np.diff(w.time)))
 
-    def _along_twist(self, time: float) -> Target:
+    def _along_twist(self, time: float) -> ReferenceState:
         k = int(np.searchsorted(self.waypoints.time, time, side='right')) - 1
         k = min(max(k, 0), len(self._time) - 2)
         first, last = self._poses[k], self._poses[k + 1]
@@ -96,4 +96,4 @@ class Reference:
         forward, left, turn = twist_between(first, last)
         share = (time - self._time[k]) / span
         pose = advance(first, share * forward, share * left, share * turn)
-        return Target(pose, forward / span, turn / span)
+        return ReferenceState(pose, forward / span, turn / span)

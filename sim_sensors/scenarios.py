@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from sim_sensors import rotations
 from sim_sensors.errors import ParameterError
 from sim_sensors.parameters import parameter
-from sim_sensors.paths import CirclePath, LinePath, Path, figure_eight_path, half_sine_path
+from sim_sensors.paths import CirclePath, LinePath, PlanarPath, figure_eight_path, half_sine_path
 from sim_sensors.speed import SpeedProfile
 from sim_sensors.timed_motion import TimedMotion
 from sim_sensors.trajectory import Trajectory, times_within
@@ -40,7 +40,7 @@ class Scenario(TimedMotion):
         return SpeedProfile(0.0, 0.0, self.duration)
 
     @functools.cached_property
-    def path(self) -> Path:
+    def path(self) -> PlanarPath:
         """The path before it is rotated by `heading`."""
         return LinePath()
 
@@ -136,7 +136,7 @@ class Circle(_Drive):
     clockwise: bool = parameter(False, '', 'Turn right instead of left.')
 
     @functools.cached_property
-    def path(self) -> Path:
+    def path(self) -> PlanarPath:
         """The circle."""
         return CirclePath(-self.radius if self.clockwise else self.radius)
 
@@ -157,7 +157,7 @@ class HalfSine(_Drive):
     amplitude: float = parameter(2.0, 'm', 'Height of the wave; negative to the right.')
 
     @functools.cached_property
-    def path(self) -> Path:
+    def path(self) -> PlanarPath:
         """The wave."""
         return half_sine_path(self.length, self.amplitude)
 
@@ -174,7 +174,7 @@ class FigureEight(_Drive):
     width: float = parameter(4.0, 'm', 'Extent along y.', minimum=0.0, minimum_excluded=True)
 
     @functools.cached_property
-    def path(self) -> Path:
+    def path(self) -> PlanarPath:
         """The figure-eight."""
         return figure_eight_path(self.length, self.width)
 

@@ -20,7 +20,7 @@ def sample_rate(default: float, doc: str) -> Any:
 
 
 def lever_arm(what: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Any:
-    """Declare where in the body the part of a sensor is that feels the motion, m."""
+    """Declare where in the body the part of a sensor is that measures the motion, m."""
     return parameter(default, 'm', f'Position of the {what} in the body (forward, left, up).')
 
 

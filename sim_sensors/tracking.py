@@ -15,7 +15,7 @@ import math
 from sim_sensors.differential_drive import DifferentialDrive, WheelRates
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.planar import Pose, relative, twist_between, wrap
-from sim_sensors.reference import Reference
+from sim_sensors.reference import ReferenceMotion
 from sim_sensors.variants import by_kind
 
 __all__ = [
@@ -34,7 +34,9 @@ __all__ = [
 class Tracker(abc.ABC):
     """A controller at work. It is asked once per control period, in order of time."""
 
-    def __init__(self, reference: Reference, robot: DifferentialDrive, period: float) -> None:
+    def __init__(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> None:
         self.reference = reference
         self.robot = robot
         self.period = period
@@ -56,7 +58,9 @@ class TrackerModel(Parameters, abc.ABC):
     """Parameters of a controller."""
 
     @abc.abstractmethod
-    def start(self, reference: Reference, robot: DifferentialDrive, period: float) -> Tracker:
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
         """Return the controller in its first state; `period` in s."""
 
 
@@ -74,14 +78,16 @@ class OpenLoop(TrackerModel):
         'twist', '', 'How differences become speeds.', choices=('twist', 'as_given')
     )
 
-    def start(self, reference: Reference, robot: DifferentialDrive, period: float) -> Tracker:
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
         """Return the controller in its first state."""
         return _OpenLoopTracker(self, reference, robot, period)
 
 
 class _OpenLoopTracker(Tracker):
     def __init__(
-        self, model: OpenLoop, reference: Reference, robot: DifferentialDrive, period: float
+        self, model: OpenLoop, reference: ReferenceMotion, robot: DifferentialDrive, period: float
     ) -> None:
         super().__init__(reference, robot, period)
         self._as_given = model.differences == 'as_given'
@@ -145,7 +151,9 @@ class YawPid(TrackerModel):
     feedforward: OpenLoop = dataclasses.field(default_factory=OpenLoop)
     yaw: Pid = dataclasses.field(default_factory=Pid)
 
-    def start(self, reference: Reference, robot: DifferentialDrive, period: float) -> Tracker:
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
         """Return the controller in its first state."""
         return _YawPidTracker(self.feedforward, self.yaw, reference, robot, period)
 
@@ -155,7 +163,7 @@ class _YawPidTracker(_OpenLoopTracker):
         self,
         feedforward: OpenLoop,
         yaw: Pid,
-        reference: Reference,
+        reference: ReferenceMotion,
         robot: DifferentialDrive,
         period: float,
     ) -> None:
@@ -189,14 +197,20 @@ class YawDistancePid(TrackerModel):
     yaw: Pid = dataclasses.field(default_factory=Pid)
     distance: DistancePid = dataclasses.field(default_factory=DistancePid)
 
-    def start(self, reference: Reference, robot: DifferentialDrive, period: float) -> Tracker:
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
         """Return the controller in its first state."""
         return _YawDistancePidTracker(self, reference, robot, period)
 
 
 class _YawDistancePidTracker(_YawPidTracker):
     def __init__(
-        self, model: YawDistancePid, reference: Reference, robot: DifferentialDrive, period: float
+        self,
+        model: YawDistancePid,
+        reference: ReferenceMotion,
+        robot: DifferentialDrive,
+        period: float,
     ) -> None:
         super().__init__(model.feedforward, model.yaw, reference, robot, period)
         self._distance = _PidState(model.distance)
@@ -238,7 +252,9 @@ class NonlinearTracker(TrackerModel):
         0.5, 'rad/s', 'Natural frequency of e_x and e at rest.', minimum=0.0, minimum_excluded=True
     )
 
-    def start(self, reference: Reference, robot: DifferentialDrive, period: float) -> Tracker:
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
         """Return the controller in its first state."""
         return _NonlinearTrackerState(self, reference, robot, period)
 
@@ -247,7 +263,7 @@ class _NonlinearTrackerState(Tracker):
     def __init__(
         self,
         model: NonlinearTracker,
-        reference: Reference,
+        reference: ReferenceMotion,
         robot: DifferentialDrive,
         period: float,
     ) -> None:

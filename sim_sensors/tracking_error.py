@@ -11,7 +11,7 @@ import numpy as np
 
 from sim_sensors.measurements import FloatArray
 from sim_sensors.planar import Pose, relative
-from sim_sensors.reference import Reference
+from sim_sensors.reference import ReferenceMotion
 
 __all__ = ['ErrorStatistics', 'TrackingError', 'TrackingErrors', 'tracking_error']
 
@@ -76,7 +76,7 @@ class TrackingErrors:
     yaw: FloatArray
 
     @classmethod
-    def of(cls, reference: Reference, time: FloatArray, poses: FloatArray) -> TrackingErrors:
+    def of(cls, reference: ReferenceMotion, time: FloatArray, poses: FloatArray) -> TrackingErrors:
         """Return the errors of poses `(n, 3)` (x, y, heading) at `time` `(n,)` s."""
         wanted = reference.poses(time)
         rows = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter sets that are one of several kinds, told apart by the key `model`."""
+"""Parameter sets that are one of several kinds, distinguished by the key `model`."""
 
 from __future__ import annotations
 

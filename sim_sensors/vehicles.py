@@ -28,7 +28,7 @@ from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.trajectory import Trajectory
 
-__all__ = ['ART', 'AckermannVehicle', 'Command', 'Controller', 'VehicleState']
+__all__ = ['ART', 'AckermannVehicle', 'Controller', 'VehicleCommand', 'VehicleState']
 
 State = tuple[float, float, float, float, float, float, float]
 """x, y (rear axle, m), heading (rad), speed (m/s), steer (rad), steer rate (rad/s), drive (1)."""
@@ -57,7 +57,7 @@ class VehicleState:
 
 
 @dataclasses.dataclass(frozen=True)
-class Command:
+class VehicleCommand:
     """What a controller asks for.
 
     Attributes
@@ -72,7 +72,7 @@ class Command:
     steering: float
 
 
-Controller = Callable[[float, VehicleState], Command]
+Controller = Callable[[float, VehicleState], VehicleCommand]
 """Time (s) and state to command; called at the control rate."""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which poses from tags are believed."""
+"""Which poses from tags are accepted."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Gate(Parameters):
     """Refuses poses that are likely wrong; by default as Team 3176 did [FRC3176].
 
     Theirs compares a jump with the estimate of the robot, which a sensor does not have; this one
-    compares it with the newest pose that was believed, plus the way that the robot can have gone
+    compares it with the newest pose that was accepted, plus the way that the robot can have gone
     since.
     """
 
-    enabled: bool = parameter(True, '', 'False: every pose is believed.')
+    enabled: bool = parameter(True, '', 'False: every pose is accepted.')
     single_tag_only: bool = parameter(
-        True, '', 'True: poses from several tags are believed whatever they say.'
+        True, '', 'True: poses from several tags are accepted whatever they say.'
     )
     max_height: float = parameter(1.0, 'm', 'Largest |z| of the body; 0: any.', minimum=0.0)
     max_distance: float = parameter(
         7.0, 'm', 'Largest mean distance of the tags; 0: any.', minimum=0.0
     )
     max_jump: float = parameter(
-        1.0, 'm', 'Largest jump from the newest pose that was believed; 0: any.', minimum=0.0
+        1.0, 'm', 'Largest jump from the newest pose that was accepted; 0: any.', minimum=0.0
     )
     top_speed: float = parameter(
         5.0, 'm/s', 'Speed of the robot, by which the allowed jump grows with time.', minimum=0.0
@@ -44,16 +44,16 @@ class Gate(Parameters):
 
 
 class GateState:
-    """A gate as poses come; it remembers the newest that it believed."""
+    """A gate as poses come; it remembers the newest that it accepted."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._newest: tuple[float, FloatArray] | None = None
 
-    def believed(
+    def accepted(
         self, times: FloatArray, position: FloatArray, distance: FloatArray, count: IntArray
     ) -> NDArray[np.bool_]:
-        """Return which of the next poses are believed, `(n,)`.
+        """Return which of the next poses are accepted, `(n,)`.
 
         Parameters
         ----------

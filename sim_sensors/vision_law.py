@@ -18,7 +18,7 @@ from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.upstream import Upstream
 from sim_sensors.variants import by_kind
 
-__all__ = ['VISION_LAWS', 'VISION_STATEMENTS', 'AsDrawn', 'Frc2024', 'TagDistance', 'VisionLaw']
+__all__ = ['VISION_COVARIANCES', 'VISION_LAWS', 'AsDrawn', 'Frc2024', 'TagDistance', 'VisionLaw']
 
 
 class VisionLaw(Parameters, abc.ABC):
@@ -90,4 +90,4 @@ class AsDrawn(Parameters):
 
 
 VISION_LAWS: dict[str, type[VisionLaw]] = by_kind(TagDistance, Frc2024)
-VISION_STATEMENTS: dict[str, type[Parameters]] = {**by_kind(AsDrawn), **VISION_LAWS}
+VISION_COVARIANCES: dict[str, type[Parameters]] = {**by_kind(AsDrawn), **VISION_LAWS}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a vision system tells of its pose, and the channel that leaves out what is not believed."""
+"""What a vision system tells of its pose, and the channel that leaves out what is not accepted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sim_sensors.delivery import Channel
 from sim_sensors.measurements import FloatArray, IntArray, PoseArray
 
-__all__ = ['BelievedChannel', 'VisionMeasurement']
+__all__ = ['AcceptedPoseChannel', 'VisionMeasurement']
 
 BoolArray = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VisionMeasurement:
-    """Poses from tags, those included that are not believed.
+    """Poses from tags, those included that are not accepted.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class VisionMeasurement:
         Mean distance of the camera to the tags in view, m; 0 where there is none.
     count : (n,) int
         Tags in view; 0: there is no pose, and the row holds the true one.
-    believed : (n,) bool
+    accepted : (n,) bool
         Whether the pose is sent.
     flipped : (n,) bool
         Whether it is the wrong one of the two that fit a single tag.
@@ -45,7 +45,7 @@ class VisionMeasurement:
     covariance: FloatArray
     distance: FloatArray
     count: IntArray
-    believed: BoolArray
+    accepted: BoolArray
     flipped: BoolArray
     true_position: FloatArray
     true_orientation: FloatArray
@@ -62,8 +62,8 @@ class VisionMeasurement:
         )
 
 
-class BelievedChannel(Channel):
-    """A channel into which only believed poses are sent.
+class AcceptedPoseChannel(Channel):
+    """A channel into which only accepted poses are sent.
 
     Parameters
     ----------
@@ -73,16 +73,16 @@ class BelievedChannel(Channel):
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._believed: BoolArray = np.zeros(0, dtype=np.bool_)
+        self._accepted_poses: BoolArray = np.zeros(0, dtype=np.bool_)
 
-    def expect(self, believed: BoolArray) -> None:
-        """Say which of the next messages offered are believed, `(n,)`."""
-        self._believed = np.concatenate([self._believed, believed])
+    def expect(self, accepted: BoolArray) -> None:
+        """Say which of the next messages offered are accepted, `(n,)`."""
+        self._accepted_poses = np.concatenate([self._accepted_poses, accepted])
 
     def send(self, stamp_ns: IntArray) -> tuple[IntArray, IntArray]:
-        """Send those of the next messages that are believed; see `Channel.send`."""
+        """Send those of the next messages that are accepted; see `Channel.send`."""
         n = len(stamp_ns)
-        offered = np.flatnonzero(self._believed[:n])
-        self._believed = self._believed[n:]
+        offered = np.flatnonzero(self._accepted_poses[:n])
+        self._accepted_poses = self._accepted_poses[n:]
         kept, arrival_ns = self._channel.send(stamp_ns[offered])
         return offered[kept], arrival_ns

@@ -28,8 +28,8 @@ from sim_sensors.sensor import Sensor
 from sim_sensors.sensor_parameters import latency, lever_arm, sample_rate
 from sim_sensors.variants import VariedParameters, by_kind
 from sim_sensors.vision_gate import Gate
-from sim_sensors.vision_law import VISION_LAWS, VISION_STATEMENTS, AsDrawn, TagDistance, VisionLaw
-from sim_sensors.vision_measurement import BelievedChannel, VisionMeasurement
+from sim_sensors.vision_law import VISION_COVARIANCES, VISION_LAWS, AsDrawn, TagDistance, VisionLaw
+from sim_sensors.vision_measurement import AcceptedPoseChannel, VisionMeasurement
 from sim_sensors.vision_view import tags_in_view
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class VisionModel(VariedParameters):
     kind: ClassVar[str] = 'vision_pose'
     varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
         'noise': VISION_LAWS,
-        'covariance': VISION_STATEMENTS,
+        'covariance': VISION_COVARIANCES,
     }
 
     rate: float = sample_rate(30.0, 'Frames per second.')
@@ -90,7 +90,7 @@ class VisionModel(VariedParameters):
     covariance: Parameters = dataclasses.field(default_factory=AsDrawn)
 
     @property
-    def statement(self) -> VisionLaw:
+    def reported_covariance(self) -> VisionLaw:
         """The law that is stated."""
         return self.covariance if isinstance(self.covariance, VisionLaw) else self.noise
 
@@ -119,18 +119,18 @@ class VisionSensor(Sensor[VisionMeasurement]):
     ----------
     model : VisionModel
         What it is.
-    channel : BelievedChannel
-        What carries its messages: those of poses that are believed.
+    channel : AcceptedPoseChannel
+        What carries its messages: those of poses that are accepted.
     """
 
-    channel: BelievedChannel
+    channel: AcceptedPoseChannel
 
     def __init__(self, model: VisionModel, seed: int, run: str, sensor: str, world: World) -> None:
         tags = world.tags
         if not len(tags):
             raise SensorError('the world has no tags; a vision pose needs at least 1 to see')
         super().__init__(
-            model.rate, BelievedChannel(model.delivery.start(seed, run, sensor, model.latency))
+            model.rate, AcceptedPoseChannel(model.delivery.start(seed, run, sensor, model.latency))
         )
         self.model = model
         self._corners = tags.corners()
@@ -161,18 +161,18 @@ class VisionSensor(Sensor[VisionMeasurement]):
         position, orientation = self._turned(truth, flipped, last)
         position = position + error[:, :3]
         orientation = rotations.multiply(rotations.exp(error[:, 3:]), orientation)
-        stated = np.repeat(model.statement.deviations(far, some), 3, axis=1)
+        stated = np.repeat(model.reported_covariance.deviations(far, some), 3, axis=1)
         covariance = np.zeros((len(truth), 6, 6))
         covariance[:, range(6), range(6)] = np.where(sees, stated * stated, 0.0)
-        believed = self._gate.believed(truth.time, position, distance, count)
-        self.channel.expect(believed)
+        accepted = self._gate.accepted(truth.time, position, distance, count)
+        self.channel.expect(accepted)
         return VisionMeasurement(
             position=position,
             orientation=orientation,
             covariance=covariance,
             distance=distance,
             count=count,
-            believed=believed,
+            accepted=accepted,
             flipped=flipped,
             true_position=truth.position,
             true_orientation=truth.orientation,
@@ -235,7 +235,7 @@ def simulate(
     Returns
     -------
     PoseArray
-        Those that are believed and arrive.
+        Those that are accepted and arrive.
     """
     vision = model.start(seed, run, sensor, world=world)
     stamp_ns, told = vision.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

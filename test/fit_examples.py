@@ -12,7 +12,7 @@ from sim2real_eval.fitting.folds import deal_folds
 from sim2real_eval.fitting.identification import Identified, identify
 from sim2real_eval.fitting.objective import METRICS
 from sim2real_eval.fitting.search import search
-from sim2real_eval.fitting.tuned import Target, Tuned
+from sim2real_eval.fitting.tuned import ParameterTarget, Tuned
 from sim2real_eval.fitting.validation import Validation, validate
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.run_plan import ComparisonOptions
@@ -24,7 +24,7 @@ SPREAD = 0.15
 
 
 def tuned(name: str, *, start: float, low: float = 0.01, high: float = 1.0) -> Tuned:
-    return Tuned((Target('gps', ('noise', name)),), low, high, True, 'm', start)
+    return Tuned((ParameterTarget('gps', ('noise', name)),), low, high, True, 'm', start)
 
 
 class DrawnEvaluations(Evaluations):

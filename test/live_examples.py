@@ -21,13 +21,13 @@ from judge_examples import (
 )  # fmt: skip
 
 from sim2real_eval.judge import (
-    Case,
     Estimate,
     FilterConfig,
     GpsPosition,
     JudgedRun,
     LiveJudge,
     NavsatConfig,
+    ReplayOptions,
 )
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, topic_name
 from sim2real_eval.judge.frames import FrameTree
@@ -133,7 +133,7 @@ def live_judge(
 
 
 def arrivals(
-    live: LiveJudge, recording: Recording, case: Case
+    live: LiveJudge, recording: Recording, case: ReplayOptions
 ) -> list[tuple[int, str, MessageArray]]:
     """Every message with what takes it, in order of arrival, ties in the order of the case."""
     topics = {topic_name(topic): array for topic, array in recording.messages.items()}
@@ -159,19 +159,21 @@ def arrivals(
 def give(live: LiveJudge, taker: str, message: Any) -> list[GpsPosition]:
     """Deliver a message; return what is published at once."""
     if taker == 'fix':
-        return live.see_fix(message)
+        return live.receive_fix(message)
     if taker == 'heading':
-        live.see_heading(message)
+        live.receive_heading(message)
     elif taker == 'command':
-        live.see_command(message)
+        live.receive_command(message)
     else:
         live.receive(taker, message)
     return []
 
 
-def step_through(live: LiveJudge, recording: Recording, case: Case | None = None) -> Published:
+def step_through(
+    live: LiveJudge, recording: Recording, case: ReplayOptions | None = None
+) -> Published:
     """Clock step by clock step: deliver, tick the filter if due, tick navsat_transform if due."""
-    case = case or Case()
+    case = case or ReplayOptions()
     clock, events, out = case.clock, arrivals(live, recording, case), Published()
     start = events[0][0] if clock.start_ns is None else clock.start_ns
     period = clock.filter_period_ns or int(1e9 / live.config.frequency)

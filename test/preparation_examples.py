@@ -13,7 +13,7 @@ from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.filter import NO_STAMP
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.inputs import build_inputs
-from sim2real_eval.judge.preparation import new_memory, prepare, select
+from sim2real_eval.judge.preparation import new_part_state, prepare, select
 from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.state import N
 from sim2real_eval.recording import StaticTransform
@@ -42,7 +42,7 @@ def prepared(
     sources = {config.sources[0].name: array}
     inputs = build_inputs(config, None, sources, None, None, None, frames, correct)
     messages, queue = inputs.messages, new_queue(1)
-    memory = new_memory(len(inputs.names), NO_STAMP)
+    memory = new_part_state(len(inputs.names), NO_STAMP)
     memory.rates[1] = acceleration
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
     state = np.zeros(N) if x is None else x

@@ -246,9 +246,9 @@ class Evaluation:
             text=True,
         )
 
-    def end(self, patience_s: float = PATIENCE_S) -> tuple[int, str, str]:
+    def end(self, timeout_s: float = PATIENCE_S) -> tuple[int, str, str]:
         """Wait for its end; return status, output and complaints."""
-        out, err = self.process.communicate(timeout=patience_s)
+        out, err = self.process.communicate(timeout=timeout_s)
         return self.process.returncode, out, err
 
     def kill(self) -> None:
@@ -275,10 +275,10 @@ def wait(graph: Graph, condition: Callable[[], Any], what: str) -> None:
 
 
 def told(
-    graph: Graph, reached: Callable[[dict[str, str]], bool], patience_s: float = PATIENCE_S
+    graph: Graph, reached: Callable[[dict[str, str]], bool], timeout_s: float = PATIENCE_S
 ) -> dict[str, str]:
     """Wait for diagnostics of the evaluation, and return their values."""
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + timeout_s
     graph.received['/diagnostics'].clear()
     while True:
         for status in graph.statuses():
@@ -286,7 +286,7 @@ def told(
             if status.name.endswith(': evaluation') and reached(values):
                 return values
         graph.received['/diagnostics'].clear()
-        assert time.monotonic() < end, f'waited {patience_s:g} s for the evaluation'
+        assert time.monotonic() < end, f'waited {timeout_s:g} s for the evaluation'
         graph.executor.spin_once(timeout_sec=0.02)
 
 
@@ -304,10 +304,10 @@ def latched(graph: Graph, topic: str) -> list[dict[str, Any]]:
     return heard
 
 
-def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> None:
-    end = time.monotonic() + patience_s
+def until(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S) -> None:
+    end = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < end, f'waited {patience_s:g} s for {what}'
+        assert time.monotonic() < end, f'waited {timeout_s:g} s for {what}'
         time.sleep(0.05)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sim2real_eval.metrics import score_run
 from sim2real_eval.series import VelocitySeries
 from sim2real_eval.series_folder import REAL
-from sim2real_eval.study import RunKey, RunSignals, StudyOutcome, StudyRun
+from sim2real_eval.study import EstimateSignals, RunKey, StudyOutcome, StudyRun
 
 MODELS = {'ch_gauss': 0.30, 'ch_rw': 0.05, 'airsim': 0.06}
 """Standard deviation of the velocity error of each, m/s; that of the real runs is 0.05."""
@@ -28,7 +28,7 @@ def drawn_study(
     models = MODELS if models is None else models
     rng = np.random.default_rng(seed)
     found: list[StudyRun] = []
-    kept: dict[RunKey, RunSignals] = {}
+    kept: dict[RunKey, EstimateSignals] = {}
     for judge in judges:
         for group in groups:
             for scenario in scenarios:
@@ -57,7 +57,7 @@ def drawn_study(
     return StudyOutcome(record, tuple(found), kept.__getitem__)
 
 
-def _signals(rng: np.random.Generator, sigma: float, *, curved: bool) -> RunSignals:
+def _signals(rng: np.random.Generator, sigma: float, *, curved: bool) -> EstimateSignals:
     time = np.arange(0.5, 20.0, 1.0 / 35.0)
     true_time = np.arange(0.0, 20.0, 0.01)
     turn = 0.3 if curved else 0.0
@@ -76,7 +76,7 @@ def _signals(rng: np.random.Generator, sigma: float, *, curved: bool) -> RunSign
     position, orientation = motion(time)
     ahead = np.array([1.0, 0.0, 0.0])
     noise = rng.normal(0.0, sigma, (len(time), 3)) * (1.0, 1.0, 0.0)
-    return RunSignals(
+    return EstimateSignals(
         time=time,
         position=position + rng.normal(0.0, 0.02, (len(time), 3)),
         true_position=position,
@@ -90,7 +90,7 @@ def _signals(rng: np.random.Generator, sigma: float, *, curved: bool) -> RunSign
     )
 
 
-def _run(key: RunKey, scenario: str, group: str, signals: RunSignals) -> StudyRun:
+def _run(key: RunKey, scenario: str, group: str, signals: EstimateSignals) -> StudyRun:
     series = VelocitySeries(
         se_time=signals.time,
         se_vel=np.hypot(signals.velocity[:, 0], signals.velocity[:, 1]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told when the attitude filter is too sure, and what it takes from broken messages."""
+"""Messages about an overconfident attitude filter, and what it takes from broken messages."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_filter_that_is_not_sure_enough_names_no_sensor() -> None:
             settings=AttitudeSettings(gyroscope_density=0.1, magnetometer_std=1e-5),
         )
     )
-    assert study.consistency()[0].verdict == 'not sure enough'
+    assert study.consistency()[0].verdict == 'underconfident'
     assert study.notes() == ()
 
 
@@ -119,11 +119,11 @@ def test_what_is_told_is_printed_and_heeding_it_makes_the_filter_consistent(
 ) -> None:
     words = ['attitude', *SHORT, '--set', 'sway=[0.02,0.02,0.02]']
     outcome = call(capsys, *words)
-    assert 'too sure' in outcome.out
+    assert 'overconfident' in outcome.out
     enough = outcome.err.partition('--acceleration ')[2].split()[0]
     heeded = call(capsys, *words, '--acceleration', enough)
     (nees,) = (line for line in heeded.out.splitlines() if line.startswith('NEES'))
-    assert 'too sure' not in nees
+    assert 'overconfident' not in nees
     assert heeded.err == ''
 
 

@@ -13,11 +13,18 @@ from scipy.linalg import cholesky, solve_triangular, toeplitz
 
 from sim2real_eval.characterization.gps_characterization import characterize_gps
 from sim2real_eval.characterization.gps_file import gps_yaml
-from sim2real_eval.characterization.gps_likeness import gps_comebacks, likenesses
-from sim2real_eval.characterization.honesty import Honesty, honesty, square_moments
+from sim2real_eval.characterization.gps_likeness import (
+    gps_recovered_parameters,
+    simulated_statistics,
+)
+from sim2real_eval.characterization.honesty import (
+    CovarianceConsistency,
+    covariance_consistency,
+    square_moments,
+)
 from sim2real_eval.characterization.markov_fit import fit_markov
 from sim2real_eval.characterization.markov_likelihood import autocovariance, innovations
-from sim2real_eval.characterization.signals import SignalError
+from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.characterization.standing_fixes import StandingOptions, standing_runs
 from sim2real_eval.characterization.stated_covariance import fit_stated
 from sim2real_eval.characterization.walk_fit import fit_walk, second_difference_factor
@@ -229,10 +236,12 @@ def test_zero_covariance_stays_zero() -> None:
     assert fit_stated(fixes).model().kind == 'zero'
 
 
-def judged(error: FloatArray, stated: float = 0.0) -> Honesty:
+def judged(error: FloatArray, stated: float = 0.0) -> CovarianceConsistency:
     """Errors against one stated deviation, m, with the fits of their axes."""
     run = run_of_errors(error, RATE, stated)
-    return honesty([run], [fit_markov([(run.time, column)]) for column in run.error.T])
+    return covariance_consistency(
+        [run], [fit_markov([(run.time, column)]) for column in run.error.T]
+    )
 
 
 def test_honest_receivers_are_called_honest() -> None:
@@ -252,8 +261,8 @@ def test_honest_receivers_are_called_honest() -> None:
             left += not found.lower <= found.ratio <= found.upper
     assert left <= 4
     error = errors(noises[1], 1000, RATE, 0)
-    assert judged(error, 0.01).verdict == 'too sure'
-    assert judged(error, 0.04).verdict == 'not sure enough'
+    assert judged(error, 0.01).verdict == 'overconfident'
+    assert judged(error, 0.04).verdict == 'underconfident'
     assert judged(error).samples == 0
 
 
@@ -282,10 +291,10 @@ def test_models_are_like_the_record_and_come_back() -> None:
     assert result.rate == pytest.approx(5.0)
     assert result.lever_arm is not None
     assert result.lever_arm.tolist() == [0.1, 0.0, 1.2]
-    alike = {(one.model, one.statistic): one.alike for one in likenesses(result, 0)}
+    alike = {(one.model, one.statistic): one.alike for one in simulated_statistics(result, 0)}
     assert all(value for (name, _), value in alike.items() if name == 'gps')
     assert not alike['gps_gaussian', 'horizontal speed [m/s]']
-    back = gps_comebacks(result, 0)
+    back = gps_recovered_parameters(result, 0)
     assert {'white', 'wander', 'time', 'walk', 'acceleration_std'} == {one[1] for one in back}
     assert sum(not one[-1] for one in back) <= 1
     made = result.models()
@@ -300,13 +309,15 @@ def test_moving_and_short_records_are_refused() -> None:
     motion = Circle(duration=60.0, radius=5.0, speed=2.0)
     fixes = gps.simulate(load_gps('ch_gauss'), motion, **options)  # type: ignore[arg-type]
     empty = standing(1.0, imu_model=None)
-    with pytest.raises(SignalError, match='no topic of a GPS'):
+    with pytest.raises(SignalFileError, match='no topic of a GPS'):
         standing_runs(empty)
-    with pytest.raises(SignalError, match=r'never stands still: the fixes drift by .* 0\.2 m/s'):
+    with pytest.raises(
+        SignalFileError, match=r'never stands still: the fixes drift by .* 0\.2 m/s'
+    ):
         standing_runs(empty.with_messages('gps', fixes))
-    with pytest.raises(SignalError, match='s are too few; must be 8 s or more'):
+    with pytest.raises(SignalFileError, match='s are too few; must be 8 s or more'):
         standing_runs(standing(5.0, gps_model=load_gps('ch_gauss')))
-    with pytest.raises(SignalError, match='fixes are too few; must be 500 or more'):
+    with pytest.raises(SignalFileError, match='fixes are too few; must be 500 or more'):
         standing_runs(standing(20.0, gps_model=load_gps('ch_gauss')), StandingOptions(fewest=500))
 
 
@@ -334,8 +345,8 @@ def test_fixes_that_never_change_have_no_error() -> None:
     for name, noise in found.noises().items():
         drawn = errors(noise, 100, found.rate, 0)
         assert np.abs(drawn).max() < 1e-6, name
-    assert all(one.alike for one in likenesses(found, 0))
-    assert gps_comebacks(found, 0) == []
+    assert all(one.alike for one in simulated_statistics(found, 0))
+    assert gps_recovered_parameters(found, 0) == []
 
 
 def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
@@ -345,6 +356,8 @@ def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
     covariance = run.covariance.copy()
     covariance[:100, 0, 0], covariance[100:200] = np.nan, -np.eye(3)
     fits = [fit_markov([(run.time, column)]) for column in run.error.T]
-    found = honesty([dataclasses.replace(run, covariance=covariance)], fits, 'horizontal', (0, 1))
+    found = covariance_consistency(
+        [dataclasses.replace(run, covariance=covariance)], fits, 'horizontal', (0, 1)
+    )
     assert found.samples == 200
-    assert found.verdict == 'honest'
+    assert found.verdict == 'consistent'

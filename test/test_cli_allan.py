@@ -17,7 +17,7 @@ from gps_standstill_examples import standing
 from sim2real_eval.allan_folder import FILES
 from sim2real_eval.characterization.analysis import AllanOptions, analyse
 from sim2real_eval.characterization.signal_files import TableOptions, read_signals
-from sim2real_eval.characterization.signals import AXES, SignalError
+from sim2real_eval.characterization.signals import AXES, SignalFileError
 from sim2real_eval.recording import write_recording
 from sim_sensors.catalogue import load_imu
 from sim_sensors.measurements import FloatArray
@@ -161,7 +161,7 @@ def test_table_to_terms_files_and_a_model_that_simulates(
 
     record = json.loads((out / 'allan.json').read_text(encoding='utf-8'))
     assert list(record['axes']) == list(AXES)
-    assert record['reidentified']['all_came_back']
+    assert record['reidentified']['all_recovered']
     for axis, found in record['axes'].items():
         white = found['terms']['white']
         truth = GYRO if axis.startswith('gyro') else ACCEL
@@ -251,9 +251,9 @@ def test_units_that_are_wrong_are_told_with_what_mends_them(
     write_recording(in_g.with_messages('imu', scaled), tmp_path / 'bag')
     bag = call(capsys, 'allan', tmp_path / 'bag', '--no-check')
     assert 'unless --accel-unit g is given' in bag.err
-    mended = call(capsys, 'allan', tmp_path / 'bag', '--no-check', '--accel-unit', 'g')
-    assert mended.status == 0
-    assert 'unless' not in mended.err
+    corrected = call(capsys, 'allan', tmp_path / 'bag', '--no-check', '--accel-unit', 'g')
+    assert corrected.status == 0
+    assert 'unless' not in corrected.err
 
 
 def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:
@@ -308,7 +308,7 @@ def test_arrays_of_numpy_are_read(tmp_path: Path) -> None:
     mapped = read_signals(tmp_path / 'b.npy', TableOptions(rate=RATE, columns=AXES))
     assert isinstance(mapped.values, np.memmap)
     np.testing.assert_allclose(mapped.column('accelerometer_z'), values[:, 5], rtol=1e-6)
-    with pytest.raises(SignalError, match='6 columns without names'):
+    with pytest.raises(SignalFileError, match='6 columns without names'):
         read_signals(tmp_path / 'b.npy')
     stamps = np.arange(len(values)) * 20_000_000 + 1_700_000_000_000_000_000
     np.savez(tmp_path / 'c.npz', gyro=values[:, :3], stamp_ns=stamps)

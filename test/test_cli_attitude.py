@@ -57,7 +57,7 @@ def test_a_magnet_that_nobody_knows_of_shows_in_the_table(capsys: Capture) -> No
     )  # fmt: skip
     assert outcome.status == 0
     (line,) = (one for one in outcome.out.splitlines() if one.startswith('NEES'))
-    assert 'too sure' in line
+    assert 'overconfident' in line
 
 
 def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_real_car_is_estimated_and_the_filter_too_sure(
         pytest.skip('no real recordings')
     outcome = call(capsys, 'attitude', bag, '--without', 'magnetometer', '--acceleration', 1)
     assert outcome.status == 0
-    assert 'too sure' in outcome.out
+    assert 'overconfident' in outcome.out
     monkeypatch.chdir(tmp_path)
     check_refused(capsys, '--magnetometer-noise', 'attitude', bag)
 

@@ -264,7 +264,7 @@ def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     assert spans == pytest.approx([35.25, 16.5], abs=0.3)
     assert any('steps of 0.011 m' in note for note in record['gps']['notes'])
     assert record['gps']['axes']['north']['white']['value'] == pytest.approx(0.0035, abs=1e-3)
-    assert record['gps']['honesty'][0]['verdict'] == 'perhaps not sure enough'
+    assert record['gps']['covariance_consistency'][0]['verdict'] == 'perhaps underconfident'
     cruise = call(capsys, 'characterize', real_dir / 'comma2k19' / 'comma2k19_seg40_mcap')
     assert cruise.status == 2
     assert 'never stands still: the true speed is 7.94 m/s at least' in cruise.err

@@ -61,7 +61,7 @@ def test_json_has_what_the_table_has(bags: list[Path], tmp_path: Path, capsys: C
     assert velocity['freedom'] == 2.0
     assert 1.0 <= velocity['effective'] <= velocity['samples']
     assert velocity['lower'] < 1.0 < velocity['upper']
-    assert velocity['verdict'] in ('consistent', 'too sure', 'not sure enough')
+    assert velocity['verdict'] in ('consistent', 'overconfident', 'underconfident')
     assert Path(summary['consistency_plot']).is_file()
 
 
@@ -122,7 +122,7 @@ def test_plot_of_little_or_nothing() -> None:
     one = Squares('NIS imu0 pose', stamp, np.zeros(1), freedom, correlated=False)
     none = Squares('NEES position', stamp[:0], np.zeros(0), freedom[:0], correlated=True)
     (panel,) = consistency_figure([one, none]).axes
-    assert panel.get_title() == 'NIS imu0 pose: ratio 0, not sure enough'
+    assert panel.get_title() == 'NIS imu0 pose: ratio 0, underconfident'
     assert panel.get_yscale() == 'log'
     with pytest.raises(MetricError, match='no samples'):
         consistency_figure([none])

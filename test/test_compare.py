@@ -22,7 +22,7 @@ from sim2real_eval.cli.model_lists import single_sensors, twins
 from sim2real_eval.recording import Recording, StaticTransform, write_recording
 from sim2real_eval.signals import (
     SignalComparison,
-    SignalError,
+    SignalComparisonError,
     SignalOptions,
     SignalRow,
     compare_runs,
@@ -69,7 +69,7 @@ def test_identical_recordings_give_zero() -> None:
         assert row.between.mean == 0.0
         assert row.real == row.simulated
         assert row.verdict == 'too few runs'
-        assert row.error_p is row.error_floor is None
+        assert row.error_p is row.error_split_half is None
     assert any('too few' in note for note in comparison.notes)
 
 
@@ -161,7 +161,7 @@ def test_yaw_is_of_the_orientation_where_there_is_one() -> None:
     assert any('no bias is taken out' in note for note in gyro.notes)
 
 
-def test_unlike_sensors_are_called_so_and_alike_ones_not() -> None:
+def test_different_sensors_are_called_so_and_identical_ones_not() -> None:
     """Six motions; AirSim against itself with other draws, and against Chrono."""
     truths = [truth_of(f'drive_{name}', n) for name in ('line', 'circle') for n in (1, 2, 3)]
     airsim = Twin('airsim', None, load_imu('airsim'))
@@ -175,10 +175,10 @@ def test_unlike_sensors_are_called_so_and_alike_ones_not() -> None:
     verdicts = {
         model: [row.verdict for row in comparison.rows if row.model == model] for model in sets
     }
-    assert verdicts['again'] == ['not told apart'] * 7
-    assert verdicts['chrono'].count('unlike') >= 6
+    assert verdicts['again'] == ['not significant'] * 7
+    assert verdicts['chrono'].count('different') >= 6
     for row in comparison.rows:
-        assert row.error_floor is not None
+        assert row.error_split_half is not None
         assert row.n_real == row.n_simulated == 6
     text = Console(width=80, record=True)
     text.print(comparison.table())
@@ -198,18 +198,18 @@ def test_what_an_imu_marks_as_absent_is_not_compared() -> None:
     force = run.imu.linear_acceleration.copy()
     force[7, 1] = np.nan
     torn = dataclasses.replace(run.imu, linear_acceleration=force)
-    with pytest.raises(SignalError, match='specific_force: measurement 7 is not finite'):
+    with pytest.raises(SignalComparisonError, match='specific_force: measurement 7 is not finite'):
         run_signals(run.with_messages('imu', torn), PLAIN)
 
 
 def test_sets_without_a_common_sensor_are_refused() -> None:
     run = run_of('drive_line', 1)
-    with pytest.raises(SignalError, match='no sensor in common'):
+    with pytest.raises(SignalComparisonError, match='no sensor in common'):
         compare_signals([run.with_messages('gps', None)], [run.with_messages('imu', None)], PLAIN)
     bare = run.with_messages('gps', None).with_messages('imu', None)
-    with pytest.raises(SignalError, match='has no messages of'):
+    with pytest.raises(SignalComparisonError, match='has no messages of'):
         compare_signals([bare], [run], PLAIN)
-    with pytest.raises(SignalError, match='no run'):
+    with pytest.raises(SignalComparisonError, match='no run'):
         compare_signals([run], [], PLAIN)
 
 
@@ -380,8 +380,8 @@ def test_each_model_of_a_sensor_is_compared_once(runs: list[Path]) -> None:
     text.print(comparison.table())
     shown = text.export_text()
     assert shown.count('2 IMU models') == shown.count('2 GPS models') == 2
-    # With single runs there are neither floors nor chances; a note says so, once.
-    assert 'floor' not in shown
+    # With single runs there are neither split-half distances nor p-values; a note says so, once.
+    assert 'null_median' not in shown
     assert 'too few' not in shown
     assert len([note for note in comparison.notes if 'too few' in note]) == 1
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from sim2real_eval.characterization.estimate import Estimate
+from sim2real_eval.characterization.estimate import ParameterEstimate
 from sim2real_eval.characterization.expected_autocovariance import (
     autocovariance_scatter,
     expected_autocovariance,
@@ -23,7 +23,10 @@ def fit_of(white: float, wander: float, time: float) -> MarkovFit:
     values = (total, white, wander, time, walk)
     units = ('m', 'm', 'm', 's', 'm/sqrt(s)')
     return MarkovFit(
-        *(Estimate(float(value), 0.0, unit) for value, unit in zip(values, units, strict=True)),
+        *(
+            ParameterEstimate(float(value), 0.0, unit)
+            for value, unit in zip(values, units, strict=True)
+        ),
         gain=100.0,
     )
 

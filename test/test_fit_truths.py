@@ -10,7 +10,7 @@ from scipy.stats import energy_distance, wasserstein_distance
 
 from sim2real_eval.fitting.folds import deal_folds
 from sim2real_eval.fitting.objective import METRICS
-from sim2real_eval.fitting.prediction import prediction_scores, sign_chance
+from sim2real_eval.fitting.prediction import prediction_scores, sign_flip_p_value
 
 TRUTH = 0.2
 
@@ -62,10 +62,10 @@ def test_the_true_law_scores_best_in_the_mean() -> None:
     assert score[1] < min(score[0.7], score[1.4]) - 0.01
 
 
-def test_sign_chance_is_that_of_coins() -> None:
-    assert sign_chance(np.ones(5), 0) == 1 / 32
-    assert sign_chance(-np.ones(3), 0) == 1.0
-    assert sign_chance(np.ones(40), 0) == pytest.approx(1e-4)
+def test_sign_flip_p_value_is_that_of_coins() -> None:
+    assert sign_flip_p_value(np.ones(5), 0) == 1 / 32
+    assert sign_flip_p_value(-np.ones(3), 0) == 1.0
+    assert sign_flip_p_value(np.ones(40), 0) == pytest.approx(1e-4)
 
 
 def test_intervals_hold_the_truth() -> None:
@@ -131,7 +131,7 @@ def test_a_value_beyond_the_bounds_is_said_to_be() -> None:
 
 
 def test_noise_alone_on_two_recordings_is_never_called_better() -> None:
-    """Two recordings can prove nothing: the least chance of two signs is 1/4."""
+    """Two recordings can prove nothing: the least p-value of two signs is 1/4."""
 
     def nothing(values: np.ndarray) -> np.ndarray:
         return TRUTH * (1.0 + 0.1 * np.sin(37.0 * values[:, 0]) * np.cos(91.0 * values[:, 1]))

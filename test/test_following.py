@@ -15,16 +15,16 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.differential_drive import DifferentialDrive, WheelRates
 from sim_sensors.errors import MotionError, ParameterError
 from sim_sensors.following import (
-    Drive,
     Follower,
     FollowSettings,
     PoseSensor,
+    SimulatedDrive,
     drive_along,
     heading_of,
 )
 from sim_sensors.odometry import OdometryMotion
 from sim_sensors.planar import Pose, advance, relative, twist_between, wrap
-from sim_sensors.reference import Reference
+from sim_sensors.reference import ReferenceMotion
 from sim_sensors.tracking import (
     TRACKERS,
     DistancePid,
@@ -147,7 +147,7 @@ def test_many_poses_of_the_reference_are_those_of_each_time() -> None:
     """And before the start and after the end it rests."""
     times = np.linspace(-1.0, 21.0, 45)
     for interpolation in ('spline', 'twist'):
-        reference = Reference(circle(2.0, 1.0, 20.0), interpolation)
+        reference = ReferenceMotion(circle(2.0, 1.0, 20.0), interpolation)
         wanted = np.array([reference.at(time).pose for time in times.tolist()])
         assert reference.poses(times) == pytest.approx(wanted, abs=1e-12)
         assert reference.at(-1.0).speed == reference.at(21.0).yaw_rate == 0.0
@@ -166,7 +166,7 @@ def test_open_loop_drives_a_line_and_a_circle_exactly_with_a_perfect_robot(
     waypoints: Waypoints,
 ) -> None:
     setting = FollowSettings(interpolation='twist', robot=PERFECT)
-    drive = drive_along(Reference(waypoints, 'twist'), setting, 'open_loop')
+    drive = drive_along(ReferenceMotion(waypoints, 'twist'), setting, 'open_loop')
     assert drive.errors.distance.max() < 1e-9
     assert np.abs(drive.errors.yaw).max() < 1e-9
 
@@ -174,7 +174,7 @@ def test_open_loop_drives_a_line_and_a_circle_exactly_with_a_perfect_robot(
 def test_differences_as_the_thesis_has_them_fall_short_of_an_arc_by_its_chord() -> None:
     """Per step of turn a the projected chord is R sin(a), the arc R a."""
     radius, period, rate = 2.0, 0.2, 5.0
-    reference = Reference(circle(radius, 1.0, 20.0), 'twist')
+    reference = ReferenceMotion(circle(radius, 1.0, 20.0), 'twist')
     setting = FollowSettings(
         control_rate=rate, robot=PERFECT, open_loop=OpenLoop(differences='as_given')
     )
@@ -185,7 +185,7 @@ def test_differences_as_the_thesis_has_them_fall_short_of_an_arc_by_its_chord() 
 
 def test_the_yaw_pid_follows_its_formula_by_hand() -> None:
     """Robot at rest, reference at rest with heading 0: only the correction is left."""
-    reference = Reference(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
+    reference = ReferenceMotion(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
     model = YawPid(yaw=Pid(kp=2.0, ki=0.5, kd=3.0))
     tracker = model.start(reference, PERFECT, 0.1)
     # e = -0.2: E = -0.2, d = -0.2, |2 e + 0.5 E + 3 d| = 1.1, to the right.
@@ -204,7 +204,7 @@ def test_the_yaw_pid_follows_its_formula_by_hand() -> None:
 
 
 def test_the_distance_pid_comes_after_it_and_turns_to_the_bearing() -> None:
-    reference = Reference(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
+    reference = ReferenceMotion(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
     model = YawDistancePid(yaw=Pid(kp=0.0), distance=DistancePid(kp=1.0, ki=0.5, kd=2.0))
     tracker = model.start(reference, PERFECT, 0.1)
     # The reference is 5 m away, to the left of a robot at (3, -4): E = 5, d = 5, u = 17.5.
@@ -224,7 +224,7 @@ def test_the_nonlinear_tracker_converges_from_an_offset_forward_and_backward(
     waypoints = repaired_waypoints(
         t, way * 4.0 * np.sin(angle), way * 4.0 * (1.0 - np.cos(angle)), angle
     )
-    reference = Reference(waypoints, 'twist')
+    reference = ReferenceMotion(waypoints, 'twist')
     setting = FollowSettings(control_rate=100.0, interpolation='twist', robot=PERFECT)
     drive = drive_along(reference, setting, 'nonlinear', offset=(dx, dy, turn))
     k2 = (2.0 / reference.top_speed) ** 2
@@ -236,7 +236,7 @@ def test_the_nonlinear_tracker_converges_from_an_offset_forward_and_backward(
 
 def test_feedback_makes_up_for_what_the_open_loop_cannot_know() -> None:
     """A wheel 1 % larger turns the open loop away; each feedback holds what it looks at."""
-    reference = Reference(circle(5.0, 1.0, 60.0))
+    reference = ReferenceMotion(circle(5.0, 1.0, 60.0))
     setting = FollowSettings(robot=DifferentialDrive(radius_difference=0.01, slip=0.02))
     found = {name: drive_along(reference, setting, name).errors for name in TRACKERS}
     yaw = {name: np.sqrt(np.mean(errors.yaw**2)) for name, errors in found.items()}
@@ -248,7 +248,7 @@ def test_feedback_makes_up_for_what_the_open_loop_cannot_know() -> None:
 
 
 def test_the_pose_of_the_controller_has_noise_and_age_and_equal_seeds_equal_bits() -> None:
-    reference = Reference(circle(5.0, 1.0, 20.0))
+    reference = ReferenceMotion(circle(5.0, 1.0, 20.0))
     rough = FollowSettings(pose=PoseSensor(position_std=0.05, yaw_std=0.02, latency=0.1))
     a, b = (drive_along(reference, rough, 'nonlinear', seed=3) for _ in range(2))
     other = drive_along(reference, rough, 'nonlinear', seed=4)
@@ -263,7 +263,7 @@ def test_the_pose_of_the_controller_has_noise_and_age_and_equal_seeds_equal_bits
 
 def test_a_jump_of_the_stamps_to_another_clock_takes_no_longer_than_any_message() -> None:
     """Counting 3e10 periods of 20 Hz one by one would take hours; the period is kept besides."""
-    follower = Follower(Reference(line(1.0, 2.0)), PERFECT, TRACKERS['nonlinear'](), 20.0)
+    follower = Follower(ReferenceMotion(line(1.0, 2.0)), PERFECT, TRACKERS['nonlinear'](), 20.0)
     pose, epoch = Pose(0.0, 0.0, 0.0), 1_700_000_000_000_000_000
     assert follower.push(0, pose) is not None
     late = follower.push(epoch, pose)
@@ -289,7 +289,9 @@ def test_yaw_errors_are_wrapped(error: float, turns: float) -> None:
 
 
 def test_the_truth_of_a_drive_is_a_motion_whose_parts_agree() -> None:
-    drive: Drive = drive_along(Reference(circle(5.0, 1.0, 20.0)), FollowSettings(), 'nonlinear')
+    drive: SimulatedDrive = drive_along(
+        ReferenceMotion(circle(5.0, 1.0, 20.0)), FollowSettings(), 'nonlinear'
+    )
     truth = drive.truth(1_000)
     motion = OdometryMotion(truth, origin_ns=1_000)
     assert motion.velocity_disagreement < 2e-3
@@ -315,5 +317,5 @@ def test_settings_refuse_what_is_wrong_by_name() -> None:
     with pytest.raises(ParameterError, match=r'yaw_pid\.yaw\.kp: -1 is not allowed'):
         FollowSettings.from_mapping({'yaw_pid': {'yaw': {'kp': -1}}}, 'follow')
     with pytest.raises(MotionError, match="interpolation 'step' is not allowed"):
-        Reference(line(1.0, 2.0), 'step')
+        ReferenceMotion(line(1.0, 2.0), 'step')
     assert FollowSettings.from_mapping(FollowSettings().to_mapping(), 'x') == FollowSettings()

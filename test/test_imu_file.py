@@ -187,9 +187,9 @@ def test_a_model_comes_back_as_it_went_in() -> None:
     model = chain_model(terms, rate=100.0)
     found = reidentify(model, terms, 60_000, seed=1)
     assert found.lost == ()
-    assert [one.axis for one in found.comebacks[::5]] == list(AXES)
+    assert [one.axis for one in found.recovered_parameters[::5]] == list(AXES)
     assert list(found.curves) == list(AXES)
-    seen = {one.coefficient for one in found.comebacks if one.observable}
+    seen = {one.coefficient for one in found.recovered_parameters if one.observable}
     assert seen >= {'white', 'bias_instability', 'random_walk'}
 
 
@@ -215,4 +215,6 @@ def test_a_coarse_sensor_and_one_that_counts_come_back() -> None:
     alone = chain_model(terms, rate=100.0)
     found = reidentify(alone, terms, 30_000, seed=3)
     assert found.lost == ()
-    assert all(one.observable for one in found.comebacks if one.coefficient == 'quantisation')
+    assert all(
+        one.observable for one in found.recovered_parameters if one.coefficient == 'quantisation'
+    )

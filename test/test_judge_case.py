@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from judge_examples import write
 
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.options import Options
 from sim2real_eval.recording import StaticTransform
 from sim_sensors.errors import ParameterError
@@ -34,13 +34,13 @@ navsat: {fix: /fix, imu: null}
 
 
 def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> None:
-    assert Case.from_file(write(tmp_path, CASE)) == Case(
+    assert ReplayOptions.from_file(write(tmp_path, CASE)) == ReplayOptions(
         clock=Clock(5, 2_000_000, 6, 28_571_428, 7, 100_000_000, 8),
         topics=('second', 'first'),
         fix='fix',
         heading='',
     )
-    assert Case.from_file(write(tmp_path, 'navsat: null')) == Case()
+    assert ReplayOptions.from_file(write(tmp_path, 'navsat: null')) == ReplayOptions()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> Non
 def test_wrong_case_file_is_refused_with_its_key(tmp_path: Path, text: str, key: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ParameterError) as error:
-        Case.from_file(path)
+        ReplayOptions.from_file(path)
     assert error.value.key == key
     assert error.value.where == str(path)
     assert '\n' not in str(error.value)
@@ -94,7 +94,7 @@ def test_options_replace_those_of_the_case_and_settings_are_plain_and_ordered(
         'node: ukf_node\ncorrect: [unscented, gravity]\nlatency: {/imu: 0.25, gps/fix/: 1}\n'
         'transforms: mounting.yaml\nfront_end: enu\n'
     )
-    case = Case.from_file(write(tmp_path, text))
+    case = ReplayOptions.from_file(write(tmp_path, text))
     assert case.correct == {'gravity', 'unscented'}
     assert case.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 250_000_000}
     assert case.transforms is not None

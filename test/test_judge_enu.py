@@ -21,13 +21,13 @@ from judge_examples import (
 )
 from live_examples import batch_bits, curve, everything, live_judge, step_through
 
-from sim2real_eval.judge import Case, FilterConfig, JudgedRun, JudgeError, judge
+from sim2real_eval.judge import FilterConfig, JudgedRun, JudgeError, ReplayOptions, judge
 from sim2real_eval.judge.navsat_configuration import with_front_end
 from sim2real_eval.recording import StaticTransform
 from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray
 
-ENU = Case(front_end='enu')
+ENU = ReplayOptions(front_end='enu')
 ANTENNA = (0.5, -0.3, 1.2)
 MOUNTED = (
     StaticTransform('base_link', 'imu_link'),

@@ -22,7 +22,7 @@ from judge_examples import (
     stamps,
 )
 
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
@@ -61,8 +61,10 @@ def config(folder: Path, *, smooth: bool, **more: float) -> FilterConfig:
     )
 
 
-def late(**seconds: float) -> Case:
-    return Case(latency_ns={topic: round(value * 1e9) for topic, value in seconds.items()})
+def late(**seconds: float) -> ReplayOptions:
+    return ReplayOptions(
+        latency_ns={topic: round(value * 1e9) for topic, value in seconds.items()}
+    )
 
 
 def last(judged: JudgedRun) -> np.ndarray:
@@ -75,7 +77,9 @@ def last(judged: JudgedRun) -> np.ndarray:
 
 
 @pytest.mark.parametrize('case', [late(odom=0.25), late(imu=0.25), late(odom=0.1, imu=0.3)])
-def test_with_smoothing_what_came_late_counts_as_if_it_had_not(tmp_path: Path, case: Case) -> None:
+def test_with_smoothing_what_came_late_counts_as_if_it_had_not(
+    tmp_path: Path, case: ReplayOptions
+) -> None:
     """The estimate after the last message has seen the same measurements in the same order."""
     # What initialises the filter must be the same: a first message that comes late is not.
     run = drive(START_NS if 'imu' in case.latency_ns else START_NS + 5_000_000)
@@ -148,7 +152,7 @@ def test_odometry_gps_takes_its_time_to_the_filter(
         **YAW,
     )
     delays = {'odometry/gps': 330_000_000, 'fix': fix_ns}
-    case = Case(latency_ns=delays, front_end=front_end)
+    case = ReplayOptions(latency_ns=delays, front_end=front_end)
     made = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), case)
     n = len(made.gps_stamp_ns)
     assert n > 30
@@ -159,14 +163,14 @@ def test_odometry_gps_takes_its_time_to_the_filter(
         twist_covariance=np.zeros((n, 6, 6)),
     )
     heard = recording({'odometry/gps': positions, 'imu': heading})
-    end = Case(Clock(run_on_ns=400_000_000))
+    end = ReplayOptions(Clock(run_on_ns=400_000_000))
     recorded = judge(heard, listener, None, end)
     m = min(len(made), len(recorded))
     assert abs(len(made) - len(recorded)) < 5
     assert made.tick_ns[:m].tobytes() == recorded.tick_ns[:m].tobytes()
     np.testing.assert_allclose(made.position[:m], recorded.position[:m], atol=1e-12)
     assert made.parts == recorded.parts
-    on_time = Case(front_end=front_end)
+    on_time = ReplayOptions(front_end=front_end)
     undelayed = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), on_time)
     assert np.abs(undelayed.position[:m, 0] - made.position[:m, 0]).max() > 0.1
 
@@ -175,10 +179,10 @@ def test_latency_is_added_to_a_recorded_arrival(tmp_path: Path) -> None:
     clock = stamps(100.0, 1.0)
     travelled = dataclasses.replace(imu(clock), arrival_ns=clock + 30_000_000)
     later = dataclasses.replace(imu(clock), arrival_ns=clock + 80_000_000)
-    case = Case(Clock(start_ns=START_NS), latency_ns={'imu': 50_000_000})
+    case = ReplayOptions(Clock(start_ns=START_NS), latency_ns={'imu': 50_000_000})
     found = judge(recording({'imu': travelled}), simple(tmp_path), None, case)
     expected = judge(
-        recording({'imu': later}), simple(tmp_path), None, Case(Clock(start_ns=START_NS))
+        recording({'imu': later}), simple(tmp_path), None, ReplayOptions(Clock(start_ns=START_NS))
     )
     assert found.tick_ns.tobytes() == expected.tick_ns.tobytes()
     assert found.position.tobytes() == expected.position.tobytes()
@@ -189,7 +193,7 @@ def test_a_topic_may_be_named_as_the_filter_names_it(tmp_path: Path) -> None:
     wanted = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('yaw', 'vyaw'))
     run = recording({'imu': imu(stamps(100.0, 1.0))})
     ticks = [
-        judge(run, wanted, None, Case(latency_ns={topic: 10**9})).tick_ns.tobytes()
+        judge(run, wanted, None, ReplayOptions(latency_ns={topic: 10**9})).tick_ns.tobytes()
         for topic in ('imu', 'imu/data')
     ]
     assert ticks[0] == ticks[1]
@@ -198,6 +202,6 @@ def test_a_topic_may_be_named_as_the_filter_names_it(tmp_path: Path) -> None:
 def test_a_topic_that_is_not_heard_is_refused_by_name(tmp_path: Path) -> None:
     run, given = drive(), config(tmp_path, smooth=False)
     with pytest.raises(JudgeError, match=r'topic gps/fix is not heard.*must be one of imu, odom'):
-        judge(run, given, None, Case(latency_ns={'gps/fix': 1}))
+        judge(run, given, None, ReplayOptions(latency_ns={'gps/fix': 1}))
     with pytest.raises(JudgeError, match='topic odometry/gps is not heard'):
-        judge(run, given, None, Case(latency_ns={'odometry/gps': 1}))
+        judge(run, given, None, ReplayOptions(latency_ns={'odometry/gps': 1}))

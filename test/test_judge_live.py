@@ -30,11 +30,11 @@ from live_examples import (
 )  # fmt: skip
 
 from sim2real_eval.judge import (
-    Case,
     FilterConfig,
     JudgeError,
     LiveJudge,
     NavsatConfig,
+    ReplayOptions,
     judge,
     live_filter,
 )
@@ -60,7 +60,7 @@ def test_live_is_batch_to_the_bit_on_the_reference_traces(reference_dir: Path, n
     config = FilterConfig.from_file(folder / 'params.yaml')
     navsat_file = folder / 'navsat_params.yaml'
     navsat = NavsatConfig.from_file(navsat_file) if navsat_file.exists() else None
-    case = Case.from_file(folder / 'case.yaml')
+    case = ReplayOptions.from_file(folder / 'case.yaml')
     judged = judge(run, config, navsat, case)
     live = live_judge(run, config, navsat)
     assert step_through(live, run, case).bits() == batch_bits(judged)
@@ -74,7 +74,7 @@ def test_live_is_batch_to_the_bit_with_the_unscented_filter(name: str) -> None:
     folder = Path(__file__).parent / 'traces' / name
     run = read_recording(folder)
     config = FilterConfig.from_file(folder / 'params.yaml', unscented=True)
-    case = Case.from_file(folder / 'case.yaml')
+    case = ReplayOptions.from_file(folder / 'case.yaml')
     live = live_judge(run, config)
     published = step_through(live, run, case)
     assert len(published.filtered) > 20
@@ -97,7 +97,7 @@ def test_live_is_batch_to_the_bit_with_all_that_can_be_mended(
     names = {'gravity', 'differential', *(['unscented'] if unscented else [])}
     found = set()
     for correct in (frozenset[str](), *(frozenset({name}) for name in names), frozenset(names)):
-        judged = judge(run, config, navsat, Case(correct=correct, front_end=front_end))
+        judged = judge(run, config, navsat, ReplayOptions(correct=correct, front_end=front_end))
         live = live_judge(run, config, navsat, correct)
         assert step_through(live, run).bits() == batch_bits(judged)
         found.add(batch_bits(judged))
@@ -114,15 +114,15 @@ def test_a_live_judge_takes_increments_for_unoriented_until_one_is(tmp_path: Pat
     position = np.stack([0.2 * np.arange(10), np.zeros(10), np.zeros(10)], axis=1)
     plain = odometry(clock, position=position)
     turned = odometry(clock, position=position, yaw=np.where(np.arange(10) < 5, 0.0, 0.5))
-    mended = frozenset({'differential'})
+    corrected = frozenset({'differential'})
     for array, received in ((plain, [9, 1]), (turned, [8, 2])):
         run = recording({'odom': array})
-        live = live_judge(run, config, None, mended)
+        live = live_judge(run, config, None, corrected)
         published = step_through(live, run)
         (part,) = live.parts
         assert [part.fused, part.unusable] == received
         if array is plain:
-            judged = judge(run, config, None, Case(correct=mended))
+            judged = judge(run, config, None, ReplayOptions(correct=corrected))
             assert published.bits() == batch_bits(judged)
 
 
@@ -209,7 +209,7 @@ def test_messages_of_an_unknown_frame_are_left_out_until_it_is_known(tmp_path: P
     config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'))
     live = LiveJudge(config, None, FrameTree(()))
     run = recording({'/imu/data': imu(stamps(100, 0.5))}, MOUNTED)
-    events = arrivals(live, run, Case())
+    events = arrivals(live, run, ReplayOptions())
     for _, taker, message in events[:10]:
         with pytest.raises(JudgeError, match='imu_link'):
             give(live, taker, message)

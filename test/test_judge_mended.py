@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oddities that can be mended: gravity in the right axes, increments as body velocities."""
+"""Deviations that can be corrected: gravity in the right axes, increments as body velocities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from judge_examples import (
 from preparation_examples import mounted, prepared
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.clock import ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.judged import JudgedRun
@@ -36,8 +36,8 @@ from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import OdometryArray, PoseArray
 
 G = 9.80665
-GRAVITY = Case(correct=frozenset({'gravity'}))
-DIFFERENTIAL = Case(correct=frozenset({'differential'}))
+GRAVITY = ReplayOptions(correct=frozenset({'gravity'}))
+DIFFERENTIAL = ReplayOptions(correct=frozenset({'differential'}))
 
 angle = st.floats(-3.1, 3.1)
 # Away from 90 degrees of pitch, where the filter's own angles are not defined.
@@ -244,7 +244,12 @@ def around(seconds: float, deviation: float, seed: int) -> tuple[np.ndarray, np.
 
 
 def circle(
-    folder: Path, case: Case, *, seconds: float = 25.0, deviation: float = 0.02, seed: int = 0
+    folder: Path,
+    case: ReplayOptions,
+    *,
+    seconds: float = 25.0,
+    deviation: float = 0.02,
+    seed: int = 0,
 ) -> JudgedRun:
     """Heading and rate from an IMU, speed from increments of positions alone."""
     clock, position = around(seconds, deviation, seed)
@@ -275,11 +280,11 @@ def test_a_circle_from_increments_alone_goes_forward(tmp_path: Path) -> None:
     when its end arrives, which at 0.25 rad/s and 2 m/s is 0.025 m/s to the right. The original
     takes world components for body ones: 2 m/s wrong half-way round.
     """
-    mended, upstream = circle(tmp_path, DIFFERENTIAL), circle(tmp_path, Case())
-    late = mended.stamp_ns > START_NS + 5 * 10**9
+    corrected, upstream = circle(tmp_path, DIFFERENTIAL), circle(tmp_path, ReplayOptions())
+    late = corrected.stamp_ns > START_NS + 5 * 10**9
     smear = np.array([SPEED, -SPEED * RATE * 0.05])
-    assert np.abs(mended.linear_velocity[late, :2] - smear).max() < 0.1
-    assert np.abs(mended.linear_velocity[late, :2].mean(axis=0) - smear).max() < 0.02
+    assert np.abs(corrected.linear_velocity[late, :2] - smear).max() < 0.1
+    assert np.abs(corrected.linear_velocity[late, :2].mean(axis=0) - smear).max() < 0.02
     assert np.abs(upstream.linear_velocity[late, 0] - SPEED).max() > SPEED
 
 
@@ -288,7 +293,7 @@ def test_innovations_of_increments_are_what_their_covariance_says(tmp_path: Path
     degrees of freedom is 1; neighbours share a fix, so that it scatters by 0.02 and not 0.014.
     """
 
-    def mean(case: Case) -> float:
+    def mean(case: ReplayOptions) -> float:
         values = []
         for seed in range(20):
             found = circle(tmp_path, case, seed=seed).corrections
@@ -298,11 +303,11 @@ def test_innovations_of_increments_are_what_their_covariance_says(tmp_path: Path
         return float(np.concatenate(values).mean())
 
     assert mean(DIFFERENTIAL) == pytest.approx(1.0, abs=0.1)
-    assert mean(Case()) > 50.0
+    assert mean(ReplayOptions()) > 50.0
 
 
 def test_increments_of_navsat_transform_are_turned_too(tmp_path: Path) -> None:
-    """The same circle as fixes; the user is told of the oddity, or of nothing."""
+    """The same circle as fixes; the user is told of the deviation, or of nothing."""
     clock, position = around(25.0, 0.0, 0)
     imu_ns = stamps(100.0, 25.0)
     t = (imu_ns - START_NS) * 1e-9
@@ -324,9 +329,11 @@ def test_increments_of_navsat_transform_are_turned_too(tmp_path: Path) -> None:
         imu0_config=mask('yaw'),
     )
     navsat = navsat_config(tmp_path, zero_altitude=True)
-    mended, upstream = (judge(run, config, navsat, case) for case in (DIFFERENTIAL, Case()))
-    late = mended.stamp_ns > START_NS + 5 * 10**9
-    assert np.abs(mended.linear_velocity[late, 0] - SPEED).max() < 0.1
-    assert np.abs(mended.angular_velocity[late, 2] - RATE).max() < 0.05
+    corrected, upstream = (
+        judge(run, config, navsat, case) for case in (DIFFERENTIAL, ReplayOptions())
+    )
+    late = corrected.stamp_ns > START_NS + 5 * 10**9
+    assert np.abs(corrected.linear_velocity[late, 0] - SPEED).max() < 0.1
+    assert np.abs(corrected.angular_velocity[late, 2] - RATE).max() < 0.05
     assert any('`correct: [differential]`' in note for note in upstream.notes)
-    assert not any('increments' in note for note in mended.notes)
+    assert not any('increments' in note for note in corrected.notes)

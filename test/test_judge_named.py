@@ -9,7 +9,7 @@ import pytest
 import yaml
 from cli_examples import call, write_runs
 
-from sim2real_eval.judge import Case
+from sim2real_eval.judge import ReplayOptions
 from sim2real_eval.judge.options import Options
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import read_recording
@@ -83,10 +83,10 @@ def test_inputs_hear_other_topics(dual: Path) -> None:
 def test_case_names_topics(tmp_path: Path) -> None:
     case = tmp_path / 'case.yaml'
     case.write_text('topics: {odom0: /wheel/odometry}\n')
-    assert Case.from_file(case).renamed == {'odom0': 'wheel/odometry'}
+    assert ReplayOptions.from_file(case).renamed == {'odom0': 'wheel/odometry'}
     case.write_text('topics: {odom0: 7}\n')
     with pytest.raises(ParameterError, match=r'topics\.odom0'):
-        Case.from_file(case)
+        ReplayOptions.from_file(case)
 
 
 def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> None:

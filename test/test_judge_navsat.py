@@ -22,18 +22,18 @@ from judge_examples import (
 from pyproj import Geod
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.judged import JudgedRun
 from sim2real_eval.judge.navsat import (
     Navsat,
-    NavsatMemory,
+    NavsatState,
     lost_fixes,
-    new_navsat_memory,
-    see_fix,
-    see_heading,
-    see_odometry,
+    new_navsat_state,
+    receive_fix,
+    receive_heading,
+    receive_odometry,
     tick,
 )
 from sim2real_eval.judge.utm import to_utm
@@ -73,7 +73,7 @@ def run(
         transforms,
     )
     config = filter_config(folder, two_d_mode=True, frequency=50.0, **POSITION, **YAW)
-    return judge(run, config, navsat_config(folder, **navsat), Case(clock))
+    return judge(run, config, navsat_config(folder, **navsat), ReplayOptions(clock))
 
 
 def steps_of(judged: JudgedRun) -> np.ndarray:
@@ -171,14 +171,14 @@ def test_the_phase_of_the_timer_is_a_parameter(tmp_path: Path) -> None:
     assert run(tmp_path, clock=late).gps_stamp_ns[0] == START_NS + 200_000_000
 
 
-def ticked(node: Navsat, memory: NavsatMemory) -> tuple[int, list[float]]:
+def ticked(node: Navsat, memory: NavsatState) -> tuple[int, list[float]]:
     """Run the timer once."""
     position = np.zeros(3)
     fix = tick(node, memory, position, np.zeros((6, 6)))
     return fix, position.tolist()
 
 
-def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, NavsatMemory]:
+def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, NavsatState]:
     """A node that has published fix 0, with three fixes 1 m apart to the east."""
     zero, east = np.zeros(3), np.arange(3.0)
     node = Navsat(
@@ -198,13 +198,13 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
         publish_filtered_gps=publish_filtered_gps,
         at_arrival=False,
     )
-    memory = new_navsat_memory()
-    see_heading(node, memory, np.array([0.0, 0.0, 0.0, 1.0]))
-    see_fix(node, memory, 0)
+    memory = new_navsat_state()
+    receive_heading(node, memory, np.array([0.0, 0.0, 0.0, 1.0]))
+    receive_fix(node, memory, 0)
     assert ticked(node, memory)[0] == -1
-    see_odometry(node, memory, np.zeros(6))
+    receive_odometry(node, memory, np.zeros(6))
     assert ticked(node, memory)[0] == -1
-    see_odometry(node, memory, np.zeros(6))
+    receive_odometry(node, memory, np.zeros(6))
     assert ticked(node, memory)[0] == 0
     return node, memory
 
@@ -212,9 +212,9 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
 def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
     """And goes out once; where the odometry was when the transform was fixed is the origin."""
     node, memory = node_with_a_transform(publish_filtered_gps=False)
-    see_fix(node, memory, 2)
+    receive_fix(node, memory, 2)
     assert ticked(node, memory)[0] == -1
-    see_odometry(node, memory, np.ones(6))
+    receive_odometry(node, memory, np.ones(6))
     assert ticked(node, memory) == (2, [2.0, 0.0, 0.0])
     assert ticked(node, memory)[0] == -1
 
@@ -225,17 +225,17 @@ def test_publishing_filtered_gps_uses_the_odometry_up_at_every_tick(
 ) -> None:
     """An odometry before an empty tick no longer counts for the fix after it."""
     node, memory = node_with_a_transform(publish_filtered_gps=publish)
-    see_odometry(node, memory, np.zeros(6))
+    receive_odometry(node, memory, np.zeros(6))
     assert ticked(node, memory)[0] == -1
-    see_fix(node, memory, 1)
+    receive_fix(node, memory, 1)
     assert ticked(node, memory)[0] == passed_on
 
 
 def test_an_overtaken_fix_counts_as_lost_once_the_transform_is_fixed() -> None:
     node, memory = node_with_a_transform(publish_filtered_gps=False)
-    see_fix(node, memory, 1)
+    receive_fix(node, memory, 1)
     assert lost_fixes(memory) == 0
-    see_fix(node, memory, 2)
+    receive_fix(node, memory, 2)
     assert lost_fixes(memory) == 1
 
 

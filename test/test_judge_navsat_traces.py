@@ -73,13 +73,13 @@ def played(folder: Path) -> tuple[list[GpsPosition], list[FixArray]]:
     published, filtered, odometry = [], [], None
     for seq, kind, row in sorted(events, key=lambda event: event[0]):
         if kind == 'fix':
-            navsat.see_fix(fix(row))
+            navsat.receive_fix(fix(row))
         elif kind == 'imu':
-            navsat.see_heading(attitude(row))
+            navsat.receive_heading(attitude(row))
         else:
             angles = Rotation.from_quat(numbers(row, 'qx', 'qy', 'qz', 'qw')).as_euler('xyz')
             odometry = row
-            navsat.see_odometry(np.append(numbers(row, 'x', 'y', 'z'), angles))
+            navsat.receive_odometry(np.append(numbers(row, 'x', 'y', 'z'), angles))
         for _ in range((seq in ticks) + (seq == min(ticks))):
             position = navsat.tick()
             if position is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from judge_examples import read_rows
 
-from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.clock import ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.judged import JudgedRun
@@ -38,7 +38,7 @@ def trace(reference_dir: Path, name: str) -> Path:
 
 def run(folder: Path) -> JudgedRun:
     navsat_file = folder / 'navsat_params.yaml'
-    case = Case.from_file(folder / 'case.yaml')
+    case = ReplayOptions.from_file(folder / 'case.yaml')
     return judge(
         read_recording(folder),
         FilterConfig.from_file(folder / 'params.yaml', unscented=case.unscented),

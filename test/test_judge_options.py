@@ -10,7 +10,7 @@ import pytest
 from cli_examples import call
 from judge_examples import mask, odometry, parameter_file, recording, stamps
 
-from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.clock import ReplayOptions
 from sim2real_eval.judge.options import Options
 from sim2real_eval.judge_setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording import read_recording, write_recording
@@ -162,15 +162,17 @@ def test_what_a_case_may_not_say_is_said_in_a_line(
 @pytest.mark.parametrize(
     ('case', 'name'),
     [
-        (Case(correct=frozenset({'gravity'})), 'correct'),
-        (Case(latency_ns={'imu': 1}), 'latency'),
-        (Case(front_end='enu'), 'front_end'),
+        (ReplayOptions(correct=frozenset({'gravity'})), 'correct'),
+        (ReplayOptions(latency_ns={'imu': 1}), 'latency'),
+        (ReplayOptions(front_end='enu'), 'front_end'),
     ],
 )
-def test_nodes_refuse_by_name_what_only_the_embedded_judge_can_do(case: Case, name: str) -> None:
-    check_for_nodes(Case(latency_ns={'imu': 0}), 'robot_localization')
-    check_for_nodes(Case(correct=frozenset({'gravity', 'unscented'})), 'judge_node')
+def test_nodes_refuse_by_name_what_only_the_embedded_judge_can_do(
+    case: ReplayOptions, name: str
+) -> None:
+    check_for_nodes(ReplayOptions(latency_ns={'imu': 0}), 'robot_localization')
+    check_for_nodes(ReplayOptions(correct=frozenset({'gravity', 'unscented'})), 'judge_node')
     with pytest.raises(ParameterError, match=r'^correct: is not possible with judge_node'):
-        check_for_nodes(Case(correct=frozenset({'differential'})), 'judge_node')
+        check_for_nodes(ReplayOptions(correct=frozenset({'differential'})), 'judge_node')
     with pytest.raises(ParameterError, match=f'^{name}: is not possible with robot_localization'):
         check_for_nodes(case, 'robot_localization')

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_examples import IMU, parameter_file, write
 
-from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.clock import ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.ros_parameters import read_node_parameters
@@ -108,7 +108,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     binary = tmp_path / 'binary.yaml'
     binary.write_bytes(b'\xff\xfe\xfa')
     for path in (tmp_path / 'missing.yaml', tmp_path, binary):
-        for read_file in (FilterConfig.from_file, NavsatConfig.from_file, Case.from_file):
+        for read_file in (FilterConfig.from_file, NavsatConfig.from_file, ReplayOptions.from_file):
             with pytest.raises(ParameterError, match=str(path)):
                 read_file(path)
 
@@ -152,7 +152,7 @@ FILES = (
 def refusals(path: Path) -> list[str]:
     """What each of the three readers has against a file; other errors than ours get through."""
     messages = []
-    for read_file in (FilterConfig.from_file, NavsatConfig.from_file, Case.from_file):
+    for read_file in (FilterConfig.from_file, NavsatConfig.from_file, ReplayOptions.from_file):
         try:
             read_file(path)
         except Sim2RealError as error:

@@ -19,7 +19,7 @@ from judge_examples import (
     stamps,
 )
 
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.embedded import judge
 
 IMU_PERIOD = 10_000_000
@@ -28,12 +28,12 @@ IMU_PERIOD = 10_000_000
 def test_a_message_that_arrives_at_the_tick_is_used_by_it(tmp_path: Path) -> None:
     """Ticks every 20 ms, messages every 10 ms on the same grid; 1 ns late is one tick late."""
     clock = stamps(100.0, 2.0)
-    on_time = judge(recording({'imu': imu(clock)}), simple(tmp_path), None, Case())
+    on_time = judge(recording({'imu': imu(clock)}), simple(tmp_path), None, ReplayOptions())
     n = 90
     assert (on_time.stamp_ns[:n] == on_time.tick_ns[:n]).all()
     assert (np.diff(on_time.tick_ns) == 20_000_000).all()
     late = dataclasses.replace(imu(clock), arrival_ns=clock + 1)
-    case = Case(Clock(start_ns=START_NS))
+    case = ReplayOptions(Clock(start_ns=START_NS))
     behind = judge(recording({'imu': late}), simple(tmp_path), None, case)
     assert (behind.tick_ns[:n] - behind.stamp_ns[:n] == IMU_PERIOD).all()
 
@@ -41,7 +41,7 @@ def test_a_message_that_arrives_at_the_tick_is_used_by_it(tmp_path: Path) -> Non
 def test_a_coarse_clock_delays_ticks_to_its_steps(tmp_path: Path) -> None:
     """Clock every 30 ms, timer every 20 ms: ticks at 30, 60, 90 and not between."""
     run = recording({'imu': imu(stamps(100.0, 2.0))})
-    found = judge(run, simple(tmp_path), None, Case(Clock(step_ns=30_000_000)))
+    found = judge(run, simple(tmp_path), None, ReplayOptions(Clock(step_ns=30_000_000)))
     assert ((found.tick_ns - START_NS) % 30_000_000 == 0).all()
     assert (np.diff(found.tick_ns[:20]) == 30_000_000).all()
 
@@ -84,7 +84,7 @@ def test_a_queue_of_future_measurements_blocks_the_timeout(tmp_path: Path) -> No
         odometry(stamps(10.0, 1.0) + 3_000_000_000), arrival_ns=stamps(10.0, 1.0)
     )
     config = simple(tmp_path, odom0='odom', odom0_config=mask('vx'))
-    case = Case(Clock(run_on_ns=5_000_000_000))
+    case = ReplayOptions(Clock(run_on_ns=5_000_000_000))
     found = judge(recording({'imu': heard, 'odom': waiting}), config, None, case)
     silence = START_NS + 1_000_000_000, START_NS + 3_000_000_000
     assert not ((found.stamp_ns > silence[0]) & (found.stamp_ns < silence[1])).any()
@@ -103,8 +103,8 @@ def test_what_arrives_together_is_delivered_in_the_order_of_the_case(tmp_path: P
     run = recording({'imu': imu(clock), 'odom': odometry(clock, velocity=moving)})
     config = simple(tmp_path, odom0='odom', odom0_config=mask('vx'))
     plain = judge(run, config)
-    first = judge(run, config, None, Case(topics=('odom', 'imu')))
-    second = judge(run, config, None, Case(topics=('imu', 'odom')))
+    first = judge(run, config, None, ReplayOptions(topics=('odom', 'imu')))
+    second = judge(run, config, None, ReplayOptions(topics=('imu', 'odom')))
     assert plain.linear_velocity.tobytes() == first.linear_velocity.tobytes()
     # Copied at once, against corrected from a variance of 1e-9.
     assert first.linear_velocity[0, 0] == pytest.approx(3.0)
@@ -127,7 +127,7 @@ def test_the_order_of_equal_stamps_matters_only_at_the_first(tmp_path: Path) -> 
         imu0_config=mask('yaw', 'vyaw', 'ax'),
     )
     one, other = (
-        judge(run, config, None, Case(topics=order))
+        judge(run, config, None, ReplayOptions(topics=order))
         for order in (('odom', 'imu'), ('imu', 'odom'))
     )
     assert one.stamp_ns.tolist() == other.stamp_ns.tolist()

@@ -23,7 +23,7 @@ from judge_examples import (
 )
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
@@ -229,7 +229,7 @@ def test_a_clock_of_another_epoch_is_refused(tmp_path: Path, clock: Clock) -> No
     """Such as the case.yaml of another recording."""
     run = recording({'imu': imu(stamps(100.0, 1.0))})
     with pytest.raises(JudgeError, match='Messages arrive from 1000000000000'):
-        judge(run, simple(tmp_path), None, Case(clock))
+        judge(run, simple(tmp_path), None, ReplayOptions(clock))
 
 
 def test_missing_topics_are_refused_with_those_that_exist(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from sim2real_eval.cli import main
 from sim2real_eval.recording import read_recording
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT
 from sim2real_eval.ros_launch.packages import needed
-from sim2real_eval.ros_launch.surroundings import surroundings
+from sim2real_eval.ros_launch.surroundings import world_configuration
 from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY
 from sim_sensors.errors import ParameterError
 from sim_sensors.resources import config_names, config_path
@@ -102,12 +102,12 @@ def test_a_wrong_value_is_told_with_what_is_allowed(name: str, value: str, allow
 
 
 def test_one_world_is_that_of_all_sensors_of_a_launch() -> None:
-    told = surroundings('chessboard')
+    told = world_configuration('chessboard')
     world = load_world('chessboard')
     assert {told[f'{kind}_world'] for kind in ('mag', 'camera', 'vision')} == {'chessboard'}
     assert float(told['gravity']) == world.gravity != STANDARD_GRAVITY
     assert float(told['latitude_deg']) == world.frame.latitude_deg == 45.48
-    own = surroundings('')
+    own = world_configuration('')
     assert (own['camera_world'], own['vision_world']) == ('chessboard', 'tag_ring')
     assert float(own['gravity']) == STANDARD_GRAVITY
     assert float(own['altitude_m']) == DEFAULT_ORIGIN.altitude_m
@@ -233,7 +233,7 @@ def test_the_sensors_get_their_parameters_in_any_namespace() -> None:
         '/**/wheel_odometry_node',
         '/**/vision_node',
     ]
-    assert in_sensors_file() <= {*declared('sensors.launch.py'), *surroundings('')}
+    assert in_sensors_file() <= {*declared('sensors.launch.py'), *world_configuration('')}
 
 
 @everyone

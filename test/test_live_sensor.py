@@ -42,7 +42,7 @@ def at(stamp_ns: int, k: int = 0) -> OdometryArray:
     return dataclasses.replace(sample, stamp_ns=stamp, arrival_ns=stamp)
 
 
-def fed(sensor: LiveSensor, truth: OdometryArray) -> list[tuple[np.ndarray, object]]:
+def navsat_inputs(sensor: LiveSensor, truth: OdometryArray) -> list[tuple[np.ndarray, object]]:
     out = []
     for k in range(len(truth)):
         assert sensor.push(truth.take([k])).accepted
@@ -61,7 +61,7 @@ def test_every_model_gives_the_bits_of_the_batch_run(rate: float, keep: float) -
     for module, model in ((imu, load_imu('airsim')), (gps, load_gps('ch_rw_airsim'))):
         model = dataclasses.replace(model, rate=rate)
         sensor = LiveSensor(lambda model=model: model.start(4, 'a'), rate, odometry())
-        live = [m.messages(stamp, '') for stamp, m in fed(sensor, truth)]
+        live = [m.messages(stamp, '') for stamp, m in navsat_inputs(sensor, truth)]
         batch = module.simulate(model, motion, seed=4, run='a', sensor=model_label(module),
                                 origin_ns=origin)  # fmt: skip
         count = int((batch.stamp_ns < truth.stamp_ns[-2]).sum())
@@ -173,7 +173,7 @@ def test_grid_that_starts_before_the_odometry_keeps_its_phase() -> None:
     sensor = LiveSensor(
         lambda: load_imu('ideal').start(0, 'a'), 100.0, odometry(), start_ns=start - 12_000_000
     )
-    stamps = np.concatenate([stamp for stamp, _ in fed(sensor, TRUTH)])
+    stamps = np.concatenate([stamp for stamp, _ in navsat_inputs(sensor, TRUTH)])
     assert stamps[0] == start + 8_000_000
     far = start + 100 * 10**9
     assert sensor.push(at(far)) is Verdict.RESTARTED
@@ -192,7 +192,7 @@ def test_finish_of_less_than_a_motion_is_an_error_until_reset() -> None:
     assert not list(sensor.measure())
     assert sensor.push(TRUTH.take([2])) is Verdict.FINISHED
     sensor.reset()
-    fed(sensor, TRUTH)
+    navsat_inputs(sensor, TRUTH)
     sensor.finish()
     assert sensor.final_ns == TRUTH.stamp_ns[-1] + 1
 
@@ -283,9 +283,9 @@ def test_motion_that_only_seems_stale_is_believed_after_a_second(rate: int) -> N
 
 def test_reset_gives_the_same_noise_again() -> None:
     sensor = LiveSensor(lambda: load_imu('chrono').start(0, 'a'), 100.0, odometry())
-    first = fed(sensor, TRUTH)
+    first = navsat_inputs(sensor, TRUTH)
     sensor.reset()
-    again = fed(sensor, TRUTH)
+    again = navsat_inputs(sensor, TRUTH)
     assert [m.angular_velocity.tobytes() for _, m in first] == [
         m.angular_velocity.tobytes() for _, m in again
     ]

@@ -31,8 +31,8 @@ from sim2real_eval.recording import read_recording
 from sim2real_eval.recording.cdr import encode_transforms
 from sim2real_eval.ros.lockstep import (
     Conductor,
-    Delivery,
     GraphJudgeSetup,
+    PendingMessage,
     RecordedFeed,
     Side,
     static_frames,
@@ -85,7 +85,7 @@ class UnknownEnd:
         self._recorded = recorded
         self._until = 0
 
-    def until(self, now_ns: int) -> Sequence[Delivery]:
+    def until(self, now_ns: int) -> Sequence[PendingMessage]:
         self._until = now_ns
         return self._recorded.until(now_ns)
 

@@ -65,8 +65,8 @@ def processes(mark: str) -> list[int]:
     return found
 
 
-def until(condition: Callable[[], bool], what: str, patience: float = 60.0) -> None:
-    end = time.monotonic() + patience
+def until(condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, f'waited in vain for {what}'
         time.sleep(0.02)
@@ -99,7 +99,7 @@ def test_a_node_ends_with_its_block_however_it_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     monkeypatch.setattr(
-        process_module, '_FAREWELLS',
+        process_module, '_SHUTDOWN_SIGNALS',
         ((signal.SIGINT, 0.3), (signal.SIGTERM, 0.3), (signal.SIGKILL, 10.0)),
     )  # fmt: skip
     mark, ready = uuid.uuid4().hex, tmp_path / 'ready'
@@ -260,7 +260,7 @@ def test_a_node_that_does_not_work_is_reported_and_ended(
     mark = uuid.uuid4().hex
     monkeypatch.setenv('MARK', mark)
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path, script)))
-    monkeypatch.setattr(conductor, '_PATIENCE_AT_START_S', 1.0)
+    monkeypatch.setattr(conductor, '_START_TIMEOUT_S', 1.0)
     outcome = call(
         capsys, 'judge', bag, '--config', 'clean', '--judge', 'robot_localization', '--out',
         tmp_path / 'out',

@@ -18,7 +18,7 @@ from sim2real_eval.metrics.energy import EnergyDistance, energy_distance
 from sim2real_eval.metrics.error_curves import (
     CurveDistance,
     autocorrelation,
-    error_memories,
+    error_autocorrelations,
     error_spectra,
 )
 from sim2real_eval.metrics.rankings import rank_agreement
@@ -82,7 +82,7 @@ def test_curves_tell_jitter_from_wander_of_one_size() -> None:
     wander = [np.sqrt(2.0) * np.sin(0.05 * np.arange(300.0) + k) for k in range(4)]
     labels = np.array([[True] * 4 + [False] * 4, [True, False] * 4])
     both = [*jitter, *wander]
-    memory = CurveDistance(error_memories(both, 15.0)).between(labels)
+    memory = CurveDistance(error_autocorrelations(both, 15.0)).between(labels)
     assert memory[0] > 0.3
     assert memory[0] > 2.0 * memory[1]
     spectra = error_spectra(both, 15.0)
@@ -105,17 +105,17 @@ def test_rank_agreement_is_scipys_with_ties_too() -> None:
             assert found.spearman == pytest.approx(spearmanr(one, other).statistic)
 
 
-def test_rank_agreement_chance_counts_orders() -> None:
+def test_rank_agreement_p_value_counts_orders() -> None:
     """Five models in the same order: 1 of 120; in the contrary order every other is as good."""
     order = [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert rank_agreement(order, order).chance == pytest.approx(1 / 120)
-    assert rank_agreement(order, order[::-1]).chance == 1.0
+    assert rank_agreement(order, order).p_value == pytest.approx(1 / 120)
+    assert rank_agreement(order, order[::-1]).p_value == 1.0
     one_swap = rank_agreement(order, [2.0, 1.0, 3.0, 4.0, 5.0])
     better = sum(
         kendalltau(order, permuted).statistic >= one_swap.kendall - 1e-12
         for permuted in itertools.permutations(order)
     )
-    assert one_swap.chance == pytest.approx(better / 120)
+    assert one_swap.p_value == pytest.approx(better / 120)
     missing = rank_agreement([1.0, 2.0, np.nan], [5.0, 6.0, 7.0])
     assert (missing.models, missing.kendall) == (2, 1.0)
 
@@ -147,7 +147,9 @@ def test_observation_of_a_run_agrees_with_its_score() -> None:
             by_hand = np.sqrt(np.mean(np.sum(off**2, axis=1)))
             assert values['position_rmse'] == pytest.approx(by_hand, rel=1e-9)
             stated = np.sqrt(np.mean(np.sum(signals.position_sigma[kept, :2] ** 2, axis=1)))
-            assert values['position_honesty'] == pytest.approx(stated / by_hand, rel=1e-9)
+            assert values['position_covariance_consistency'] == pytest.approx(
+                stated / by_hand, rel=1e-9
+            )
             assert 0.0 <= values['nis_inside'] <= 1.0
         assert found['ch_gauss']['velocity_rmse'] > found['baseline']['velocity_rmse']
         assert found['ch_gauss']['nees_position'] > 2.0 * found['baseline']['nees_position']
@@ -165,8 +167,8 @@ def test_tables_rank_by_the_known_noise(results: SideResults) -> None:
         for name in ('VEPD', 'W1 RMSE', 'energy', 'forward', 'spectrum'):
             by_model = dict(zip(table.models, rows[name].ranks, strict=True))
             assert by_model['ch_gauss'] == 3.0, name
-            chance = dict(zip(table.models, rows[name].chances, strict=True))
-            assert chance['ch_gauss'] < 0.01, name
+            p_value = dict(zip(table.models, rows[name].p_values, strict=True))
+            assert p_value['ch_gauss'] < 0.01, name
         vepd = rows['VEPD'].distances
         halves = zip(rows['W1 RMSE'].distances, rows['W2 entropy'].distances, strict=True)
         np.testing.assert_allclose(vepd, [(a + b) / 2.0 for a, b in halves], rtol=1e-9)

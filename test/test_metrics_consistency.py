@@ -109,7 +109,9 @@ def test_a_filter_that_knows_its_noises_is_consistent(
     assert velocity.effective == pytest.approx(independent, rel=0.2)
 
 
-@pytest.mark.parametrize(('walk', 'verdict'), [(WALK / 4, 'too sure'), (4 * WALK, 'not sure')])
+@pytest.mark.parametrize(
+    ('walk', 'verdict'), [(WALK / 4, 'overconfident'), (4 * WALK, 'underconfident')]
+)
 def test_wrong_process_noise_shows_on_its_side(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray], walk: float, verdict: str
 ) -> None:
@@ -217,7 +219,8 @@ def test_correlated_errors_are_not_called_inconsistent(
 
 def test_runs_add_up_at_equal_times() -> None:
     """16 runs of 50 correlated samples: degrees of freedom add, bounds narrow by the root of 16;
-    and a filter that is too sure by 1.5 is found out, which one run of that length does not do.
+    and a filter that is overconfident by 1.5 is found out, which one run of that length does not
+    do.
     """
     runs = squared_walks(np.random.default_rng(23), 16, 50, 2, 0.9)
     each = [[series(run, 2, correlated=True)] for run in runs]
@@ -230,7 +233,7 @@ def test_runs_add_up_at_equal_times() -> None:
     widths = [row.upper - row.lower for row in map(consistency, [run[0] for run in each])]
     assert found.upper - found.lower < np.mean(widths) / 2.5
     (sure,) = over_runs([[series(1.5 * run, 2, correlated=True)] for run in runs])
-    assert consistency(sure).verdict == 'too sure'
+    assert consistency(sure).verdict == 'overconfident'
     # A longer run among them is asked as long as the shortest lasts.
     longer = series(np.ones(80), 2, correlated=True)
     (cut,) = over_runs([*each, [longer]])

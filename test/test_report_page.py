@@ -211,7 +211,7 @@ def test_one_run_of_each_gives_a_page() -> None:
     study = small_study(judges=('clean',), scenarios=('line',), runs=1, models={'m': 0.1})
     said = ' '.join(line.striptags() for line in answer(standings(study)[0], 'the real sensors'))
     assert 'm is the closest to the real sensors' in said
-    assert 'so few recordings' in said
+    assert 'So few recordings' in said
     read(study_page(study))
 
 

@@ -28,7 +28,7 @@ from live_examples import (
 )  # fmt: skip
 from ros_judge_examples import Graph, Heard, Script, command, play
 
-from sim2real_eval.judge import Case, FilterConfig, NavsatConfig, judge
+from sim2real_eval.judge import FilterConfig, NavsatConfig, ReplayOptions, judge
 from sim2real_eval.judge.clock import Clock
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.recording import Recording
@@ -89,9 +89,9 @@ def configs(folder: Path) -> tuple[FilterConfig, NavsatConfig]:
     )
 
 
-def in_steps(folder: Path, run: Recording) -> tuple[Script, Case]:
+def in_steps(folder: Path, run: Recording) -> tuple[Script, ReplayOptions]:
     """The recording with a clock of 100 Hz, and the case that says the same of a batch run."""
-    events = arrivals(live_judge(run, *configs(folder)), run, Case())
+    events = arrivals(live_judge(run, *configs(folder)), run, ReplayOptions())
     start, last = events[0][0], events[-1][0]
     script: Script = [('clock', start)]
     i, now = 0, start
@@ -104,7 +104,7 @@ def in_steps(folder: Path, run: Recording) -> tuple[Script, Case]:
         if now > start:
             script.append(('clock', now))
         now += STEP_NS
-    return script, Case(clock=Clock(step_ns=STEP_NS, run_on_ns=100_000_000))
+    return script, ReplayOptions(clock=Clock(step_ns=STEP_NS, run_on_ns=100_000_000))
 
 
 def assert_same(filtered: Heard, gps: Heard, expected: Published) -> None:
@@ -323,7 +323,7 @@ def test_static_transforms_are_taken_in_the_form_that_tf_static_carries(folder: 
     )
     node = JudgeNode(context=context)
     for transform in MOUNTED:
-        node.see_transforms(encode_transforms([transform], 0))
+        node.receive_transforms(encode_transforms([transform], 0))
     rotation, position = node.live.frames.lookup('imu_link', 'gps_link', 'test')
     expected, place = FrameTree(MOUNTED).lookup('imu_link', 'gps_link', 'test')
     np.testing.assert_array_equal(rotation, expected)

@@ -98,7 +98,7 @@ def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Gra
 def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
     graph: Graph, tmp_path: Path
 ) -> None:
-    """In the ring, a third of single tags seen wrong; only what is believed is published.
+    """In the ring, a third of single tags seen wrong; only what is accepted is published.
 
     The world is read once: a reset does not need its file.
     """

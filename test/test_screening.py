@@ -16,7 +16,7 @@ from sim2real_eval.characterization.screening import (
     resolution,
     screen,
 )
-from sim2real_eval.characterization.signals import AXES, SignalError, Signals
+from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
 from sim2real_eval.characterization.stamps import evenly_spaced
 from sim2real_eval.characterization.standstill import longest_standstill
 from sim_sensors.errors import ParameterError
@@ -153,7 +153,7 @@ def test_jitter_is_told_and_the_mean_rate_kept() -> None:
     assert len(found) == 5000
     assert found.rate == pytest.approx(100.0, rel=1e-4)
     assert 'jitter by 1' in found.notes[0]
-    with pytest.raises(SignalError, match='too few'):
+    with pytest.raises(SignalFileError, match='too few'):
         evenly_spaced(signals(noise('few', 5, 3), rate=None, stamps=even_stamps(5)))
 
 
@@ -222,9 +222,9 @@ def test_rest_is_rest_at_any_rate_and_resolution(rate: float) -> None:
 
 def test_a_record_that_never_rests_is_refused() -> None:
     values = at_rest(30) + 3.0 * noise('shaking', 3000, 6)
-    with pytest.raises(SignalError, match='never stands still'):
+    with pytest.raises(SignalFileError, match='never stands still'):
         longest_standstill(signals(values), 100.0)
-    with pytest.raises(SignalError, match='too short'):
+    with pytest.raises(SignalFileError, match='too short'):
         longest_standstill(signals(at_rest(2)), 100.0)
 
 
@@ -244,8 +244,8 @@ def test_notes_say_what_was_done_and_a_dead_axis_is_left_out() -> None:
     assert 'accelerometer_y: is constant and left out' in result.notes
     assert result.axes[-1].mean == pytest.approx(9.8, abs=0.01)
     values[17, 1] = np.nan
-    with pytest.raises(SignalError, match=r'gyroscope_y: sample 17 is nan'):
+    with pytest.raises(SignalFileError, match=r'gyroscope_y: sample 17 is nan'):
         analyse(signals(values), AllanOptions(reject_motion=False))
     flat = dataclasses.replace(signals(values), values=np.zeros((1000, 6)))
-    with pytest.raises(SignalError, match='all axes are constant'):
+    with pytest.raises(SignalFileError, match='all axes are constant'):
         analyse(flat, AllanOptions(reject_motion=False))

@@ -20,11 +20,15 @@ from sim2real_eval.signals.distances import (
     log_spectral_distance,
     wasserstein,
 )
-from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
 from sim2real_eval.signals.spectrum import default_segment, spectrum
 from sim2real_eval.signals.trend import median_trend
-from sim2real_eval.uncertainty.relabelling import chances, floor, relabel
+from sim2real_eval.uncertainty.relabelling import (
+    distance_p_values,
+    permute_labels,
+    split_half_distance,
+)
 from sim_sensors.seeding import stream
 
 
@@ -61,10 +65,10 @@ def test_median_keeps_a_step_and_k_plus_one_samples() -> None:
 
 @pytest.mark.parametrize('window', [0, 4, 201])
 def test_windows_that_are_none_are_refused(window: int) -> None:
-    with pytest.raises(SignalError, match='trend window'):
+    with pytest.raises(SignalComparisonError, match='trend window'):
         median_trend(np.zeros(100), window)
     if window == 4:
-        with pytest.raises(SignalError, match='4 is not allowed; must be odd'):
+        with pytest.raises(SignalComparisonError, match='4 is not allowed; must be odd'):
             SignalOptions(trend_window=window)
 
 
@@ -278,22 +282,22 @@ def test_log_spectral_distance_of_a_factor() -> None:
 # --- confidence ----------------------------------------------------------------------------------
 
 
-def test_all_relabellings_of_few_runs_and_some_of_many() -> None:
-    pairs = relabel(['a', 'b', 'c'], ['c', 'a', 'b'], 1000, 0)
+def test_all_permutations_of_few_runs_and_some_of_many() -> None:
+    pairs = permute_labels(['a', 'b', 'c'], ['c', 'a', 'b'], 1000, 0)
     assert pairs.paired
     assert pairs.real.shape == (8, 6)
     assert pairs.least == 2 / 8
-    apart = relabel(['a', 'b', 'c'], ['x', 'y'], 1000, 0)
+    apart = permute_labels(['a', 'b', 'c'], ['x', 'y'], 1000, 0)
     assert not apart.paired
     assert apart.real.shape == (10, 5)
     assert apart.least == 1 / 10
-    many = relabel([f'{i}' for i in range(20)], [f's{i}' for i in range(20)], 500, 0)
+    many = permute_labels([f'{i}' for i in range(20)], [f's{i}' for i in range(20)], 500, 0)
     assert many.real.shape == (500, 40)
     for one in (pairs, apart, many):
         assert (one.real.sum(axis=1) == one.real[0].sum()).all()
         n = one.real[0].sum()
         assert one.real[0, :n].all()
-    again = relabel(['a', 'b', 'c'], ['c', 'a', 'b', 'a'], 1000, 0)
+    again = permute_labels(['a', 'b', 'c'], ['c', 'a', 'b', 'a'], 1000, 0)
     assert again.real.shape == (3 * 2 * 2, 7)
     exchanged = again.real[:, [0, 4, 6]]
     assert (exchanged.sum(axis=1) == 1).all()
@@ -304,12 +308,12 @@ def test_repetitions_of_one_motion_are_no_independent_runs() -> None:
     comparisons of like sensors came out below 5 %; among those of one motion 1 in 9 is the least.
     """
     real = [f'{i}' for i in range(5)]
-    labels = relabel(real, ['0'] * 8, 2000, 0)
+    labels = permute_labels(real, ['0'] * 8, 2000, 0)
     assert labels.paired
     assert labels.real.shape == (9, 13)
     assert labels.real[:, 1:5].all()
     assert labels.least == 1 / 9
-    with_others = relabel(real, ['0', '0', 'alone'], 2000, 0)
+    with_others = permute_labels(real, ['0', '0', 'alone'], 2000, 0)
     assert with_others.real.shape == (3, 8)
     assert not with_others.real[:, 7].any()
 
@@ -322,7 +326,7 @@ def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
     rng = stream(11, f'paired {paired}', 'test', 'false alarms')
     n, alarms = 7, 0
     names = [f'{i}' for i in range(n)]
-    labels = relabel(names, names if paired else [f's{i}' for i in range(n)], 300, 1)
+    labels = permute_labels(names, names if paired else [f's{i}' for i in range(n)], 300, 1)
     for _ in range(1000):
         motion = np.exp(rng.normal(size=(n, 1, 1)))
         scale = np.concatenate([motion, motion]) if paired else np.exp(rng.normal(size=(14, 1, 1)))
@@ -330,7 +334,7 @@ def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
         density = scale * rng.chisquare(8, size=(2 * n, 3, 16))
         distances = [ErrorDistance.of(list(errors[:, axis])) for axis in range(3)]
         spectra = [SpectrumDistance(density[:, axis]) for axis in range(3)]
-        alarms += min(chances([*distances, *spectra], labels).adjusted) <= 0.05
+        alarms += min(distance_p_values([*distances, *spectra], labels).adjusted) <= 0.05
     assert alarms <= 72
 
 
@@ -341,24 +345,24 @@ def test_a_difference_is_seen() -> None:
     errors = rng.normal(size=(16, 3, 400))
     errors[8:, 1] *= 3.0
     distances = [ErrorDistance.of(list(errors[:, axis])) for axis in range(3)]
-    found = chances(distances, relabel(names, names, 2000, 0))
+    found = distance_p_values(distances, permute_labels(names, names, 2000, 0))
     assert found.adjusted[1] == 2 / 2**8
     assert min(found.adjusted[0], found.adjusted[2]) > 0.05
 
 
-def test_equal_runs_are_never_unlike() -> None:
+def test_equal_runs_are_never_different() -> None:
     runs = [noise(f'equal {i}', 300) for i in range(7)]
     names = [f'{i}' for i in range(7)]
     density = np.abs(noise('equal density', 7, 30))
     distances = [ErrorDistance.of([*runs, *runs]), SpectrumDistance(np.tile(density, (2, 1)))]
-    found = chances(distances, relabel(names, names, 2000, 0))
+    found = distance_p_values(distances, permute_labels(names, names, 2000, 0))
     assert found.single == (1.0, 1.0)
     assert found.adjusted == (1.0, 1.0)
 
 
 def test_floor_is_that_of_halves() -> None:
     runs = [noise(f'floor {i}', 2000) for i in range(6)]
-    found = floor(ErrorDistance.of(runs), 6, 0)
+    found = split_half_distance(ErrorDistance.of(runs), 6, 0)
     assert found is not None
     assert 0.0 < found < 0.1
-    assert floor(ErrorDistance.of(runs[:1]), 1, 0) is None
+    assert split_half_distance(ErrorDistance.of(runs[:1]), 1, 0) is None

@@ -66,17 +66,17 @@ class _Ageing:
     """Versions that are newer each time that they are asked for."""
 
     def __init__(self) -> None:
-        self._asked = 0
+        self._requested = 0
 
     def __call__(self) -> dict[str, str]:
-        self._asked += 1
-        return {'numpy': str(min(self._asked, 2))}
+        self._requested += 1
+        return {'numpy': str(min(self._requested, 2))}
 
 
 def test_no_scheduler_is_a_wrong_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('sim2real_eval.study.cluster._PATIENCE_S', 1)
+    monkeypatch.setattr('sim2real_eval.study.cluster._TIMEOUT_S', 1)
     file = write_study_file(tmp_path)
     done = call(capsys, 'study', file, '--out', tmp_path / 'out', '--cluster', 'tcp://127.0.0.1:9')
     assert done.status == 2

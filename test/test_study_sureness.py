@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure the distances of a study are: the same numbers in its files, its page and by itself."""
+"""Uncertainty of the distances of a study: one set of numbers in files, page and API."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_no_two_heads_of_the_table_run_together_on_a_narrow_terminal() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(uncertainty_table(known))
     _, first, second, *body = console.export_text().splitlines()
-    assert re.split(' {2,}', first.strip()) == ['true VEPD', 'floor', 'chance', 'best']
+    assert re.split(' {2,}', first.strip()) == ['true VEPD', 'null dist.', 'p-value', 'best']
     assert re.split(' {2,}', second)[-4:] == ['0.95 level', 'med. 0.95', 'adj.', 'prob.']
     assert any('ch_gauss_airsim' in line for line in body)
 
@@ -76,7 +76,7 @@ def test_files_and_terminal_of_a_study_tell_how_sure_it_is(tmp_path: Path, capsy
     line += ['--resamples', '150', '--level', '0.9']
     assert main(line) == 0
     said = capsys.readouterr().out  # type: ignore[attr-defined]
-    assert 'How sure' in said
+    assert 'Uncertainty: models' in said
     assert '0.9 level' in said
     outcome = StudyOutcome.read(out)
     assert outcome.record['uncertainty']['resamples'] == 150
@@ -94,7 +94,7 @@ def test_files_and_terminal_of_a_study_tell_how_sure_it_is(tmp_path: Path, capsy
         assert float(row['vepd']) == np.float64(model['distance']) or np.isclose(
             float(row['vepd']), model['distance'], rtol=1e-12
         )
-        for name in ('estimate', 'low', 'high', 'floor', 'chance'):
+        for name in ('estimate', 'low', 'high', 'null_median', 'p_value'):
             assert row[name] == ('' if model[name] is None else repr(model[name]))
 
 

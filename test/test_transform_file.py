@@ -13,7 +13,7 @@ from judge_examples import filter_config, imu, mask, recording, stamps
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.comparison import Source
-from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.clock import ReplayOptions
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.transform_file import TransformFile
@@ -166,7 +166,7 @@ def test_the_judge_and_the_twins_take_the_sensors_from_the_file(tmp_path: Path) 
     given_file = TransformFile.from_file(file(tmp_path, ROBOT))
     run = recording({'imu': imu(stamps(50.0, 1.0), yaw=2.0)}, (at('base_link', 'imu_link', 0.0),))
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw'), two_d_mode=True)
-    judged = judge(run, config, None, Case(transforms=given_file))
+    judged = judge(run, config, None, ReplayOptions(transforms=given_file))
     yaw = Rotation.from_quat(judged.orientation[-1]).as_euler('xyz')[2]
     assert yaw == pytest.approx(2.0 - 1.57, abs=1e-6)
     moved = [note for note in judged.notes if note.startswith('robot.urdf')]
@@ -178,6 +178,6 @@ def test_the_judge_and_the_twins_take_the_sensors_from_the_file(tmp_path: Path) 
     read = Source(str(tmp_path / 'run'), transforms=given_file).read()
     assert read.transforms == given_file.transforms
     assert sum('robot.urdf replaces' in str(note) for note in read.notes) == 1
-    again = judge(read, config, None, Case(transforms=given_file))
+    again = judge(read, config, None, ReplayOptions(transforms=given_file))
     assert again.position.tobytes() == judged.position.tobytes()
     assert not any('replaces' in note for note in again.notes)

@@ -303,13 +303,13 @@ def test_rates_of_the_real_sensors_can_be_taken_and_are_told_otherwise() -> None
     assert real.gps is not None
     slow = real.with_messages('gps', real.gps.take(slice(None, None, 4)))
     maker = TwinMaker(slow, seed=0)
-    (note, *_) = maker.likeness_notes(NOISY)
+    (note, *_) = maker.model_notes(NOISY)
     assert note.startswith('simulated GPS at 10 Hz, real one at 2.5 Hz')
     fitted = maker.at_real_rates(NOISY)
     assert fitted.gps is not None
     assert fitted.imu is not None
     assert (fitted.gps.rate, fitted.imu.rate) == (2.5, 100.0)
-    (attitude,) = maker.likeness_notes(fitted)
+    (attitude,) = maker.model_notes(fitted)
     assert attitude.startswith('the real IMU publishes an orientation, the simulated one does not')
     twin = maker.make(fitted)
     assert twin.gps is not None
@@ -317,7 +317,7 @@ def test_rates_of_the_real_sensors_can_be_taken_and_are_told_otherwise() -> None
     assert np.array_equal(twin.gps.stamp_ns, slow.gps.stamp_ns)
     kept = Twin('kept', None, NOISY.imu)
     assert maker.at_real_rates(kept).gps is None
-    assert maker.likeness_notes(kept) == (attitude,)
+    assert maker.model_notes(kept) == (attitude,)
 
 
 def test_what_is_no_truth_is_refused() -> None:

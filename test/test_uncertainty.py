@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floors, intervals and chances of distances between real and simulated runs keep their word."""
+"""Calibration of null quantiles, intervals and p-values of distances between runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scipy.stats import kstest, wasserstein_distance
 from sim2real_eval.metrics import MetricError
 from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
 from sim2real_eval.uncertainty.distances import MeanWasserstein
-from sim2real_eval.uncertainty.ranking import letters, rank_distribution
-from sim2real_eval.uncertainty.relabelling import relabel
+from sim2real_eval.uncertainty.ranking import rank_distribution, significance_groups
+from sim2real_eval.uncertainty.relabelling import permute_labels
 from sim_sensors.seeding import stream
 
 FEW = UncertaintyOptions(resamples=500)
@@ -60,21 +60,21 @@ def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(10, 2)), rng.normal(0.7, 1.0, (10, 2))
     one, ten = (judge(c * x, c * y, paired=paired).models[0] for c in (1.0, 10.0))
-    for field in ('distance', 'estimate', 'low', 'high', 'floor', 'floor_high'):
+    for field in ('distance', 'estimate', 'low', 'high', 'null_median', 'null_high'):
         assert getattr(ten, field) == pytest.approx(10.0 * getattr(one, field), rel=1e-6)
-    assert ten.chance == one.chance
+    assert ten.p_value == one.p_value
 
 
 @pytest.mark.parametrize('paired', [True, False])
 @pytest.mark.parametrize('n', [10, 30])
-def test_like_sensors_are_called_unlike_as_often_as_stated(paired: bool, n: int) -> None:
-    """1000 gamma-like pairs of one process: chance is uniform; below 5 % in 5 % +- 2.2 % (3.2
+def test_identical_sensors_are_called_different_as_often_as_stated(paired: bool, n: int) -> None:
+    """1000 gamma-like pairs of one process: p-values are uniform; below 5 % in 5 % +- 2.2 % (3.2
     sigma, false alarm 1.4e-3 per case), with ties as well. docs/uncertainty.md has 2000 trials.
     """
     rng = stream(3, f'{paired} {n}', 'test', 'false alarms')
     names = [f'{i}' for i in range(n)]
-    labels = relabel(names, names if paired else [f's{i}' for i in range(n)], 400, 1).real
-    chances = []
+    labels = permute_labels(names, names if paired else [f's{i}' for i in range(n)], 400, 1).real
+    distance_p_values = []
     for k in range(1000):
         motion = rng.gamma(2.0, size=n)
         sides = [
@@ -83,9 +83,9 @@ def test_like_sensors_are_called_unlike_as_often_as_stated(paired: bool, n: int)
         ]
         values = np.concatenate(sides)[:, None]
         drawn = MeanWasserstein.of(values.round(1) if k % 2 else values).between(labels)
-        chances.append(np.mean(drawn >= drawn[0] * (1.0 - 1e-9)))
-    assert 0.028 <= np.mean(np.array(chances) <= 0.05) <= 0.072
-    assert kstest(chances, 'uniform').pvalue > 1e-3
+        distance_p_values.append(np.mean(drawn >= drawn[0] * (1.0 - 1e-9)))
+    assert 0.028 <= np.mean(np.array(distance_p_values) <= 0.05) <= 0.072
+    assert kstest(distance_p_values, 'uniform').pvalue > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_interval_covers_the_true_distance(shift: float, paired: bool) -> None:
         one = judge(x, y + shift, paired=paired, seed=k).models[0]
         assert one.low is not None
         assert one.high is not None
-        assert one.chance is not None
-        assert (one.low == 0.0) == (one.chance > 0.05)
+        assert one.p_value is not None
+        assert (one.low == 0.0) == (one.p_value > 0.05)
         covered += one.low <= shift <= one.high
     assert covered >= 103
 
 
-def test_equal_models_are_rarely_told_apart_and_unlike_ones_always() -> None:
+def test_equal_models_rarely_differ_significantly_and_different_ones_always() -> None:
     """100 studies, three equal models and one at 3 sigma: any of the three is told from another
     in at most 5 %; 15 or more have a probability of 1e-4."""
     rng = stream(5, 'pairs', 'test', 'told apart')
@@ -121,11 +121,11 @@ def test_equal_models_are_rarely_told_apart_and_unlike_ones_always() -> None:
         sims = {f'm{i}': runs(motion + rng.normal(size=(12, 1))) for i in range(3)}
         sims['far'] = runs(motion + rng.normal(6.0, 1.0, (12, 1)))
         found = uncertainty(real, sims, FEW, seed=k)
-        wrong += any(one.apart for one in found.pairs if one.second != 'far')
-        assert all(one.apart for one in found.pairs if one.second == 'far')
+        wrong += any(one.distinguishable for one in found.pairs if one.second != 'far')
+        assert all(one.distinguishable for one in found.pairs if one.second == 'far')
         far = found.of('far')
         assert far.ranks[3] == 1.0
-        assert not set(far.letters) & set(found.of('m0').letters)
+        assert not set(far.significance_groups) & set(found.of('m0').significance_groups)
     assert wrong <= 14
 
 
@@ -142,7 +142,7 @@ def test_more_motions_give_the_power_that_was_asked_for() -> None:
     asked = [one.pairs[0].more_motions for one in (study(20) for _ in range(15))]
     more = int(np.median([900 if one is None else one for one in asked]))
     assert 5 <= more <= 300
-    assert np.mean([bool(study(20 + more).pairs[0].apart) for _ in range(10)]) >= 0.5
+    assert np.mean([bool(study(20 + more).pairs[0].distinguishable) for _ in range(10)]) >= 0.5
 
 
 @pytest.mark.parametrize('n', [1, 2, 3])
@@ -152,16 +152,16 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
         runs(rng.normal(size=(n, 2))), {m: runs(rng.normal(size=(n, 2))) for m in ('a', 'b')}
     )
     assert found.notes
-    assert found.models[0].chance is None
-    assert found.pairs[0].apart is None
-    assert found.models[0].letters == ''
+    assert found.models[0].p_value is None
+    assert found.pairs[0].distinguishable is None
+    assert found.models[0].significance_groups == ''
     assert (found.models[0].low is None) == (n < 3)
     assert found.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0') or n == 3
 
 
 def test_equal_runs_are_at_zero_for_sure() -> None:
     one = uncertainty(runs(np.ones((8, 2))), {'m': runs(np.ones((8, 2)))}).models[0]
-    assert (one.distance, one.low, one.high, one.chance) == (0.0, 0.0, 0.0, 1.0)
+    assert (one.distance, one.low, one.high, one.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_a_model_does_not_depend_on_those_beside_it() -> None:
@@ -171,7 +171,7 @@ def test_a_model_does_not_depend_on_those_beside_it() -> None:
         uncertainty(real, {'a': a}).models[0],
         uncertainty(real, {'b': b, 'a': a}).of('a'),
     )
-    same = {'adjusted': None, 'ranks': (), 'letters': ''}
+    same = {'adjusted': None, 'ranks': (), 'significance_groups': ''}
     assert dataclasses.replace(alone, **same) == dataclasses.replace(beside, **same)
 
 
@@ -181,14 +181,14 @@ def test_nothing_to_compare_is_refused() -> None:
 
 
 def test_letters_are_shared_unless_told_apart() -> None:
-    assert letters('abc', []) == {'a': 'a', 'b': 'a', 'c': 'a'}
-    assert letters('abc', [('a', 'c')]) == {'a': 'a', 'b': 'ab', 'c': 'b'}
-    assert letters('abcd', [('a', 'd'), ('b', 'c')]).keys() == set('abcd')
+    assert significance_groups('abc', []) == {'a': 'a', 'b': 'a', 'c': 'a'}
+    assert significance_groups('abc', [('a', 'c')]) == {'a': 'a', 'b': 'ab', 'c': 'b'}
+    assert significance_groups('abcd', [('a', 'd'), ('b', 'c')]).keys() == set('abcd')
     rng = np.random.default_rng(0)
     pairs = [(i, j) for i in range(6) for j in range(i)]
     for _ in range(30):
         apart = [pair for pair in pairs if rng.random() < 0.4]
-        found = letters('abcdef', [('abcdef'[i], 'abcdef'[j]) for i, j in apart])
+        found = significance_groups('abcdef', [('abcdef'[i], 'abcdef'[j]) for i, j in apart])
         for i, j in pairs:
             share = bool(set(found['abcdef'[i]]) & set(found['abcdef'[j]]))
             assert share == ((i, j) not in apart)

@@ -13,11 +13,11 @@ from test_trajectory import FIELDS, assert_identical
 
 from sim_sensors import rotations
 from sim_sensors.errors import MotionError
-from sim_sensors.path_following import DRIVES, PurePursuit, Variation, drive, waypoints
-from sim_sensors.vehicles import ART, Command, VehicleState
+from sim_sensors.path_following import DRIVES, PurePursuit, RunVariation, drive, waypoints
+from sim_sensors.vehicles import ART, VehicleCommand, VehicleState
 
 START = VehicleState(0.0, 0.0, 0.0, 0.0)
-STEADY = Variation(**dict.fromkeys(Variation.declared(), 0.0) | {'disturbance_time': 1.0})
+STEADY = RunVariation(**dict.fromkeys(RunVariation.declared(), 0.0) | {'disturbance_time': 1.0})
 
 
 @pytest.fixture(scope='module')
@@ -27,7 +27,7 @@ def drives():
 
 @pytest.mark.parametrize('steering', [0.1, 0.5, -1.0])
 def test_turn_radius_is_wheelbase_over_tangent_of_steer(steering):
-    motion = ART.drive(lambda t, s: Command(0.75, steering), duration=8.0, start=START)
+    motion = ART.drive(lambda t, s: VehicleCommand(0.75, steering), duration=8.0, start=START)
     rear = motion.at_lever_arm((-ART.cg_to_rear, 0.0, 0.0)).at(np.linspace(4.0, 8.0, 50))
     body = rotations.rotate_back(rear.orientation, rear.velocity)
     np.testing.assert_allclose(body[:, 1], 0.0, atol=1e-12)
@@ -41,7 +41,7 @@ def test_wheelbase_is_that_of_the_vehicle_file():
 
 def test_straight_run_reaches_the_balance_of_motor_and_resistance():
     """tau_0 (0.75 - w/omega_0) = c_1 w + c_0: w = 20.30 rad/s, v = 0.5718 m/s."""
-    motion = ART.drive(lambda t, s: Command(0.75, 0.0), duration=15.0, start=START)
+    motion = ART.drive(lambda t, s: VehicleCommand(0.75, 0.0), duration=15.0, start=START)
     assert ART.top_speed(0.75) == pytest.approx(20.297 * 0.08451952624 / 3.0, rel=1e-4)
     assert motion.velocity[-1, 0] == pytest.approx(ART.top_speed(0.75), rel=1e-6)
     assert (np.diff(motion.velocity[:, 0]) > -1e-12).all()
@@ -61,15 +61,15 @@ def test_speed_agrees_with_an_independent_integrator():
         return [force / 5.76436, (0.75 - u) / 0.1]
 
     exact = solve_ivp(rates, (0.0, 5.0), [0.0, 0.0], rtol=1e-10, atol=1e-12, t_eval=[1.0, 5.0])
-    motion = ART.drive(lambda t, s: Command(0.75, 0.0), duration=5.0, start=START)
+    motion = ART.drive(lambda t, s: VehicleCommand(0.75, 0.0), duration=5.0, start=START)
     np.testing.assert_allclose(motion.at([1.0, 5.0]).velocity[:, 0], exact.y[0], rtol=1e-8)
 
 
 def test_without_throttle_it_stays_and_coasting_it_comes_to_rest():
-    still = ART.drive(lambda t, s: Command(0.0, 1.0), duration=2.0, start=START)
+    still = ART.drive(lambda t, s: VehicleCommand(0.0, 1.0), duration=2.0, start=START)
     assert not still.velocity.any()
     fast = VehicleState(0.0, 0.0, 0.0, 0.8)
-    coasting = ART.drive(lambda t, s: Command(0.0, 0.0), duration=10.0, start=fast)
+    coasting = ART.drive(lambda t, s: VehicleCommand(0.0, 0.0), duration=10.0, start=fast)
     speed = coasting.velocity[:, 0]
     assert (np.diff(speed) <= 1e-12).all()
     assert (speed >= 0.0).all()
@@ -77,8 +77,8 @@ def test_without_throttle_it_stays_and_coasting_it_comes_to_rest():
 
 
 def test_steering_is_clipped():
-    full = ART.drive(lambda t, s: Command(0.75, 1.0), duration=2.0, start=START)
-    more = ART.drive(lambda t, s: Command(0.75, 7.0), duration=2.0, start=START)
+    full = ART.drive(lambda t, s: VehicleCommand(0.75, 1.0), duration=2.0, start=START)
+    more = ART.drive(lambda t, s: VehicleCommand(0.75, 7.0), duration=2.0, start=START)
     assert_identical(full, more)
 
 
@@ -180,7 +180,7 @@ def test_pursuit_steers_left_for_a_target_on_the_left_and_stops_at_the_end():
     assert pursuit(0.0, START).steering > 0.0
     assert PurePursuit([(1.0, -1.0), (1.0, -5.0)], ART)(0.0, START).steering < 0.0
     end = PurePursuit([(1.0, 4.8), (1.0, 5.0)], ART)
-    assert end(0.1, VehicleState(1.0, 4.9, 1.57, 0.5)) == Command(0.0, 0.0)
+    assert end(0.1, VehicleState(1.0, 4.9, 1.57, 0.5)) == VehicleCommand(0.0, 0.0)
 
 
 def test_pursuit_steers_on_the_circle_through_its_target():
@@ -196,7 +196,7 @@ def test_integration_step_is_fine_enough(steps):
     """Halving the step moves the car by less than a nanometre in five seconds."""
 
     def controller(t, s):
-        return Command(0.75, 0.5 * np.sin(t))
+        return VehicleCommand(0.75, 0.5 * np.sin(t))
 
     coarse = ART.drive(controller, duration=5.0, start=START)
     fine = ART.drive(controller, duration=5.0, start=START, step=1e-3 / steps)

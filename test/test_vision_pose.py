@@ -30,7 +30,7 @@ SIGMAS = 4.5
 RING = load_world('tag_ring')
 EXACT = TagDistance(position=0.0, heading=0.0)
 FIELDS = (
-    'position', 'orientation', 'covariance', 'distance', 'count', 'believed', 'flipped',
+    'position', 'orientation', 'covariance', 'distance', 'count', 'accepted', 'flipped',
     'true_position',
 )  # fmt: skip
 
@@ -190,15 +190,15 @@ def test_gate_refuses_single_tags_that_are_high_far_or_jump() -> None:
     distance = np.array([3.0, 3.0, 7.1, 3.0, 3.0, 3.0, 3.0])
     count = np.array([1, 1, 1, 1, 2, 1, 0])
     expected = [True, False, False, True, True, True, False]
-    whole = gate.start().believed(times, position, distance, count)
-    # 1.5 m in 0.3 s is within 1 m + 2 m/s x 0.3 s; two tags are believed wherever they say.
+    whole = gate.start().accepted(times, position, distance, count)
+    # 1.5 m in 0.3 s is within 1 m + 2 m/s x 0.3 s; two tags are accepted wherever they say.
     np.testing.assert_array_equal(whole, expected)
     slow = dataclasses.replace(gate, top_speed=1.0).start()
-    assert slow.believed(times, position, distance, count).tolist()[3] is False
-    all_of_them = Gate(enabled=False).start().believed(times, position, distance, count)
+    assert slow.accepted(times, position, distance, count).tolist()[3] is False
+    all_of_them = Gate(enabled=False).start().accepted(times, position, distance, count)
     np.testing.assert_array_equal(all_of_them, count > 0)
     strict = dataclasses.replace(gate, single_tag_only=False).start()
-    assert strict.believed(times, position, distance, count).tolist()[4] is False
+    assert strict.accepted(times, position, distance, count).tolist()[4] is False
 
 
 def test_gate_keeps_most_wrong_poses_out() -> None:
@@ -210,9 +210,9 @@ def test_gate_keeps_most_wrong_poses_out() -> None:
     told = model.start(5, 'run', world=RING).measure(truth)
     wrong = told.flipped & (np.linalg.norm(told.position - truth.position, axis=1) > 2.0)
     assert wrong.sum() > 50
-    assert told.believed[wrong].mean() < 0.3
+    assert told.accepted[wrong].mean() < 0.3
     right = (told.count > 0) & ~told.flipped & (told.distance < 7.0)
-    assert told.believed[right].mean() > 0.8
+    assert told.accepted[right].mean() > 0.8
 
 
 @pytest.mark.parametrize('name', names('vision'))
@@ -247,7 +247,7 @@ def test_what_cannot_be_is_refused() -> None:
         VisionModel.from_mapping({'covariance': {'model': 'none'}}, 'my.yaml')
     model = load_vision('frc_2024')
     assert VisionModel.from_mapping(model.to_mapping(), 'again') == model
-    assert not load_vision('frc_2024:as_upstream').statement.is_exact
+    assert not load_vision('frc_2024:as_upstream').reported_covariance.is_exact
 
 
 def test_tags_of_the_field_look_inward() -> None:

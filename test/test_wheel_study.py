@@ -15,7 +15,7 @@ from cli_examples import call
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording import read_recording
-from sim2real_eval.wheel_drive import Drive
+from sim2real_eval.wheel_drive import RecordedMotion
 from sim2real_eval.wheel_errors import single_errors
 from sim2real_eval.wheel_run import JUDGES
 from sim2real_eval.wheel_study import WheelSetup, WheelStudy, run_wheel_study
@@ -34,8 +34,8 @@ VARIANTS = {
 }
 
 
-def eight(duration: float) -> list[Drive]:
-    return [Drive.of_motion(FigureEight(speed=1.0, duration=duration), 'figure_eight')]
+def eight(duration: float) -> list[RecordedMotion]:
+    return [RecordedMotion.of_motion(FigureEight(speed=1.0, duration=duration), 'figure_eight')]
 
 
 def setup(runs: int, **changes) -> WheelSetup:

@@ -15,7 +15,7 @@ from cli_examples import call
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording import Recording, write_recording
-from sim2real_eval.wheel_drive import Drive
+from sim2real_eval.wheel_drive import RecordedMotion
 from sim_sensors.measurements import OdometryArray
 from sim_sensors.motions import START_NS, truth_of
 from sim_sensors.scenarios import FigureEight
@@ -52,7 +52,7 @@ def ramp(length: float, pitch: float) -> OdometryArray:
 def test_wheels_on_a_slope_tell_the_way_along_it(pitch_deg: float) -> None:
     """Without any error the place is off by s (1 - cos a) after the way s: rms L/sqrt(3) of it."""
     pitch, length = math.radians(pitch_deg), 10.0
-    drive = Drive.of_recording(recording_of(ramp(length, pitch)))
+    drive = RecordedMotion.of_recording(recording_of(ramp(length, pitch)))
     assert drive.way == pytest.approx(length, rel=1e-12)
     assert drive.tilt == pytest.approx(pitch, abs=1e-12)
     assert drive.height == pytest.approx(length * math.sin(pitch), abs=1e-12)
@@ -70,7 +70,7 @@ def test_a_truth_without_velocities_has_those_of_its_positions() -> None:
     blind = dataclasses.replace(truth, linear_velocity=np.zeros((len(truth), 3)))
     recording = recording_of(blind)
     odometry = {**recording.messages, '/wheel/odometry': truth}
-    drive = Drive.of_recording(dataclasses.replace(recording, messages=odometry))
+    drive = RecordedMotion.of_recording(dataclasses.replace(recording, messages=odometry))
     assert set(drive.recording.messages) == {TOPIC}
     np.testing.assert_allclose(
         drive.truth.linear_velocity[5:-5], truth.linear_velocity[5:-5], atol=1e-3
@@ -79,7 +79,7 @@ def test_a_truth_without_velocities_has_those_of_its_positions() -> None:
     np.testing.assert_allclose(place, truth.position[:, :2], atol=1e-12)
     yaw = Rotation.from_quat(truth.orientation).as_euler('ZYX')[:, 0]
     np.testing.assert_allclose(np.sin(heading - yaw), 0.0, atol=1e-12)
-    assert Drive.of_recording(recording_of(truth)).start_ns == START_NS
+    assert RecordedMotion.of_recording(recording_of(truth)).start_ns == START_NS
 
 
 def test_recorded_paths_are_driven_each_with_noise_of_its_own(

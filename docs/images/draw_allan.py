@@ -37,7 +37,7 @@ def main() -> None:
     terms = combined_terms([result])
     model = chain_model(terms, rate=RATE)
     again = reidentify(model, terms, result.samples, seed=8)
-    for one in again.comebacks:
+    for one in again.recovered_parameters:
         print(one)
     save_allan_plot(Path(__file__).parent / 'allan.png', [result], terms, again.curves)
 

@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim2real_eval.attitude.events import NAMES, AttitudeInput, Events, events_of
+from sim2real_eval.attitude.events import NAMES, AttitudeEvents, AttitudeInput, events_of
 from sim2real_eval.attitude.filter import filter_events, xi_matrices
 from sim2real_eval.attitude.settings import AttitudeError, AttitudeSettings
 from sim2real_eval.metrics.normalised_squares import Squares
@@ -90,7 +90,7 @@ def estimate_attitude(
 
 
 def estimate_events(
-    events: Events,
+    events: AttitudeEvents,
     first: ArrayLike,
     *,
     gravity: float,

@@ -21,7 +21,7 @@ from sim_sensors.measurements import (
     PoseArray,
 )
 
-__all__ = ['NAMES', 'UPRIGHT', 'AttitudeInput', 'Events', 'events_of']
+__all__ = ['NAMES', 'UPRIGHT', 'AttitudeEvents', 'AttitudeInput', 'events_of']
 
 BoolArray = NDArray[np.bool_]
 
@@ -54,7 +54,7 @@ class AttitudeInput:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Events:
+class AttitudeEvents:
     """Samples of all sensors in the order of their stamps; arrays as `filter_events` takes them.
 
     Attributes
@@ -77,7 +77,7 @@ class Events:
         return len(self.stamp_ns)
 
 
-def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
+def events_of(given: AttitudeInput, settings: AttitudeSettings) -> AttitudeEvents:
     """Return the samples between the first and the last of the IMU, turned into the body.
 
     Raises
@@ -126,7 +126,7 @@ def events_of(given: AttitudeInput, settings: AttitudeSettings) -> Events:
     stamps = stamps[order]
     time = (stamps - imu.stamp_ns[0]) * 1e-9
     dt = np.diff(time, prepend=0.0)
-    return Events(
+    return AttitudeEvents(
         stamp_ns=stamps,
         kind=used[order],
         dt=dt,

@@ -194,7 +194,7 @@ def filter_events(
     density : (3, 3)
         Of the gyroscope's white noise, (rad/s)^2/Hz.
     gravity : (3,)
-        What an accelerometer at rest feels, m/s^2, world: upwards.
+        What an accelerometer at rest measures, m/s^2, world: upwards.
     field : (3,)
         Magnetic field, T, world.
     first : (4,)

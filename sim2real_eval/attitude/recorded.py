@@ -49,18 +49,18 @@ def recorded_run(
     where = recording.path or recording.name
     maker = maker_with_field(recording, world, seed=seed, base_frame=base_frame)
     real = maker.real
-    felt = real.imu
-    if felt is None:
+    measured = real.imu
+    if measured is None:
         raise AttitudeError(f'{where}: has no messages of imu')
     field = real.mag
     given = AttitudeInput(
-        felt,
+        measured,
         field,
         real.camera_pose,
-        tuple(maker.mounting(felt.frame)[1]),
+        tuple(maker.mounting(measured.frame)[1]),
         UPRIGHT if field is None else tuple(maker.mounting(field.frame)[1]),
     )
-    begin = maker.motion.at([(felt.stamp_ns[0] - maker.start_ns) * 1e-9]).orientation
+    begin = maker.motion.at([(measured.stamp_ns[0] - maker.start_ns) * 1e-9]).orientation
     try:
         run = held_run(
             real.name,

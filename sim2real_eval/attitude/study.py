@@ -89,8 +89,8 @@ class AttitudeRun:
     notes : tuple of str
         What its user should know.
     suspects : tuple of str
-        Sensors that measure what the filter does not know of, to be told when it is too sure; see
-        `suspects`. Of simulated runs the first alone is looked at.
+        Sensors that measure what the filter does not know of, to be told when it is overconfident;
+        see `suspects`. Of simulated runs the first alone is looked at.
     """
 
     name: str
@@ -140,9 +140,9 @@ class AttitudeStudy:
         return [consistency(squares) for squares in self.squares]
 
     def notes(self) -> tuple[str, ...]:
-        """Say where it comes from when the filter is too sure, a line each."""
+        """Say where it comes from when the filter is overconfident, a line each."""
         nees = consistency(self.squares[0])
-        if nees.verdict != 'too sure':
+        if nees.verdict != 'overconfident':
             return ()
         return self.suspects or (
             f'NEES is {nees.ratio:.2f} times what the filter states, but averaged over a second '
@@ -156,7 +156,7 @@ def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
     """Return what the sensors measure in a run."""
     labels = {'seed': setup.seed, 'run': run}
     world = setup.world
-    felt = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, **labels)  # type: ignore[arg-type]
+    measured = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, **labels)  # type: ignore[arg-type]
     field = poses = None
     if setup.mag is not None:
         field = magnetometer.simulate(setup.mag, setup.motion, world=world, **labels)  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
                 'be another world or motion, or no camera (--camera none)'
             )
     return AttitudeInput(
-        felt,
+        measured,
         field,
         poses,
         tuple(mounting_quaternion(setup.imu.mounting_rpy)[0]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sensor makes the filter too sure: samples against the truth, in units of their noise."""
+"""Sensors that make the filter overconfident: samples against the truth, per deviation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from sim2real_eval.attitude.events import Events
+from sim2real_eval.attitude.events import AttitudeEvents
 from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
 from sim2real_eval.told import decisive
 from sim_sensors import rotations
@@ -40,7 +40,7 @@ _TEXTS = {
 
 
 def suspects(
-    events: Events,
+    events: AttitudeEvents,
     truth_at: Callable[[IntArray], FloatArray],
     *,
     gravity: float,
@@ -55,7 +55,7 @@ def suspects(
 
     Parameters
     ----------
-    events : Events
+    events : AttitudeEvents
     truth_at : callable
         Takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world.
     gravity, field
@@ -77,7 +77,7 @@ def suspects(
 
 
 def _differences(
-    events: Events, truth: FloatArray, chosen: NDArray[np.bool_], kind: int, v: FloatArray
+    events: AttitudeEvents, truth: FloatArray, chosen: NDArray[np.bool_], kind: int, v: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return measured less true, `(n, 3)`, and its covariance `(n, 3, 3)`."""
     values, covariance = events.values[chosen], events.covariance[chosen]

@@ -24,10 +24,10 @@ from sim2real_eval.characterization.allan_fit import (
 )
 from sim2real_eval.characterization.confidence import confidence_band
 from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
-from sim2real_eval.characterization.plausibility import unit_doubts
+from sim2real_eval.characterization.plausibility import unit_warnings
 from sim2real_eval.characterization.read_off import read_off
 from sim2real_eval.characterization.screening import resolution, screen
-from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of, unit_of
+from sim2real_eval.characterization.signals import SignalFileError, Signals, quantity_of, unit_of
 from sim2real_eval.characterization.stamps import evenly_spaced
 from sim2real_eval.characterization.standstill import longest_standstill
 from sim_sensors.measurements import FloatArray
@@ -92,7 +92,7 @@ class AxisResult:
     fit : AllanFit
     model : (k, 5) float
         Fitted variance by term.
-    ruler : dict of str to (float or None)
+    graphical_estimate : dict of str to (float or None)
         Coefficients read off with straight lines.
     mean : float
         Of the samples: bias and, in an accelerometer, gravity.
@@ -110,7 +110,7 @@ class AxisResult:
     simple_error: FloatArray
     fit: AllanFit
     model: FloatArray
-    ruler: dict[str, float | None]
+    graphical_estimate: dict[str, float | None]
     mean: float
     resolution: float
     replaced: int
@@ -154,7 +154,7 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When a value is no finite number, too little is left, or nothing is at rest.
     """
     good = (signals.values < _LARGEST) & (signals.values > -_LARGEST)
@@ -163,7 +163,7 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
         row, column = bad[0]
         value = signals.values[row, column]
         more = f' (and {len(bad) - 1} more values)' if len(bad) > 1 else ''
-        raise SignalError(
+        raise SignalFileError(
             f'{signals.name}: {signals.axes[column]}: sample {row} is {value}; must be a '
             f'number below {_LARGEST:g}{more}'
         )
@@ -215,8 +215,8 @@ def analyse(
         if progress is not None:
             progress()
     if not results:
-        raise SignalError(f'{still.name}: all axes are constant; there is no noise to analyse')
-    notes += unit_doubts(
+        raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
+    notes += unit_warnings(
         {one.axis: one.mean for one in results},
         {one.axis: one.terms.white.value for one in results},
     )
@@ -242,7 +242,7 @@ def _axis(
     octaves = fitted_factors(n)
     fitted = octaves[octaves >= options.fit_from * rate * (1.0 - 1e-9)]
     if len(fitted) < FEWEST_FITTED <= len(octaves):
-        raise SignalError(
+        raise SignalFileError(
             f'--fit-from: {options.fit_from:g} s leaves {len(fitted)} averaging times of the '
             f'{n / rate:.4g} s of {signals.name}; must be '
             f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
@@ -269,7 +269,7 @@ def _axis(
         simple_error=simple_relative_error(curve),
         fit=fit,
         model=model_variance(fit, curve.dt, curve.tau),
-        ruler=read_off(curve.at(fitted)),
+        graphical_estimate=read_off(curve.at(fitted)),
         mean=float(values.mean()),
         resolution=step,
         replaced=screened.replaced,

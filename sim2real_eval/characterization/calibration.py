@@ -16,10 +16,14 @@ from sim2real_eval.characterization.gps_characterization import (
     characterize_gps,
     mounting,
 )
-from sim2real_eval.characterization.gps_likeness import Likeness, gps_comebacks, likenesses
+from sim2real_eval.characterization.gps_likeness import (
+    SimulatedStatistic,
+    gps_recovered_parameters,
+    simulated_statistics,
+)
 from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.reidentification import Reidentified, reidentify
-from sim2real_eval.characterization.signals import SignalError, signals_of
+from sim2real_eval.characterization.signals import SignalFileError, signals_of
 from sim2real_eval.recording import Recording
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.imu_chain import ImuChain
@@ -65,10 +69,10 @@ class Calibration:
     names : tuple of str
         Of the recordings.
     gps : GpsResult or None
-    likenesses : tuple of Likeness
+    simulated_statistics : tuple of SimulatedStatistic
         Of the GPS models.
-    comebacks : tuple
-        Of the GPS models; see `gps_comebacks`.
+    recovered_parameters : tuple
+        Of the GPS models; see `gps_recovered_parameters`.
     imu : ImuResult or None
     problems : tuple of str
         Why a sensor that is there could not be characterised.
@@ -78,8 +82,8 @@ class Calibration:
 
     names: tuple[str, ...]
     gps: GpsResult | None
-    likenesses: tuple[Likeness, ...]
-    comebacks: tuple[Any, ...]
+    simulated_statistics: tuple[SimulatedStatistic, ...]
+    recovered_parameters: tuple[Any, ...]
     imu: ImuResult | None
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -117,7 +121,7 @@ def calibrate(
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When there is neither, or what there is never stands still.
     """
     problems: list[Sim2RealError] = []
@@ -126,17 +130,18 @@ def calibrate(
     with_imu = [one for one in recordings if one.imu is not None]
     if not with_gps and not with_imu:
         first = recordings[0]
-        raise SignalError(
+        raise SignalFileError(
             f'{first.path or first.name}: neither a GPS nor an IMU; name one with --topic'
         )
     if with_gps:
         try:
             gps = characterize_gps(with_gps, k=k, base=base)
-        except SignalError as error:
+        except SignalFileError as error:
             problems.append(error)
     progress()
     if gps is not None:
-        alike, back = tuple(likenesses(gps, seed)), tuple(gps_comebacks(gps, seed))  # type: ignore[assignment]
+        alike = tuple(simulated_statistics(gps, seed))  # type: ignore[assignment]
+        back = tuple(gps_recovered_parameters(gps, seed))  # type: ignore[assignment]
     progress()
     imu = None
     if with_imu:
@@ -146,7 +151,9 @@ def calibrate(
             problems.append(error)
     progress()
     if gps is None and imu is None:
-        raise SignalError(f'{problems[0]}; a calibration needs a standstill, best of many minutes')
+        raise SignalFileError(
+            f'{problems[0]}; a calibration needs a standstill, best of many minutes'
+        )
     notes = []
     if not with_gps:
         notes.append('no GPS in the recordings: no gps.yaml')

@@ -6,14 +6,14 @@ from __future__ import annotations
 import dataclasses
 import math
 
-__all__ = ['Estimate', 'read_off_value', 'unseen', 'with_error']
+__all__ = ['ParameterEstimate', 'read_off_value', 'unseen', 'with_error']
 
 # Below it an uncertainty is that of double precision.
 _ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class Estimate:
+class ParameterEstimate:
     """One parameter.
 
     Attributes
@@ -81,11 +81,11 @@ def with_error(value: float, std: float) -> str:
 
 def unseen(
     unit: str, remark: str, *, value: float = 0.0, lower: float = 0.0, upper: float = math.inf
-) -> Estimate:
+) -> ParameterEstimate:
     """Return what a record does not show."""
-    return Estimate(value, math.nan, unit, False, lower, upper, remark)
+    return ParameterEstimate(value, math.nan, unit, False, lower, upper, remark)
 
 
-def read_off_value(value: float, unit: str, remark: str) -> Estimate:
+def read_off_value(value: float, unit: str, remark: str) -> ParameterEstimate:
     """Return what was read off: an extreme of the record has no standard uncertainty."""
-    return Estimate(value, math.nan, unit, True, 0.0, math.inf, remark)
+    return ParameterEstimate(value, math.nan, unit, True, 0.0, math.inf, remark)

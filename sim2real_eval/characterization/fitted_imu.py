@@ -17,7 +17,7 @@ from sim_sensors.imu_chain import ImuChain
 __all__ = ['FittedImu', 'fit_imu']
 
 # Recordings of one sensor at one setting; a driver's clock may be off by that much.
-_RATES_ALIKE = 1.05
+_RATE_TOLERANCE = 1.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def fit_imu(results: Sequence[RecordingResult], weights: str = 'uncertainty') ->
         When the rates differ by more than 5 %.
     """
     rates = [one.rate for one in results]
-    if max(rates) > _RATES_ALIKE * min(rates):
+    if max(rates) > _RATE_TOLERANCE * min(rates):
         raise ParameterError(
             'recordings',
             '',

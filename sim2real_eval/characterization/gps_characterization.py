@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization.honesty import Honesty, honesty
+from sim2real_eval.characterization.honesty import CovarianceConsistency, covariance_consistency
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
 from sim2real_eval.characterization.screening import resolution
-from sim2real_eval.characterization.signals import SignalError
+from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.characterization.standing_fixes import (
     StandingOptions,
     StandingRun,
@@ -56,7 +56,7 @@ class GpsResult:
         East, north, up.
     walk : WalkFit
     stated : StatedFit
-    honest : tuple of Honesty
+    consistency : tuple of CovarianceConsistency
         Horizontal and vertical.
     notes : tuple of str
     """
@@ -68,7 +68,7 @@ class GpsResult:
     axes: tuple[MarkovFit, MarkovFit, MarkovFit]
     walk: WalkFit
     stated: StatedFit
-    honest: tuple[Honesty, ...]
+    consistency: tuple[CovarianceConsistency, ...]
     notes: tuple[str, ...]
 
     @property
@@ -164,17 +164,17 @@ def characterize_gps(
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When no recording has a standstill: the reason of the first.
     """
     runs: list[StandingRun] = []
     used: list[Recording] = []
     notes: list[str] = []
-    problems: list[SignalError] = []
+    problems: list[SignalFileError] = []
     for recording in recordings:
         try:
             found, said = standing_runs(recording, options)
-        except SignalError as error:
+        except SignalFileError as error:
             problems.append(error)
             continue
         runs += found
@@ -223,9 +223,9 @@ def characterize_gps(
         axes=axes,  # type: ignore[arg-type]
         walk=fit_walk(runs),
         stated=fit_stated(valid, k),
-        honest=(
-            honesty(runs, axes, 'horizontal, about the mean', (0, 1)),
-            honesty(runs, axes, 'vertical, about the mean', (2,)),
+        consistency=(
+            covariance_consistency(runs, axes, 'horizontal, about the mean', (0, 1)),
+            covariance_consistency(runs, axes, 'vertical, about the mean', (2,)),
         ),
         notes=tuple(notes),
     )

@@ -16,7 +16,7 @@ from sim2real_eval.characterization.walk_fit import fit_walk
 from sim_sensors.measurements import FloatArray
 from sim_sensors.position_noise import PositionNoise
 
-__all__ = ['Likeness', 'gps_comebacks', 'likenesses']
+__all__ = ['SimulatedStatistic', 'gps_recovered_parameters', 'simulated_statistics']
 
 _REPEATS = 24
 
@@ -34,7 +34,7 @@ def _drawn(
 
 
 @dataclasses.dataclass(frozen=True)
-class Likeness:
+class SimulatedStatistic:
     """One statistic of the record and of a model simulated over the same times.
 
     Attributes
@@ -71,7 +71,7 @@ def _statistics(runs: Sequence[StandingRun]) -> FloatArray:
     return np.array([*rms, np.sqrt(np.mean(speed[:, 2] ** 2))])
 
 
-def likenesses(result: GpsResult, seed: int) -> list[Likeness]:
+def simulated_statistics(result: GpsResult, seed: int) -> list[SimulatedStatistic]:
     """Simulate each model over the standstills and hold its deviations against the record's:
     of the error, and of its difference from fix to fix, on which a velocity estimate depends.
     """
@@ -88,12 +88,16 @@ def likenesses(result: GpsResult, seed: int) -> list[Likeness]:
         for k, statistic in enumerate(_STATISTICS):
             alike = bool(abs(own[k] - mean[k]) <= 3.0 * std[k])
             found.append(
-                Likeness(name, statistic, float(own[k]), float(mean[k]), float(std[k]), alike)
+                SimulatedStatistic(
+                    name, statistic, float(own[k]), float(mean[k]), float(std[k]), alike
+                )
             )
     return found
 
 
-def gps_comebacks(result: GpsResult, seed: int) -> list[tuple[str, str, float, float, bool]]:
+def gps_recovered_parameters(
+    result: GpsResult, seed: int
+) -> list[tuple[str, str, float, float, bool]]:
     """Simulate the models over the standstills and identify them again.
 
     Returns

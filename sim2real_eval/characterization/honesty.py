@@ -19,13 +19,13 @@ from scipy.stats import chi2
 from sim2real_eval.characterization.markov_fit import MarkovFit
 from sim2real_eval.characterization.standing_fixes import StandingRun
 
-__all__ = ['Honesty', 'honesty', 'square_moments']
+__all__ = ['CovarianceConsistency', 'covariance_consistency', 'square_moments']
 
 _FEWEST = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Honesty:
+class CovarianceConsistency:
     """Errors of the fixes against their stated covariances.
 
     Attributes
@@ -36,9 +36,9 @@ class Honesty:
     independent : float
         How many independent samples of an axis tell as much of the variance.
     ratio : float
-        Mean normalised square over its expectation; 1 is honest.
+        Mean normalised square over its expectation; 1 is consistent.
     lower, upper : float
-        Bounds of the ratio that an honest receiver keeps in 95 %.
+        Bounds of the ratio that a consistent receiver keeps in 95 %.
     likely_lower, likely_upper : float
         The same if the correlation time is the likeliest.
     """
@@ -54,29 +54,29 @@ class Honesty:
 
     @property
     def verdict(self) -> str:
-        """`honest`, `too sure` (errors are larger than stated) or `not sure enough`.
+        """`consistent`, `overconfident` (errors are larger than stated) or `underconfident`.
 
-        `perhaps` goes before where a correlation time that the record allows makes it honest.
+        `perhaps` goes before where a correlation time that the record allows makes it consistent.
         """
         if math.isnan(self.ratio):
             return 'nothing stated'
         if self.ratio > self.likely_upper:
-            return 'too sure' if self.ratio > self.upper else 'perhaps too sure'
+            return 'overconfident' if self.ratio > self.upper else 'perhaps overconfident'
         if self.ratio < self.likely_lower:
-            return 'not sure enough' if self.ratio < self.lower else 'perhaps not sure enough'
-        return 'honest'
+            return 'underconfident' if self.ratio < self.lower else 'perhaps underconfident'
+        return 'consistent'
 
 
-def honesty(
+def covariance_consistency(
     runs: Sequence[StandingRun],
     fits: Sequence[MarkovFit],
     name: str = 'about the mean',
     axes: tuple[int, ...] = (0, 1, 2),
-) -> Honesty:
+) -> CovarianceConsistency:
     """Test fixes at standstill: e' P^-1 e about the mean of each standstill.
 
-    What is constant over a standstill cannot be seen, so too sure is a finding, and not sure
-    enough may be an error that did not move.
+    What is constant over a standstill cannot be seen, so overconfident is a finding, and
+    underconfident may be an error that did not move.
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ def honesty(
         total += float(np.sum(error * solved))
         pieces.append((len(error), float(np.median(np.diff(run.time[good])))))
     if not pieces:
-        return Honesty(name, 0, 0.0, *[math.nan] * 5)
+        return CovarianceConsistency(name, 0, 0.0, *[math.nan] * 5)
     longest = max(run.seconds for run in runs)
 
     def expected(end: str) -> tuple[float, float]:
-        """Return the sum of an honest receiver, and how many degrees of freedom it has."""
+        """Return the sum of a consistent receiver, and how many degrees of freedom it has."""
         mean = variance = 0.0
         for axis in axes:
             share, time = _correlation(fits[axis], end, longest)
@@ -127,7 +127,7 @@ def honesty(
         return mean * float(chi2.ppf(level, freedom)) / freedom
 
     mean, freedom = expected('value')
-    return Honesty(
+    return CovarianceConsistency(
         name=name,
         samples=sum(n for n, _ in pieces),
         independent=freedom / len(axes),

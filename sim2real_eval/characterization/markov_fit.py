@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from sim2real_eval.characterization.estimate import Estimate, unseen
+from sim2real_eval.characterization.estimate import ParameterEstimate, unseen
 from sim2real_eval.characterization.markov_likelihood import NO_WHITE, MarkovRecords
 from sim_sensors.measurements import FloatArray
 
@@ -47,24 +47,24 @@ class MarkovFit:
 
     Attributes
     ----------
-    total : Estimate
+    total : ParameterEstimate
         Deviation of a fix, sqrt(w^2 + g^2), m: the sigma of a Gaussian model.
-    white, wander : Estimate
+    white, wander : ParameterEstimate
         w and g, m.
-    time : Estimate
+    time : ParameterEstimate
         T, s.
-    walk : Estimate
+    walk : ParameterEstimate
         Density sqrt(2 g^2 / T), m/sqrt(s): what is known of the wander where T is longer than the
         record.
     gain : float
         Twice the logarithm of the likelihood over that of white noise alone.
     """
 
-    total: Estimate
-    white: Estimate
-    wander: Estimate
-    time: Estimate
-    walk: Estimate
+    total: ParameterEstimate
+    white: ParameterEstimate
+    wander: ParameterEstimate
+    time: ParameterEstimate
+    walk: ParameterEstimate
     gain: float
 
 
@@ -157,7 +157,7 @@ def _constant() -> MarkovFit:
 def _white_alone(data: MarkovRecords, gain: float) -> MarkovFit:
     std = math.sqrt(data.scale(1.0, 1.0))
     error = std / math.sqrt(2.0 * data.freedom)
-    white = Estimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
+    white = ParameterEstimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
     remark = f'{data.longest:.3g} s show white noise alone'
     return MarkovFit(
         total=white,
@@ -183,11 +183,11 @@ def _with_wander(
     low, high = interval
     walk = math.sqrt(2.0) * wander / math.sqrt(time)
 
-    def estimate(value: float, gradient: list[float], unit: str) -> Estimate:
+    def estimate(value: float, gradient: list[float], unit: str) -> ParameterEstimate:
         direction = np.array(gradient)
         error = math.sqrt(max(float(direction @ covariance @ direction), 0.0))
         lower, upper = value * math.exp(-1.96 * error), value * math.exp(1.96 * error)
-        return Estimate(value, value * error, unit, True, lower, upper)
+        return ParameterEstimate(value, value * error, unit, True, lower, upper)
 
     if math.isinf(high):
         remark = 'longer than the record can tell'

@@ -15,14 +15,14 @@ import numpy as np
 
 from sim_sensors.environment import STANDARD_GRAVITY
 
-__all__ = ['unit_doubts']
+__all__ = ['unit_warnings']
 
 _NOISIEST = math.radians(0.15)
 _GRAVITY_TOLERANCE = 0.1
 
 
-def unit_doubts(means: Mapping[str, float], whites: Mapping[str, float]) -> list[str]:
-    """Return what is hard to believe, each with the option that mends it.
+def unit_warnings(means: Mapping[str, float], whites: Mapping[str, float]) -> list[str]:
+    """Return what is hard to believe, each with the option that corrects it.
 
     Parameters
     ----------

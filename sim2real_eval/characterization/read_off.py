@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five coefficients as they are read off a log-log plot with a ruler.
+"""The five coefficients as they are read off a log-log plot by hand.
 
 A straight line of the slope in question is laid through the points where the curve has that slope,
 and read where it gives the coefficient: Qz at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s; the

@@ -22,13 +22,13 @@ from sim_sensors.measurements import FloatArray
 from sim_sensors.sampling import SampleGrid, seconds
 from sim_sensors.scenarios import Standstill
 
-__all__ = ['Comeback', 'Reidentified', 'blocks', 'reidentify', 'simulated_standstill']
+__all__ = ['RecoveredParameter', 'Reidentified', 'blocks', 'reidentify', 'simulated_standstill']
 
 _BLOCK = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
-class Comeback:
+class RecoveredParameter:
     """What became of one coefficient of one axis.
 
     Attributes
@@ -42,7 +42,7 @@ class Comeback:
         Uncertainty of `found`.
     observable : bool
         In the simulated record.
-    came_back : bool
+    is_recovered : bool
         As `Coefficient.agrees_with` says: within three standard uncertainties.
     """
 
@@ -52,7 +52,7 @@ class Comeback:
     found: float
     std: float
     observable: bool
-    came_back: bool
+    is_recovered: bool
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,19 +61,19 @@ class Reidentified:
 
     Attributes
     ----------
-    comebacks : tuple of Comeback
+    recovered_parameters : tuple of RecoveredParameter
         Of every axis and coefficient.
     curves : dict of str to AllanCurve
         Of the simulated record, by axis.
     """
 
-    comebacks: tuple[Comeback, ...]
+    recovered_parameters: tuple[RecoveredParameter, ...]
     curves: dict[str, AllanCurve]
 
     @property
-    def lost(self) -> tuple[Comeback, ...]:
+    def lost(self) -> tuple[RecoveredParameter, ...]:
         """What did not come back."""
-        return tuple(one for one in self.comebacks if not one.came_back)
+        return tuple(one for one in self.recovered_parameters if not one.is_recovered)
 
 
 def simulated_standstill(
@@ -140,14 +140,14 @@ def reidentify(
             truth = getattr(given, name).value
             again = getattr(fit.terms, name)
             found.append(
-                Comeback(
+                RecoveredParameter(
                     axis=axis,
                     coefficient=name,
                     given=truth,
                     found=again.value,
                     std=again.std,
                     observable=again.observable,
-                    came_back=again.agrees_with(truth),
+                    is_recovered=again.agrees_with(truth),
                 )
             )
     return Reidentified(tuple(found), curves)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization.signals import AXES, SignalError, Signals
+from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
 from sim2real_eval.characterization.signals import signals_of as signals_of_recording
-from sim2real_eval.characterization.time_columns import TIME_COLUMNS, nanoseconds, rate_doubts
+from sim2real_eval.characterization.time_columns import TIME_COLUMNS, nanoseconds, rate_warnings
 from sim2real_eval.recording import Recording, RecordingError, read_recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.environment import STANDARD_GRAVITY
@@ -101,21 +101,21 @@ def read_signals(
     if path.is_dir() or path.suffix not in _TABLES:
         for name, given in (('rate', options.rate), ('columns', options.columns)):
             if given:
-                raise SignalError(f'--{name}: goes with tables only; {path} is a recording')
+                raise SignalFileError(f'--{name}: goes with tables only; {path} is a recording')
         return signals_of_recording(_recording(path, topics)).converted(options.sizes)
     if not path.is_file():
-        raise SignalError(f'{path}: no such file or folder')
+        raise SignalFileError(f'{path}: no such file or folder')
     try:
         table = _read_table(path, options)
     except (ValueError, OSError, EOFError, KeyError) as error:
         reason = ' '.join(str(error).split())
-        raise SignalError(f'{path}: cannot be read as a table of numbers: {reason}') from None
+        raise SignalFileError(f'{path}: cannot be read as a table of numbers: {reason}') from None
     return _signals(path, table, options).converted(options.sizes)
 
 
 def _recording(path: Path, topics: Mapping[str, str | None] | None) -> Recording:
     if path.is_file() and path.suffix not in STORAGE_SUFFIXES:
-        raise SignalError(
+        raise SignalFileError(
             f'{path}: neither a recording nor a table; must be a folder, '
             f'{", ".join(STORAGE_SUFFIXES)}, or a table: {", ".join(_TABLES)}'
         )
@@ -126,7 +126,7 @@ def _recording(path: Path, topics: Mapping[str, str | None] | None) -> Recording
         tables = [one for one in inside if one.suffix in _TABLES]
         if not tables or any(one.suffix in STORAGE_SUFFIXES for one in inside):
             raise
-        raise SignalError(f'{error}; is {tables[0]} a table? then name that file') from None
+        raise SignalFileError(f'{error}; is {tables[0]} a table? then name that file') from None
 
 
 @dataclasses.dataclass
@@ -226,18 +226,18 @@ def _is_number(word: str) -> bool:
 def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     width = table.values.shape[1]
     if not table.names:
-        raise SignalError(
+        raise SignalFileError(
             f'{path}: {width} columns without names; name them with --columns, such as '
             f'{",".join(AXES[:width])}'
         )
     if len(table.names) != width:
-        raise SignalError(f'{path}: {width} columns, but {len(table.names)} names for them')
+        raise SignalFileError(f'{path}: {width} columns, but {len(table.names)} names for them')
     known = [_ALIASES.get(name.lower(), name.lower()) for name in table.names]
     axes = tuple(axis for axis in AXES if axis in known)
     twice = [axis for axis in axes if known.count(axis) > 1]
     if not axes or twice:
         problem = f'{twice[0]} is named twice' if twice else 'no axis is named'
-        raise SignalError(
+        raise SignalFileError(
             f'{path}: {problem} among {", ".join(table.names)}; name the columns with --columns: '
             f'{", ".join(AXES)}, time, stamp_ns, and - for others'
         )
@@ -246,11 +246,11 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     if chosen != list(range(width)):
         values = values[:, chosen]
     if table.stamp_ns is not None:
-        notes = rate_doubts(options.rate or table.rate, table.stamp_ns)
+        notes = rate_warnings(options.rate or table.rate, table.stamp_ns)
         return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
     if rate is None:
-        raise SignalError(f'{path}: no column time or stamp_ns; give the --rate')
+        raise SignalFileError(f'{path}: no column time or stamp_ns; give the --rate')
     notes = ()
     if table.rate is not None and rate != table.rate:
         notes = (f'the file says {table.rate:g} Hz; the given {rate:g} Hz are taken',)

@@ -14,7 +14,7 @@ from sim2real_eval.recording import Recording
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import FloatArray, ImuArray, IntArray, OdometryArray
 
-__all__ = ['AXES', 'SignalError', 'Signals', 'quantity_of', 'signals_of', 'unit_of']
+__all__ = ['AXES', 'SignalFileError', 'Signals', 'quantity_of', 'signals_of', 'unit_of']
 
 AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer') for axis in 'xyz')
 """Names of the columns: rad/s and m/s^2 (specific force), sensor frame."""
@@ -22,7 +22,7 @@ AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer')
 _UNITS = {'gyroscope': 'rad/s', 'accelerometer': 'm/s^2'}
 
 
-class SignalError(Sim2RealError):
+class SignalFileError(Sim2RealError):
     """A file holds no signals that can be characterised."""
 
 
@@ -89,13 +89,13 @@ class Signals:
 
         Raises
         ------
-        SignalError
+        SignalFileError
             When one is not there.
         """
         for axis in axes:
             if axis not in self.axes:
                 there = ', '.join(self.axes)
-                raise SignalError(f'{self.name}: no axis {axis}; there are {there}')
+                raise SignalFileError(f'{self.name}: no axis {axis}; there are {there}')
         index = [self.axes.index(axis) for axis in axes]
         return dataclasses.replace(self, axes=axes, values=self.values[:, index])
 
@@ -115,11 +115,11 @@ def signals_of(recording: Recording) -> Signals:
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When it has no IMU, or one without rates and accelerations.
     """
     if 'imu' not in recording.roles:
-        raise SignalError(
+        raise SignalFileError(
             f'{recording.path or recording.name}: no topic of an IMU; name one with --topic imu='
         )
     imu = recording.messages[recording.roles['imu']]
@@ -133,7 +133,7 @@ def signals_of(recording: Recording) -> Signals:
             columns.append(values)
             axes += [f'{quantity}_{axis}' for axis in 'xyz']
     if not axes:
-        raise SignalError(f'{recording.path}: the IMU marks rates and accelerations as absent')
+        raise SignalFileError(f'{recording.path}: the IMU marks rates and accelerations as absent')
     return Signals(
         name=recording.name,
         axes=tuple(axes),

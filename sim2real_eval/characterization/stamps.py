@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization.signals import SignalError, Signals
+from sim2real_eval.characterization.signals import SignalFileError, Signals
 from sim_sensors.measurements import IntArray
 from sim_sensors.stamp_order import ahead_of_time
 
@@ -31,7 +31,7 @@ def evenly_spaced(signals: Signals) -> Signals:
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When fewer than 8 samples are left.
     """
     if signals.stamp_ns is None:
@@ -101,9 +101,9 @@ def evenly_spaced(signals: Signals) -> Signals:
     )
 
 
-def _too_few(signals: Signals, count: int) -> SignalError:
+def _too_few(signals: Signals, count: int) -> SignalFileError:
     left = f' ({"; ".join(signals.notes)})' if signals.notes else ''
-    return SignalError(
+    return SignalFileError(
         f'{signals.name}: {count} samples are too few{left}; must be {_FEWEST} or more'
     )
 

@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization.signals import SignalError
+from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.recording import Recording
 from sim_sensors.environment import LocalFrame
 from sim_sensors.measurements import FixArray, FloatArray, IntArray
@@ -83,14 +83,14 @@ def standing_runs(
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When there is no GPS, no valid fix, or nothing stands still for long enough.
     """
     options = options or StandingOptions()
     where = recording.path or recording.name
     fixes = recording.gps
     if fixes is None:
-        raise SignalError(f'{where}: no topic of a GPS; name one with --topic gps=')
+        raise SignalFileError(f'{where}: no topic of a GPS; name one with --topic gps=')
     valid = (fixes.status >= 0) & np.isfinite(
         np.stack([fixes.latitude, fixes.longitude, fixes.altitude])
     ).all(axis=0)
@@ -100,7 +100,7 @@ def standing_runs(
         notes.append(f'{int((~valid).sum())} of {len(fixes)} fixes are none, or come twice')
     fixes = fixes.take(valid)
     if len(fixes) < options.fewest:
-        raise SignalError(
+        raise SignalFileError(
             f'{where}: {len(fixes)} fixes are too few; must be {options.fewest} or more'
         )
     time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
@@ -109,7 +109,7 @@ def standing_runs(
     )
     place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     if time[-1] < options.shortest:
-        raise SignalError(
+        raise SignalFileError(
             f'{where}: fixes for {time[-1]:.3g} s are too few; must be {options.shortest:g} s '
             'or more'
         )
@@ -124,11 +124,11 @@ def standing_runs(
     runs = _runs(recording.name, time, place, fixes, still, options)
     if not runs:
         if still.any():
-            raise SignalError(
+            raise SignalFileError(
                 f'{where}: the GPS never stands still for {options.shortest:g} s with '
                 f'{options.fewest} fixes'
             )
-        raise SignalError(
+        raise SignalFileError(
             f'{where}: the GPS never stands still: {said}; must be {limit:g} m/s or less'
         )
     share = sum(len(run.time) for run in runs) / len(fixes)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.characterization.screening import resolution
-from sim2real_eval.characterization.signals import SignalError, Signals, quantity_of, unit_of
+from sim2real_eval.characterization.signals import SignalFileError, Signals, quantity_of, unit_of
 from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters, parameter
 
-__all__ = ['Standstill', 'StandstillOptions', 'longest_standstill']
+__all__ = ['StandstillInterval', 'StandstillOptions', 'longest_standstill']
 
 # Fewer scatter so much that still windows look like others.
 _FEWEST_IN_WINDOW = 50
@@ -58,7 +58,7 @@ class StandstillOptions(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class Standstill:
+class StandstillInterval:
     """The longest time without motion.
 
     Attributes
@@ -77,7 +77,7 @@ class Standstill:
 
 def longest_standstill(
     signals: Signals, rate: float, options: StandstillOptions | None = None
-) -> Standstill:
+) -> StandstillInterval:
     """Find the longest run of windows in which nothing moves.
 
     A window is still when the noise in it is not much above that of the quietest windows, and its
@@ -96,14 +96,14 @@ def longest_standstill(
 
     Raises
     ------
-    SignalError
+    SignalFileError
         When no window is still: by how much the best fails; or there are fewer than 3.
     """
     options = options or StandstillOptions()
     size = max(round(options.window * rate), _FEWEST_IN_WINDOW)
     count = len(signals) // size
     if count < 3:
-        raise SignalError(
+        raise SignalFileError(
             f'{signals.name}: {len(signals)} samples are too short to tell motion from noise; '
             f'must be {3 * size} or more'
         )
@@ -113,7 +113,7 @@ def longest_standstill(
         nonlocal still
         passed = still & (values <= limit)
         if not passed.any():
-            raise SignalError(
+            raise SignalFileError(
                 f'{signals.name}: the sensor never stands still: {what} is '
                 f'{values[still].min():.3g} {unit} at least; must be {limit:.3g} or less; '
                 '--motion keep analyses it all the same'
@@ -149,7 +149,7 @@ def longest_standstill(
     first, last = _longest_run(still)
     # What is left over at the end belongs to the last window.
     stop = len(signals) if last == count else last * size
-    return Standstill(first * size, stop, int(still.sum()), count)
+    return StandstillInterval(first * size, stop, int(still.sum()), count)
 
 
 def _windows(

@@ -17,7 +17,7 @@ import math
 import numpy as np
 from scipy.optimize import least_squares
 
-from sim2real_eval.characterization.estimate import Estimate, unseen
+from sim2real_eval.characterization.estimate import ParameterEstimate, unseen
 from sim_sensors.gps_covariance import (
     ConstantCovariance,
     HdopCovariance,
@@ -42,15 +42,15 @@ class StatedFit:
         s since the first fix.
     deviation : (n,) float
         Stated horizontal deviation, sqrt((P_ee + P_nn) / 2), m.
-    start, limit : Estimate
+    start, limit : ParameterEstimate
         HDOP at the first fix and after a long time, with `k`.
-    time_constant : Estimate
+    time_constant : ParameterEstimate
         s.
     k : float
         Deviation at HDOP 1, m: given, not fitted.
-    vertical_factor : Estimate
+    vertical_factor : ParameterEstimate
         Vertical over horizontal deviation.
-    constant : tuple of 3 Estimate
+    constant : tuple of 3 ParameterEstimate
         Root of the mean stated variance, east, north, up, m.
     kind : str
         `zero`, `airsim` (it converges) or `constant`.
@@ -60,12 +60,12 @@ class StatedFit:
 
     time: FloatArray
     deviation: FloatArray
-    start: Estimate
-    limit: Estimate
-    time_constant: Estimate
+    start: ParameterEstimate
+    limit: ParameterEstimate
+    time_constant: ParameterEstimate
     k: float
-    vertical_factor: Estimate
-    constant: tuple[Estimate, Estimate, Estimate]
+    vertical_factor: ParameterEstimate
+    constant: tuple[ParameterEstimate, ParameterEstimate, ParameterEstimate]
     kind: str
     type: str
 
@@ -122,7 +122,7 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     deviation = np.sqrt(0.5 * (variances[:, 0] + variances[:, 1]))
     constant = tuple(_mean_deviation(column) for column in variances.T)
     factor = np.sqrt(variances[:, 2]) / deviation
-    vertical = Estimate(float(np.median(factor)), _error_of_mean(factor), '1')
+    vertical = ParameterEstimate(float(np.median(factor)), _error_of_mean(factor), '1')
     fit = _converging(time, deviation)
     if fit is None:
         remark = 'the stated covariance does not converge in this record'
@@ -132,11 +132,11 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
         )  # fmt: skip
     values, errors = fit
     hdop = [
-        Estimate(value / k, error / k, '1', True, (value - 1.96 * error) / k,
+        ParameterEstimate(value / k, error / k, '1', True, (value - 1.96 * error) / k,
                  (value + 1.96 * error) / k)
         for value, error in zip(values[:2], errors[:2], strict=True)
     ]  # fmt: skip
-    lag = Estimate(
+    lag = ParameterEstimate(
         values[2], errors[2], 's', True, values[2] - 1.96 * errors[2], values[2] + 1.96 * errors[2]
     )
     return StatedFit(
@@ -145,9 +145,9 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     )  # fmt: skip
 
 
-def _mean_deviation(variances: FloatArray) -> Estimate:
+def _mean_deviation(variances: FloatArray) -> ParameterEstimate:
     value = math.sqrt(float(variances.mean()))
-    return Estimate(value, _error_of_mean(variances) / (2.0 * value), 'm')
+    return ParameterEstimate(value, _error_of_mean(variances) / (2.0 * value), 'm')
 
 
 def _error_of_mean(values: FloatArray) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim_sensors.measurements import IntArray
 
-__all__ = ['TIME_COLUMNS', 'nanoseconds', 'rate_doubts']
+__all__ = ['TIME_COLUMNS', 'nanoseconds', 'rate_warnings']
 
 TIME_COLUMNS = {
     'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,
@@ -62,7 +62,7 @@ def nanoseconds(column: NDArray[Any], name: str) -> IntArray:
     return stamps
 
 
-def rate_doubts(rate: float | None, stamp_ns: IntArray) -> tuple[str, ...]:
+def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[str, ...]:
     """Return notes: stamps look like numbers of samples, or a rate that was given is not taken
     since they tell another.
 

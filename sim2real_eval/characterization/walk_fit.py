@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization.estimate import Estimate, read_off_value, unseen
+from sim2real_eval.characterization.estimate import ParameterEstimate, read_off_value, unseen
 from sim2real_eval.characterization.standing_fixes import StandingRun
 from sim_sensors.gps_noise import RandomWalkNoise
 from sim_sensors.measurements import FloatArray
@@ -40,21 +40,21 @@ class WalkFit:
 
     Attributes
     ----------
-    second_difference : Estimate
+    second_difference : ParameterEstimate
         Its deviation over T^2, all axes, m/s^2: the paper's acceleration_std.
-    acceleration_std : Estimate
+    acceleration_std : ParameterEstimate
         That of the walk, m/s^2 per step.
-    speed_limit, acceleration_limit, maximal_error : Estimate
+    speed_limit, acceleration_limit, maximal_error : ParameterEstimate
         Largest speed (3-D), acceleration (one axis) and error (3-D, about the mean) of the record.
     saturated : bool
         Whether no walk within the speed limit has so large a second difference.
     """
 
-    second_difference: Estimate
-    acceleration_std: Estimate
-    speed_limit: Estimate
-    acceleration_limit: Estimate
-    maximal_error: Estimate
+    second_difference: ParameterEstimate
+    acceleration_std: ParameterEstimate
+    speed_limit: ParameterEstimate
+    acceleration_limit: ParameterEstimate
+    maximal_error: ParameterEstimate
     saturated: bool
 
     def noise(self, rate: float) -> RandomWalkNoise:
@@ -112,7 +112,7 @@ def fit_walk(runs: Sequence[StandingRun]) -> WalkFit:
     limit = float(np.abs(second).max())
     largest = float(max(np.linalg.norm(run.error, axis=1).max() for run in runs))
     walk, slope, saturated = _matching(measured, speed, limit, largest, 1.0 / period)
-    plain = Estimate(
+    plain = ParameterEstimate(
         measured, relative * measured, 'm/s^2', True,
         measured * (1.0 - 1.96 * relative), measured * (1.0 + 1.96 * relative),
     )  # fmt: skip
@@ -124,7 +124,7 @@ def fit_walk(runs: Sequence[StandingRun]) -> WalkFit:
         acceleration = unseen('m/s^2', remark, value=walk, lower=walk)
     else:
         error = walk * relative * slope
-        acceleration = Estimate(
+        acceleration = ParameterEstimate(
             walk, error, 'm/s^2', True, max(walk - 1.96 * error, 0.0), walk + 1.96 * error
         )
     extreme = 'largest of the record; grows with its length'

@@ -157,7 +157,9 @@ def run(options: argparse.Namespace) -> int:
         from sim2real_eval.report.allan_table import allan_console_table, units_legend
 
         print_table(
-            allan_console_table(terms, results, again.comebacks if again is not None else ())
+            allan_console_table(
+                terms, results, again.recovered_parameters if again is not None else ()
+            )
         )
         print(units_legend(terms))
         print_notes(_notes(results, record))
@@ -217,11 +219,11 @@ def _notes(results: list[RecordingResult], record: dict[str, Any]) -> list[str]:
         for note in result.notes
     ]
     again = record['reidentified']
-    if again is not None and not again['all_came_back']:
+    if again is not None and not again['all_recovered']:
         lost = [
             f'{one["axis"]} {one["coefficient"]}'
             for one in again['coefficients']
-            if not one['came_back']
+            if not one['is_recovered']
         ]
         notes.append(
             f'simulated from the fit and analysed again, {", ".join(lost)} did not come back '

@@ -142,22 +142,22 @@ def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
 def _print(found: Calibration) -> None:
     notes = list(found.notes)
     if found.gps is not None:
-        from sim2real_eval.report.gps_noise_table import gps_likeness_table, gps_noise_table
+        from sim2real_eval.report.gps_noise_table import gps_noise_table, gps_statistics_table
 
         print_table(gps_noise_table(found.gps))
-        print_table(gps_likeness_table(found.likenesses))
+        print_table(gps_statistics_table(found.simulated_statistics))
         notes += [f'GPS: {note}' for note in found.gps.notes]
         notes += [
             f'GPS: simulated and identified again, {axis} {name} of {given:.3g} came back as '
             f'{again:.3g}, beyond 3 sigma'
-            for axis, name, given, again, came_back in found.comebacks
-            if not came_back
+            for axis, name, given, again, is_recovered in found.recovered_parameters
+            if not is_recovered
         ]
     if found.imu is not None:
         from sim2real_eval.report.allan_table import allan_console_table, units_legend
 
         imu = found.imu
-        print_table(allan_console_table(imu.terms, imu.results, imu.again.comebacks))
+        print_table(allan_console_table(imu.terms, imu.results, imu.again.recovered_parameters))
         print(units_legend(imu.terms))
         notes += [f'IMU: {note}' for note in imu.notes]
         notes += [

@@ -53,7 +53,7 @@ def add_parser(verbs: Any) -> None:
         help='signals of real sensors against simulated ones, each against its own truth',
         description='Hold angular rate, specific force, yaw, position and magnetic field of real '
         'and of simulated recordings against their own truth: RMSE, correlation, trend and '
-        'spectrum of the errors, how unlike they are, and whether that is more than chance.',
+        'spectrum of the errors, how different they are, and whether that is significant.',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

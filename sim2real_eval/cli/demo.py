@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print('Real recordings are replaced by SYNTHETIC stand-ins: the numbers show how the tool')
     print('works, not how good a sensor model is.\n')
-    unsure: dict[str, list[str]] = {}
+    suggestions: dict[str, list[str]] = {}
     for result in results:
         print_table(
             vepd_console_table(
@@ -69,12 +69,13 @@ def run(options: argparse.Namespace) -> int:
             )
         )
         print()
-        unsure[result.judge] = print_uncertainty(
+        suggestions[result.judge] = print_uncertainty(
             result.comparison.uncertainty, result.comparison.rows
         )
         print()
     found = {
-        result.judge: [*result.comparison.notes(), *unsure[result.judge]] for result in results
+        result.judge: [*result.comparison.notes(), *suggestions[result.judge]]
+        for result in results
     }
     shared = set.intersection(*(set(notes) for notes in found.values()))
     print_notes(

@@ -117,7 +117,7 @@ def add_parser(verbs: Any) -> None:
         type=at_least(100, int),
         default=10_000,
         metavar='N',
-        help='resamples behind intervals and chances of VEPD (default 10000)',
+        help='resamples behind intervals and p-values of VEPD (default 10000)',
     )
     judging = parser.add_argument_group('judge')
     add_judge_kind(judging)

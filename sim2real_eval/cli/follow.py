@@ -18,9 +18,9 @@ from sim2real_eval.cli.output import (
     successes,
 )
 from sim2real_eval.cli.sensor_arguments import (
-    SENSORS_BESIDE,
-    add_sensors_beside,
-    sensors_beside,
+    OTHER_SENSORS,
+    add_other_sensors,
+    other_sensors,
     world_of,
 )
 from sim2real_eval.cli.shared_options import add_overwrite, add_storage
@@ -115,7 +115,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--gps', metavar='MODEL', help='GPS model or file for the recordings (default: none)'
     )
-    add_sensors_beside(
+    add_other_sensors(
         parser,
         world='beginning at the first waypoint (default: standard gravity, the Earth alone)',
     )
@@ -154,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
-    for name in ('imu', 'gps', *SENSORS_BESIDE, 'world'):
+    for name in ('imu', 'gps', *OTHER_SENSORS, 'world'):
         if getattr(options, name) and not options.out:
             raise ParameterError(f'--{name}', '', 'goes with --out only')
     if options.origin is not None and not (options.gps or options.mag):
@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
         imu=load_imu(options.imu) if options.imu else None,
-        **sensors_beside(options, world),
+        **other_sensors(options, world),
     )
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)

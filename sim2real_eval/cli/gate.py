@@ -74,7 +74,7 @@ def add_parser(verbs: Any) -> None:
         type=at_least(100, int),
         default=10_000,
         metavar='N',
-        help='resamples behind intervals and chances (default 10000)',
+        help='resamples behind intervals and p-values (default 10000)',
     )
     what = parser.add_argument_group('what is held against them (default: everything)')
     for option, name in (('--model', 'models'), ('--scenario', 'scenarios')):

@@ -75,7 +75,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--consistency',
         action='store_true',
-        help='also say whether the filter is as sure as it may be: NIS of each input and, with '
+        help='also say whether the filter is consistent: NIS of each input and, with '
         'truth, NEES, with 95 %% bounds; a table, and a plot in <out>_consistency.png',
     )
     parser.add_argument('--overwrite', action='store_true', help='replace existing files')
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
         raise ParameterError('--out', '', problem)
     # Before anything is judged, unless every recording has a case that makes another.
-    cases = {source.path: _case_beside(source, options) for source in found}
+    cases = {source.path: _case_next_to(source, options) for source in found}
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
 
@@ -170,7 +170,7 @@ class _Done:
     back: Path
 
 
-def _case_beside(source: Source, options: argparse.Namespace) -> Path | None:
+def _case_next_to(source: Source, options: argparse.Namespace) -> Path | None:
     from pathlib import Path
 
     beside = Path(source.path) / 'case.yaml'

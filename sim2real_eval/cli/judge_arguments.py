@@ -58,8 +58,8 @@ def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -
     parser.add_argument(
         '--correct',
         metavar='LIST',
-        help='oddities of robot_localization to mend, by comma: gravity, differential, unscented, '
-        'or none (default none: as the original does)',
+        help='deviations of robot_localization to correct, by comma: gravity, differential, '
+        'unscented, or none (default none: as the original does)',
     )
     parser.add_argument(
         '--latency',

@@ -118,7 +118,7 @@ def print_notes(notes: Iterable[str]) -> None:
         console.print(Padding(Text(f'- {note}'), (0, 0, 0, 2)))
 
 
-class _Lines(logging.Handler):
+class _LogLines(logging.Handler):
     """Writes records to the standard error of the moment, also above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -132,7 +132,7 @@ def logged_on_terminal() -> Iterator[None]:
         yield
         return
     log = logging.getLogger('sim_sensors')
-    handler = _Lines(logging.INFO)
+    handler = _LogLines(logging.INFO)
     before = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

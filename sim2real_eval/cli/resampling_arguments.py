@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that say how surely distances are told apart, and the options they stand for."""
+"""Arguments of uncertainty and significance, and the options that they set."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ def add_resampling(parser: argparse.ArgumentParser, *, of: str = '') -> None:
         type=at_least(100, int),
         default=None if of else 10_000,
         metavar='N',
-        help=f'relabellings and resamples behind intervals and chances (default: {of}10000)',
+        help=f'permutations and resamples behind intervals and p-values (default: {of}10000)',
     )
     group.add_argument(
         '--level',
         type=at_least(0.5, float),
         default=None if of else 0.95,
         metavar='P',
-        help='level of intervals; what has a chance below 1 - P counts as real '
-        f'(default: {of}0.95)',
+        help=f'level of intervals; a p-value below 1 - P is significant (default: {of}0.95)',
     )
 
 

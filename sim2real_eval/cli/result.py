@@ -68,13 +68,13 @@ def print_comparison(
     )
     print_table(table)
     print()
-    unsure = print_uncertainty(comparison.uncertainty, shown(comparison.rows))
-    print_notes([*comparison.notes(), *unsure])
+    suggestions = print_uncertainty(comparison.uncertainty, shown(comparison.rows))
+    print_notes([*comparison.notes(), *suggestions])
     print(f'Tables, series and plots: {folder}')
 
 
 def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[str]:
-    """Print how sure the distances of the rows are; return what would make them surer."""
+    """Print the uncertainty of the distances; return what would reduce it."""
     scenarios = list(dict.fromkeys(row.scenario for row in rows))
     print_table(uncertainty_table({name: known[name] for name in scenarios}))
     return pair_lines(known[scenarios[-1]], scenarios[-1])

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from sim_sensors.camera import CameraModel
     from sim_sensors.world import World
 
-__all__ = ['SENSORS_BESIDE', 'add_sensors_beside', 'sensors_beside', 'world_of']
+__all__ = ['OTHER_SENSORS', 'add_other_sensors', 'other_sensors', 'world_of']
 
-SENSORS_BESIDE = ('mag', 'camera', 'wheels', 'vision')
+OTHER_SENSORS = ('mag', 'camera', 'wheels', 'vision')
 """Destinations of the options, as a `Twin` names the sensors."""
 
 
-def add_sensors_beside(parser: argparse.ArgumentParser, *, world: str) -> None:
+def add_other_sensors(parser: argparse.ArgumentParser, *, world: str) -> None:
     """Add --mag, --camera, --wheels, --vision and --world; `world` says what is default."""
     for name, text in (
         ('mag', 'magnetometer model or file (default: none is simulated; a recorded one stays)'),
@@ -48,7 +48,7 @@ def world_of(options: argparse.Namespace) -> World | None:
     return load_world(options.world) if options.world else None
 
 
-def sensors_beside(options: argparse.Namespace, world: World | None) -> dict[str, Any]:
+def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str, Any]:
     """Return the models that were asked for, None for the others, by their name in a `Twin`.
 
     Raises

@@ -17,7 +17,7 @@ from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
 from sim2real_eval.cli.origin import add_origin, origin_of
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
-from sim2real_eval.cli.sensor_arguments import add_sensors_beside, sensors_beside, world_of
+from sim2real_eval.cli.sensor_arguments import add_other_sensors, other_sensors, world_of
 from sim2real_eval.cli.shared_options import add_storage
 from sim_sensors.errors import ParameterError, Sim2RealError
 
@@ -86,7 +86,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
     )
-    add_sensors_beside(parser, world='origin (default: standard gravity, the Earth alone)')
+    add_other_sensors(parser, world='origin (default: standard gravity, the Earth alone)')
     add_origin(
         parser,
         'where the coordinates of the motion begin (default that of the world, 43.07,-89.4,260; '
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
     variants = twins(REAL_SENSOR if options.gps == _NONE else options.gps, options.imu)
     world = world_of(options)
-    beside = sensors_beside(options, world)
+    beside = other_sensors(options, world)
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
     if options.motion and REAL_SENSOR in (options.gps, options.imu):

@@ -29,7 +29,7 @@ from sim2real_eval.cli.output import (
 )
 from sim2real_eval.cli.resampling_arguments import add_resampling
 from sim2real_eval.cli.shared_options import add_overwrite
-from sim2real_eval.cli.study_beside import draw_beside, show_beside
+from sim2real_eval.cli.study_beside import draw_secondary, show_secondary
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _report(outcome: StudyOutcome, folder: Path) -> StudyReport:
 
     report = study_report(outcome, folder=folder)
     write_report(report, folder / PAGE)
-    draw_beside(outcome, folder)
+    draw_secondary(outcome, folder)
     return report
 
 
@@ -202,7 +202,7 @@ def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is. --real PATH... gives it your own.')
     print()
-    unsure = []
+    suggestions = []
     for one in report.standings:
         rows = shown(one.rows)
         print_table(
@@ -214,9 +214,11 @@ def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
         )
         print()
         told = print_uncertainty(one.uncertainty, rows)
-        unsure += [f'{one.label}: {line}' if len(report.standings) > 1 else line for line in told]
-    show_beside(outcome, Path(folder))
-    print_notes([*record['notes'], *unsure])
+        suggestions += [
+            f'{one.label}: {line}' if len(report.standings) > 1 else line for line in told
+        ]
+    show_secondary(outcome, Path(folder))
+    print_notes([*record['notes'], *suggestions])
     for line in report.answer:
         print(line)
     print(f'Tables, runs and series: {folder}; page: {Path(folder, PAGE)}')

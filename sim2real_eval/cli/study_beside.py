@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from sim2real_eval.study import StudyOutcome
     from sim2real_eval.study.sensitivity import SensitivityTable
 
-__all__ = ['draw_beside', 'show_beside']
+__all__ = ['draw_secondary', 'show_secondary']
 
 _MOST_TABLES = 4
 
 
-def draw_beside(outcome: StudyOutcome, folder: Path) -> None:
+def draw_secondary(outcome: StudyOutcome, folder: Path) -> None:
     """Draw metrics.png, where there is something to draw."""
     from sim2real_eval.report.ranks_plot import save_ranks
 
@@ -26,7 +26,7 @@ def draw_beside(outcome: StudyOutcome, folder: Path) -> None:
         save_ranks(folder / 'metrics.png', shown)
 
 
-def show_beside(outcome: StudyOutcome, folder: Path) -> None:
+def show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     """Print metrics, their options' weight and rankings; `folder` has more of them.
 
     Of every judge and group the row over all scenarios is shown; the files have the others.
@@ -39,7 +39,7 @@ def show_beside(outcome: StudyOutcome, folder: Path) -> None:
     found = results.overall_metrics
     for lines in _lines(outcome):
         print_table(ranks_table(lines))
-        print('  * more than chance; tau: agreement of the ranking with that by VEPD')
+        print('  * significant; tau: agreement of the ranking with that by VEPD')
         for note in lines.notes:
             print(f'  {note}')
         print()
@@ -52,7 +52,9 @@ def show_beside(outcome: StudyOutcome, folder: Path) -> None:
     pairs = [pair for pair in results.rankings if pair.scenario == chosen]
     if pairs:
         print()
-        print_table(ranking_pairs_table(pairs, 'Do the rankings agree? (chance: of all orders)'))
+        print_table(
+            ranking_pairs_table(pairs, 'Do the rankings agree? (p-value: over all orders)')
+        )
         print()
 
 

@@ -202,9 +202,9 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.tables import write_csv
     from sim2real_eval.uncertainty.by_scenario import (
-        SURE_COLUMNS,
+        UNCERTAINTY_COLUMNS,
         series_uncertainty,
-        sure_fields,
+        uncertainty_fields,
         uncertainty_notes,
     )
     from sim_sensors.errors import Sim2RealError
@@ -222,8 +222,8 @@ def _recompute(options: argparse.Namespace) -> int:
                 f'{target / "vepd.csv"}: exists; choose another --out or give --overwrite'
             )
         target.mkdir(parents=True, exist_ok=True)
-        rows = [sure_fields(row, known) for row in result.rows]
-        write_csv(target / 'vepd.csv', SURE_COLUMNS, rows)
+        rows = [uncertainty_fields(row, known) for row in result.rows]
+        write_csv(target / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
     if options.json:
         import dataclasses
 
@@ -237,7 +237,7 @@ def _recompute(options: argparse.Namespace) -> int:
     else:
         print_table(vepd_console_table(shown(result.rows), published=options.published))
         print()
-        unsure = print_uncertainty(known, shown(result.rows))
+        suggestions = print_uncertainty(known, shown(result.rows))
         told = uncertainty_notes(known, list(known)[:-1])
-        print_notes([*result.notes, *told, *unsure])
+        print_notes([*result.notes, *told, *suggestions])
     return 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim2real_eval.comparison import Source
-    from sim2real_eval.wheel_drive import Drive
+    from sim2real_eval.wheel_drive import RecordedMotion
     from sim2real_eval.wheel_study import Driven, WheelSetup, WheelStudy
     from sim_sensors.wheel_odometry import WheelOdometryModel
 
@@ -150,7 +150,7 @@ def _show(study: WheelStudy) -> None:
 
 
 def _driven(
-    setup: WheelSetup, drives: list[Callable[[], Drive]], failures: list[str]
+    setup: WheelSetup, drives: list[Callable[[], RecordedMotion]], failures: list[str]
 ) -> list[Driven]:
     """Return what became of each drive but of those that failed, which name the reason."""
     from sim2real_eval.wheel_study import drive_variants
@@ -189,9 +189,9 @@ def _setup(options: argparse.Namespace) -> WheelSetup:
     )
 
 
-def _simulated(options: argparse.Namespace) -> Callable[[], Drive]:
+def _simulated(options: argparse.Namespace) -> Callable[[], RecordedMotion]:
     """Return what gives the drive of --motion, which is made here: wrong options are refused."""
-    from sim2real_eval.wheel_drive import Drive
+    from sim2real_eval.wheel_drive import RecordedMotion
     from sim_sensors.motions import motion_of
 
     if options.topic:
@@ -204,7 +204,7 @@ def _simulated(options: argparse.Namespace) -> Callable[[], Drive]:
         duration=_DURATION if options.duration is None else options.duration,
         parameters=motion_parameters(options),
     )
-    drive = Drive.of_motion(motion, name)
+    drive = RecordedMotion.of_motion(motion, name)
     if drive.stands:
         raise ParameterError(
             '--motion',
@@ -215,16 +215,16 @@ def _simulated(options: argparse.Namespace) -> Callable[[], Drive]:
     return lambda: drive
 
 
-def _recorded(options: argparse.Namespace) -> list[Callable[[], Drive]]:
+def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
     """Return what gives the drive of each truth when called, so that one may fail."""
-    from sim2real_eval.wheel_drive import Drive
+    from sim2real_eval.wheel_drive import RecordedMotion
 
     for flag, value in (('--set', options.set), ('--duration', options.duration)):
         if value:
             raise ParameterError(flag, '', 'goes without --truth only')
 
-    def read(source: Source) -> Drive:
-        drive = Drive.of_recording(source.read())
+    def read(source: Source) -> RecordedMotion:
+        drive = RecordedMotion.of_recording(source.read())
         if drive.stands:
             raise MotionError(
                 f'{source.path}: the truth never leaves its place, so that there is no speed to '

@@ -193,32 +193,32 @@ def _notes(
     notes = []
     real = evaluations.real
     n = len(real.names)
-    scores, chance = validation.scores, validation.chance
+    scores, p_value = validation.scores, validation.p_value
     if validation.verdict == 'unchanged':
         notes.append(decisive('nothing within the bounds is better than the model given'))
     if validation.verdict == 'better':
         notes.append(
             decisive(
-                f'better: {_gain(validation)}, and recordings held out are foretold better (score '
-                f'{scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; chance '
-                f'{chance:.2g} if neither model were better)'
+                f'better: {_gain(validation)}, and held-out recordings are predicted better '
+                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; p-value '
+                f'{p_value:.2g} if neither model were better)'
             )
         )
     if validation.verdict == 'over-fits':
         notes.append(
             decisive(
-                f'over-fits: {_gain(validation)}, but recordings held out are foretold no better '
+                f'over-fits: {_gain(validation)}, but held-out recordings are predicted no better '
                 f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out): keep the '
                 'model given, or tune less'
             )
         )
-    if validation.verdict == 'unproven' and chance is not None:
+    if validation.verdict == 'unproven' and p_value is not None:
         few = f'; fewer than {LEAST_RECORDINGS} recordings prove nothing' * (n < LEAST_RECORDINGS)
         notes.append(
             decisive(
-                f'not proven: {_gain(validation)}, and recordings held out are foretold better '
+                f'not proven: {_gain(validation)}, and held-out recordings are predicted better '
                 f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out), but so '
-                f'much has a chance of {chance:.2g} if neither model were better{few}'
+                f'much has a chance of {p_value:.2g} if neither model were better{few}'
             )
         )
     if validation.verdict == 'not validated':

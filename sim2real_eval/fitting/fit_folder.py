@@ -68,7 +68,7 @@ def fit_record(
         'after': validation.after,
         'held_out': validation.held_out,
         'scores': validation.scores,
-        'chance': validation.chance,
+        'p_value': validation.p_value,
         'vepd': validation.known.to_mapping(),
         'parameters': [
             {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well simulated runs foretell the real run of their own motion, recording by recording.
+"""How well simulated runs predict the real run of their own motion, recording by recording.
 
 VEPD cannot be taken from one recording, and pooled over folds it flatters: each fold is shifted by
 what the others are off, so that together they are off by nothing. The continuous ranked
@@ -17,7 +17,7 @@ import numpy as np
 from sim_sensors.measurements import FloatArray
 from sim_sensors.seeding import stream
 
-__all__ = ['prediction_scores', 'sign_chance']
+__all__ = ['prediction_scores', 'sign_flip_p_value']
 
 _EXACT = 13
 _DRAWS = 10_000
@@ -51,7 +51,7 @@ def prediction_scores(real: FloatArray, simulated: FloatArray, metric: str) -> F
     return np.asarray(missed.mean(axis=1))
 
 
-def sign_chance(differences: FloatArray, seed: int) -> float:
+def sign_flip_p_value(differences: FloatArray, seed: int) -> float:
     """Return the chance of so large a mean if every sign were as likely as the other.
 
     Of all signs up to 13 differences, else of 10 000 draws and the signs as they are (R. A.

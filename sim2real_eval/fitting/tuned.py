@@ -18,7 +18,7 @@ from sim_sensors.measurements import FloatArray
 from sim_sensors.parameters import Parameters
 from sim_sensors.variants import from_variant, to_variant
 
-__all__ = ['Target', 'Tuned', 'parse_tuned', 'set_values', 'tunable']
+__all__ = ['ParameterTarget', 'Tuned', 'parse_tuned', 'set_values', 'tunable']
 
 OPTION = '--tune'
 _AXES = 'xyz'
@@ -28,7 +28,7 @@ _FORM = 'must be such as gps.noise.std=0.01:1 or imu.gyroscope.drift=1e-5:1e-2:l
 
 
 @dataclasses.dataclass(frozen=True)
-class Target:
+class ParameterTarget:
     """Where in a model a tuned value goes.
 
     Attributes
@@ -55,7 +55,7 @@ class Tuned:
 
     Attributes
     ----------
-    targets : tuple of Target
+    targets : tuple of ParameterTarget
         Everything that is set to the number.
     low, high : float
         Bounds, in the unit of the parameter.
@@ -66,7 +66,7 @@ class Tuned:
         What the model had; the mean of several axes.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[ParameterTarget, ...]
     low: float
     high: float
     log: bool
@@ -177,7 +177,7 @@ def _all_numbers(twin: Twin) -> Iterator[tuple[str, float | tuple[float, ...], s
                 yield f'{sensor}.{name}', value, unit
 
 
-def _target(name: str, twin: Twin) -> Target:
+def _target(name: str, twin: Twin) -> ParameterTarget:
     known = tunable(twin)
     simulated = [s for s, model in (('gps', twin.gps), ('imu', twin.imu)) if model is not None]
     tries = [name] if name.split('.')[0] in ('gps', 'imu') else []
@@ -186,12 +186,12 @@ def _target(name: str, twin: Twin) -> Target:
     for whole in tries:
         if whole in known:
             sensor, *path = whole.split('.')
-            return Target(sensor, tuple(path))
+            return ParameterTarget(sensor, tuple(path))
         stem, _, axes = whole.rpartition('.')
         value = known.get(stem)
         if isinstance(value, tuple) and len(value) == len(_AXES) and _are_axes(axes):
             sensor, *path = stem.split('.')
-            return Target(sensor, tuple(path), axes)
+            return ParameterTarget(sensor, tuple(path), axes)
     if not tries:
         raise ParameterError(
             OPTION, '', f'{name!r} names no sensor; must begin with gps. or imu.'
@@ -257,7 +257,7 @@ def set_values(twin: Twin, tuned: Sequence[Tuned], values: Sequence[float] | Flo
     return dataclasses.replace(twin, gps=gps, imu=imu)
 
 
-def _set(mapping: Mapping[str, Any], target: Target, value: float) -> None:
+def _set(mapping: Mapping[str, Any], target: ParameterTarget, value: float) -> None:
     owner: Any = mapping
     for key in target.path[:-1]:
         owner = owner[key]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real_eval.fitting.evaluations import Evaluations
 from sim2real_eval.fitting.objective import METRICS
-from sim2real_eval.fitting.prediction import prediction_scores, sign_chance
+from sim2real_eval.fitting.prediction import prediction_scores, sign_flip_p_value
 from sim2real_eval.fitting.search import chosen
 from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
 from sim_sensors.measurements import FloatArray, IntArray
@@ -39,7 +39,7 @@ class Validation:
         RMSE and entropy difference `(n, r, 2)` of the runs before, after and held out.
     scores : dict
         Mean of `prediction_scores` of each.
-    chance : float or None
+    p_value : float or None
         Of so much better scores held out than before if neither were better; None without folds.
     known : Uncertainty
         Of the VEPD of the three, and of each pair.
@@ -52,14 +52,14 @@ class Validation:
     held_out: float | None
     points: dict[str, FloatArray]
     scores: dict[str, float]
-    chance: float | None
+    p_value: float | None
     known: Uncertainty
 
     @property
     def verdict(self) -> str:
         """`better`, `unproven`, `over-fits`, `unchanged` or `not validated`.
 
-        `better`: on recordings held out, the fit foretells the real runs better than the start,
+        `better`: on recordings held out, the fit predicts the real runs better than the start,
         and so much better has at most the chance of one minus the level if neither were: that
         bounds the rate of false alarms. `over-fits`: on the recordings that it was fitted to it is
         closer, on those held out it is no better. `unproven`: better there too, but no more than
@@ -67,11 +67,11 @@ class Validation:
         """
         if self.fitted == 0:
             return 'unchanged'
-        if self.chance is None:
+        if self.p_value is None:
             return 'not validated'
         if self.scores[HELD_OUT] >= self.scores[BEFORE]:
             return 'over-fits'
-        return 'better' if self.chance <= 1.0 - self.known.options.level else 'unproven'
+        return 'better' if self.p_value <= 1.0 - self.known.options.level else 'unproven'
 
 
 def validate(
@@ -107,9 +107,9 @@ def validate(
             runs[HELD_OUT][held] = points[candidate][held]
     distances = {name: float(objective(real.points, one[None])[0]) for name, one in runs.items()}
     scores = {name: prediction_scores(real.points, one, metric) for name, one in runs.items()}
-    chance = None
+    p_value = None
     if folds:
-        chance = sign_chance(scores[BEFORE] - scores[HELD_OUT], seed)
+        p_value = sign_flip_p_value(scores[BEFORE] - scores[HELD_OUT], seed)
     repetitions = points.shape[2]
     known = uncertainty(
         ScoredRuns(real.points, real.names, real.scenarios),
@@ -132,6 +132,6 @@ def validate(
         distances.get(HELD_OUT),
         runs,
         {name: float(one.mean()) for name, one in scores.items()},
-        chance,
+        p_value,
         known,
     )

@@ -54,7 +54,7 @@ class GateCase:
     cell : Cell
     vepd : float or None
         None: the baseline has it, the result has not.
-    low, high, chance, floor : float or None
+    low, high, p_value, null_median : float or None
         From `uncertainty`; None where that cannot be told.
     baseline, increase, increase_low, increase_high : float or None
         VEPD of the baseline, and how much more it is now, with its interval.
@@ -68,8 +68,8 @@ class GateCase:
     vepd: float | None
     low: float | None = None
     high: float | None = None
-    chance: float | None = None
-    floor: float | None = None
+    p_value: float | None = None
+    null_median: float | None = None
     baseline: float | None = None
     increase: float | None = None
     increase_low: float | None = None

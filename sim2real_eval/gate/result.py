@@ -19,10 +19,10 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.uncertainty import ScoredRuns
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['Cell', 'GatedResult', 'Place']
+__all__ = ['Cell', 'ComparisonKey', 'GatedResult']
 
 _MARKS = ('study.json', 'vepd.json')
-_ALIKE = ('component', 'metric', 'start_heading')
+_MUST_MATCH = ('component', 'metric', 'start_heading')
 _SYNTHETIC = 'synthetic'
 
 
@@ -46,7 +46,7 @@ class Cell(NamedTuple):
         return f'{self.model} in {scenario} (judge {where})'
 
 
-class Place(NamedTuple):
+class ComparisonKey(NamedTuple):
     """Where runs are compared."""
 
     judge: str
@@ -62,7 +62,7 @@ class GatedResult:
     ----------
     path : str
     vepd : dict of Cell to float
-    runs : dict of Place to dict of model (or `real`) to ScoredRuns
+    runs : dict of ComparisonKey to dict of model (or `real`) to ScoredRuns
         Empty where only a vepd.json is there: then nothing is known of intervals.
     settings : mapping
         What must be alike in two results that are compared.
@@ -76,7 +76,7 @@ class GatedResult:
 
     path: str
     vepd: Mapping[Cell, float]
-    runs: Mapping[Place, Mapping[str, ScoredRuns]]
+    runs: Mapping[ComparisonKey, Mapping[str, ScoredRuns]]
     settings: Mapping[str, Any]
     judges: Mapping[str, tuple[str, ...]]
     failures: tuple[str, ...]
@@ -153,7 +153,7 @@ def _of_study(path: str, outcome: StudyOutcome) -> GatedResult:
         path,
         vepd,
         _places(rows),
-        {name: record[name] for name in (*_ALIKE, _SYNTHETIC) if name in record},
+        {name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
         {one['label']: _digests(one) for one in record['judges']},
         tuple(sorted({failure['recording'] for failure in record['failures']})),
         bool(record.get(_SYNTHETIC)),
@@ -189,7 +189,7 @@ def _of_comparison(path: str, mark: Path, record: Mapping[str, Any]) -> GatedRes
         path,
         vepd,
         _places(rows),
-        {name: record[name] for name in _ALIKE},
+        {name: record[name] for name in _MUST_MATCH},
         {judge: _digests(record['judge'])},
         tuple(sorted(failure['recording'] for failure in record['failures'])),
         bool(record.get(_SYNTHETIC)),
@@ -202,10 +202,10 @@ def _digests(judge: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _places(
     rows: Iterable[tuple[str, str, str, str, str, float, float]],
-) -> dict[Place, dict[str, ScoredRuns]]:
-    found: dict[Place, dict[str, list[tuple[str, str, float, float]]]] = {}
+) -> dict[ComparisonKey, dict[str, ScoredRuns]]:
+    found: dict[ComparisonKey, dict[str, list[tuple[str, str, float, float]]]] = {}
     for judge, group, model, scenario, recording, rmse, entropy in rows:
-        for place in (Place(judge, group, scenario), Place(judge, group, POOLED)):
+        for place in (ComparisonKey(judge, group, scenario), ComparisonKey(judge, group, POOLED)):
             runs = found.setdefault(place, {}).setdefault(model, [])
             runs.append((recording, scenario, rmse, entropy))
     return {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.gate.case import GateCase, GateOptions
-from sim2real_eval.gate.result import Cell, GatedResult, Place
+from sim2real_eval.gate.result import Cell, ComparisonKey, GatedResult
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.uncertainty import (
@@ -222,7 +222,11 @@ def _case(
     case = GateCase(cell, vepd)
     if known is not None:
         case = dataclasses.replace(
-            case, low=known.low, high=known.high, chance=known.chance, floor=known.floor
+            case,
+            low=known.low,
+            high=known.high,
+            p_value=known.p_value,
+            null_median=known.null_median,
         )
     if baseline is not None and cell in baseline.vepd:
         before = baseline.vepd[cell]
@@ -266,8 +270,8 @@ def _breaks(value: float, low: float | None, high: float | None, limit: float, b
 def _told(case: GateCase, options: GateOptions) -> str:
     assert case.vepd is not None
     text = f'VEPD {case.vepd:.4g}{_interval(case.low, case.high, options)}'
-    if case.chance is not None:
-        text += f', chance of so much with a perfect model {case.chance:.2g}'
+    if case.p_value is not None:
+        text += f', p-value under a perfect model {case.p_value:.2g}'
     return text
 
 
@@ -282,7 +286,7 @@ def _method(options: GateOptions) -> UncertaintyOptions:
 
 
 def _runs(result: GatedResult, cell: Cell) -> tuple[ScoredRuns, ScoredRuns] | None:
-    models = result.runs.get(Place(cell.judge, cell.group, cell.scenario), {})
+    models = result.runs.get(ComparisonKey(cell.judge, cell.group, cell.scenario), {})
     if REAL not in models or cell.model not in models:
         return None
     return models[REAL], models[cell.model]
@@ -297,7 +301,7 @@ def _all_known(
         wanted = [
             cell
             for cell in cells
-            if Place(cell.judge, cell.group, cell.scenario) == place and cell.model in runs
+            if ComparisonKey(cell.judge, cell.group, cell.scenario) == place and cell.model in runs
         ]
         if not wanted:
             continue

@@ -27,14 +27,14 @@ from sim2real_eval.inertial.solution import Nodes
 from sim2real_eval.inertial.steps import Steps
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['Path', 'bridge']
+__all__ = ['ImuMotion', 'bridge']
 
 # Intervals at a time, so that memory stays bounded however long the run is.
 _CHUNK = 256
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Path:
+class ImuMotion:
     """The motion of the IMU at the outputs; fields as in `Nodes`.
 
     Attributes
@@ -52,7 +52,7 @@ class Path:
     covariance: FloatArray
 
 
-def bridge(nodes: Nodes, steps: Steps, settings: InertialSettings) -> Path:
+def bridge(nodes: Nodes, steps: Steps, settings: InertialSettings) -> ImuMotion:
     """Return the motion at the outputs of `steps`."""
     intervals = len(nodes.joint)
     # The first node is the start of the first interval; all others are ends.
@@ -63,10 +63,10 @@ def bridge(nodes: Nodes, steps: Steps, settings: InertialSettings) -> Path:
         mine = np.flatnonzero((interval >= low) & (interval < high))
         if len(mine):
             pieces.append(_piece(nodes, steps, settings, np.arange(low, high), mine, interval))
-    return Path(
+    return ImuMotion(
         **{
             field.name: np.concatenate([getattr(piece, field.name) for piece in pieces])
-            for field in dataclasses.fields(Path)
+            for field in dataclasses.fields(ImuMotion)
         }
     )
 
@@ -78,7 +78,7 @@ def _piece(
     chunk: IntArray,
     outputs: IntArray,
     interval: IntArray,
-) -> Path:
+) -> ImuMotion:
     """Return the outputs, given by number, that lie in a chunk of intervals."""
     state = _State(nodes, steps, settings, chunk)
     row = interval[outputs] - chunk[0]
@@ -171,7 +171,7 @@ class _Kept:
             self.transition[here], self.noise[here] = state.transition[row], state.noise[row]
 
 
-def _joined(nodes: Nodes, chunk: IntArray, state: _State, kept: _Kept) -> Path:
+def _joined(nodes: Nodes, chunk: IntArray, state: _State, kept: _Kept) -> ImuMotion:
     """Bend the integrations so that they meet their later nodes."""
     later, row = chunk + 1, kept.row
     missed = np.concatenate(
@@ -202,7 +202,7 @@ def _joined(nodes: Nodes, chunk: IntArray, state: _State, kept: _Kept) -> Path:
     A = np.concatenate([kept.transition - gain @ state.transition[row], gain], axis=2)
     covariance = A @ nodes.joint[chunk[row]] @ A.transpose(0, 2, 1)
     covariance += kept.noise - gain @ state.noise[row] @ gain.transpose(0, 2, 1)
-    return Path(
+    return ImuMotion(
         orientation=kept.turn @ Rotation.from_rotvec(bent[:, :3]).as_matrix(),
         position=kept.position + bent[:, 3:6],
         velocity=kept.velocity + bent[:, 6:9],

@@ -14,10 +14,14 @@ import numpy as np
 from sim2real_eval.inertial.alignment import first_attitude
 from sim2real_eval.inertial.estimate import judged_run
 from sim2real_eval.inertial.events import grid, merge_events
-from sim2real_eval.inertial.first_motion import first_state, fixes_of_the_start, looked_back
+from sim2real_eval.inertial.first_motion import (
+    first_moving_interval,
+    first_state,
+    fixes_of_the_start,
+)
 from sim2real_eval.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.inertial.inertial_judge import InertialJudge
-from sim2real_eval.inertial.loop import Events, Taken, run
+from sim2real_eval.inertial.loop import InertialEvents, Taken, run
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.judge.judged import Corrections, JudgedRun, PartCount
 from sim2real_eval.recording import Recording
@@ -88,7 +92,7 @@ def filter_inputs(
     if count and ahead:
         blind = _without_fixes(events, ahead)
         before = Taken.room(blind)
-        run(*looked_back(*early, events, count), blind, before)
+        run(*first_moving_interval(*early, events, count), blind, before)
         taken.x[:ahead], taken.P[:ahead] = before.x, before.P
     notes = [*inputs.notes, *attitude.notes, *_advice(taken, settings)]
     if ahead and count:
@@ -101,7 +105,7 @@ def filter_inputs(
     return FilteredRun(judged, taken.x, taken.P)
 
 
-def _without_fixes(events: Events, estimates: int) -> Events:
+def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
     """Return the events of the first estimates alone, without fixes."""
     end = int(events.out_at[estimates - 1]) + 1
     return events._replace(
@@ -123,14 +127,14 @@ def _advice(taken: Taken, settings: InertialSettings) -> list[str]:
         )
     if forced:
         notes.append(
-            f'after {settings.gate_patience:g} s without an accepted fix the next one was taken '
+            f'after {settings.gate_timeout:g} s without an accepted fix the next one was taken '
             f'({forced}x), and the state taken to be as wrong as that fix said'
         )
     return notes
 
 
 def _parts(
-    inputs: InertialInputs, taken: Taken, events: Events
+    inputs: InertialInputs, taken: Taken, events: InertialEvents
 ) -> tuple[tuple[PartCount, ...], Corrections]:
     used, refused = len(inputs.fix_ns), int(np.sum(taken.accepted == 0))
     parts = [

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.inertial.front_end import InertialInputs
-from sim2real_eval.inertial.loop import Events, Taken
+from sim2real_eval.inertial.loop import InertialEvents, Taken
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.inertial.strapdown import ATTITUDE, ERRORS, GYROSCOPE_BIAS, POSITION, VELOCITY
 from sim2real_eval.judge.judged import Corrections, JudgedRun, PartCount
@@ -27,7 +27,7 @@ def skew(vectors: FloatArray) -> FloatArray:
 def judged_run(
     inputs: InertialInputs,
     settings: InertialSettings,
-    events: Events,
+    events: InertialEvents,
     taken: Taken,
     parts: tuple[PartCount, ...],
     corrections: Corrections,

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from sim2real_eval.inertial.front_end import InertialInputs
-from sim2real_eval.inertial.loop import Events
+from sim2real_eval.inertial.loop import InertialEvents
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.judge.errors import JudgeError
 from sim_sensors.measurements import FloatArray, IntArray
@@ -39,7 +39,7 @@ def grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntAr
 
 def merge_events(
     inputs: InertialInputs, settings: InertialSettings, out_ns: IntArray, first_fix: int = 0
-) -> Events:
+) -> InertialEvents:
     """Merge IMU messages, fixes, estimates and holds, from the first fix to the last IMU message.
 
     Parameters
@@ -64,7 +64,7 @@ def merge_events(
     def interpolated(values: FloatArray) -> FloatArray:
         return np.stack([np.interp(at, known, column) for column in values.T], axis=1)
 
-    return Events(
+    return InertialEvents(
         time_ns=time_ns,
         rate=interpolated(inputs.rate),
         force=interpolated(inputs.force),
@@ -78,7 +78,7 @@ def merge_events(
         base=-inputs.imu_arm,
         gravity=settings.gravity,
         gate=settings.gate**2 if settings.gate > 0.0 else math.inf,
-        patience_ns=round(settings.gate_patience * 1e9),
+        gate_timeout_ns=round(settings.gate_timeout * 1e9),
         doubt=settings.start.moving_tilt_deviation**2,
         still=settings.start.still_speed,
         hold=hold,

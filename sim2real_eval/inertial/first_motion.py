@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.inertial.alignment import FirstAttitude
 from sim2real_eval.inertial.front_end import InertialInputs
-from sim2real_eval.inertial.loop import Events, sensitivities
+from sim2real_eval.inertial.loop import InertialEvents, sensitivities
 from sim2real_eval.inertial.settings import InertialSettings
 from sim2real_eval.inertial.strapdown import (
     ACCELEROMETER_BIAS,
@@ -21,7 +21,7 @@ from sim2real_eval.inertial.strapdown import (
 )
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['first_state', 'fixes_of_the_start', 'looked_back']
+__all__ = ['first_moving_interval', 'first_state', 'fixes_of_the_start']
 
 
 def first_state(
@@ -65,8 +65,8 @@ def fixes_of_the_start(inputs: InertialInputs, settings: InertialSettings) -> in
     return min(max(int(np.sum(time <= settings.start.time)) - 1, 1), len(time) - 1)
 
 
-def looked_back(
-    x: FloatArray, P: FloatArray, events: Events, count: int
+def first_moving_interval(
+    x: FloatArray, P: FloatArray, events: InertialEvents, count: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the state at the first fix and its covariance, given the `count` fixes that follow.
 
@@ -77,7 +77,7 @@ def looked_back(
     ----------
     x, P : (16,), (15, 15) float
         Before; see `first_state`.
-    events : Events
+    events : InertialEvents
         Whose fixes are those that follow.
     count : int
         May be 0.

@@ -14,11 +14,11 @@ from sim2real_eval.judge.rotations import matrix_from_quaternion
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['blind_at_rest', 'look_at_antenna', 'look_at_speed']
+__all__ = ['antenna_measurement', 'heading_unobservable_at_rest', 'speed_measurement']
 
 
 @kernel
-def look_at_antenna(x: FloatArray, arm: FloatArray, H: FloatArray, R: FloatArray) -> None:
+def antenna_measurement(x: FloatArray, arm: FloatArray, H: FloatArray, R: FloatArray) -> None:
     """Fill H, (3, 15), with the derivative of the antenna's position, and H[3, :3] with it."""
     matrix_from_quaternion(x[6:10], R)
     for i in range(3):
@@ -36,7 +36,7 @@ def look_at_antenna(x: FloatArray, arm: FloatArray, H: FloatArray, R: FloatArray
 
 
 @kernel
-def look_at_speed(
+def speed_measurement(
     x: FloatArray,
     rate: FloatArray,
     base: FloatArray,
@@ -78,7 +78,7 @@ def look_at_speed(
 
 
 @kernel
-def blind_at_rest(
+def heading_unobservable_at_rest(
     x: FloatArray, P: FloatArray, still: float, blind: FloatArray, R: FloatArray
 ) -> None:
     """Fill the directions of `update` that fixes of a standing vehicle tell nothing of: the turn

@@ -7,7 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.inertial.looking import blind_at_rest, look_at_antenna, look_at_speed
+from sim2real_eval.inertial.looking import (
+    antenna_measurement,
+    heading_unobservable_at_rest,
+    speed_measurement,
+)
 from sim2real_eval.inertial.strapdown import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
@@ -22,10 +26,10 @@ from sim2real_eval.inertial.update import distance, update
 from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['Events', 'Taken', 'run', 'sensitivities']
+__all__ = ['InertialEvents', 'Taken', 'run', 'sensitivities']
 
 
-class Events(NamedTuple):
+class InertialEvents(NamedTuple):
     """Everything that happens, at k times.
 
     Attributes
@@ -48,7 +52,7 @@ class Events(NamedTuple):
         m/s^2.
     gate : float
         Squared Mahalanobis distance from which on a fix is refused; infinity: none.
-    patience_ns : int
+    gate_timeout_ns : int
         After so long without an accepted fix the next one is taken.
     doubt : float
         What the variance of the attitude then grows by, rad^2.
@@ -71,7 +75,7 @@ class Events(NamedTuple):
     base: FloatArray
     gravity: float
     gate: float
-    patience_ns: int
+    gate_timeout_ns: int
     doubt: float
     still: float
     hold: FloatArray
@@ -101,7 +105,7 @@ class Taken(NamedTuple):
     hold_nis: FloatArray
 
     @classmethod
-    def room(cls, events: Events) -> Taken:
+    def room(cls, events: InertialEvents) -> Taken:
         """Return room for what the loop will fill."""
         o, m, h = len(events.out_at), len(events.fix_at), len(events.hold_at)
         return cls(
@@ -116,7 +120,7 @@ class Taken(NamedTuple):
 
 @kernel
 def _advance(
-    x: FloatArray, ev: Events, k: int, F: FloatArray, half: FloatArray, work: FloatArray
+    x: FloatArray, ev: InertialEvents, k: int, F: FloatArray, half: FloatArray, work: FloatArray
 ) -> None:
     """Move the state to time k from the one before, fill F and half the noise."""
     dt = (ev.time_ns[k] - ev.time_ns[k - 1]) * 1e-9
@@ -133,7 +137,7 @@ def _advance(
 
 
 @compiled
-def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
+def run(x: FloatArray, P: FloatArray, ev: InertialEvents, taken: Taken) -> None:
     """Run the filter.
 
     Parameters
@@ -141,7 +145,7 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
     x : (16,) float
         State at the first time; changed in place, as is P, (15, 15).
     P : (15, 15) float
-    ev : Events
+    ev : InertialEvents
     taken : Taken
         Filled.
     """
@@ -158,14 +162,14 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
             grow(P, F, half, A)
         while next_fix < len(ev.fix_at) and ev.fix_at[next_fix] == k:
             covariance = ev.fix_covariance[next_fix]
-            look_at_antenna(x, ev.antenna, H, R)
+            antenna_measurement(x, ev.antenna, H, R)
             for i in range(3):
                 nu[i] = ev.fix[next_fix, i] - H[3, i]
             nis = distance(P, H, nu, covariance, 3, PH, L)
             taken.nis[next_fix] = nis
             if nis < ev.gate:
                 taken.accepted[next_fix] = 1
-            elif ev.time_ns[k] - last_ns >= ev.patience_ns:
+            elif ev.time_ns[k] - last_ns >= ev.gate_timeout_ns:
                 # What was not believed for so long is so: then it is the state that is wrong.
                 taken.accepted[next_fix] = 2
                 elapsed = max((ev.time_ns[k] - last_ns) * 1e-9, 1e-3)
@@ -176,14 +180,14 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
                     P[ATTITUDE + i, ATTITUDE + i] += ev.doubt
                 distance(P, H, nu, covariance, 3, PH, L)
             if taken.accepted[next_fix] > 0:
-                blind_at_rest(x, P, ev.still, blind, R)
+                heading_unobservable_at_rest(x, P, ev.still, blind, R)
                 update(x, P, H, covariance, 3, PH, L, K, A, e, J, blind)
                 last_ns = ev.time_ns[k]
             for i in range(4):
                 taken.attitude[next_fix, i] = x[6 + i]
             next_fix += 1
         while next_hold < len(ev.hold_at) and ev.hold_at[next_hold] == k:
-            m = look_at_speed(x, ev.rate[k], ev.base, ev.hold, H, nu, V, R)
+            m = speed_measurement(x, ev.rate[k], ev.base, ev.hold, H, nu, V, R)
             taken.hold_nis[next_hold] = distance(P, H, nu, V, m, PH, L)
             update(x, P, H, V, m, PH, L, K, A, e, J, none)
             next_hold += 1
@@ -195,7 +199,7 @@ def run(x: FloatArray, P: FloatArray, ev: Events, taken: Taken) -> None:
 
 @compiled
 def sensitivities(
-    x: FloatArray, ev: Events, count: int
+    x: FloatArray, ev: InertialEvents, count: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Move without corrections to the first `count` fixes.
 
@@ -203,7 +207,7 @@ def sensitivities(
     ----------
     x : (16,) float
         State at the first time; changed in place.
-    ev : Events
+    ev : InertialEvents
     count : int
 
     Returns
@@ -236,7 +240,7 @@ def sensitivities(
                         A[i, j] += F[i, n] * total[n, j]
             total[:, :] = A
         while done < count and ev.fix_at[done] == k:
-            look_at_antenna(x, ev.antenna, H, R)
+            antenna_measurement(x, ev.antenna, H, R)
             position[done] = H[3, :3]
             looked[done] = H[:3]
             growth[done] = total

@@ -16,13 +16,13 @@ from sim2real_eval.provenance import versions
 from sim2real_eval.recording import Recording, RecordingError, ReferenceTruth
 from sim_sensors.measurements import FloatArray, OdometryArray
 
-__all__ = ['Reference', 'deviations', 'horizontal_speed', 'make_reference']
+__all__ = ['ReferencedRecording', 'deviations', 'horizontal_speed', 'make_reference']
 
 _FRAME = 'map'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Reference:
+class ReferencedRecording:
     """A recording with its reference trajectory.
 
     Attributes
@@ -43,7 +43,7 @@ def make_reference(
     *,
     start_heading: float | None = None,
     replace_truth: bool = False,
-) -> Reference:
+) -> ReferencedRecording:
     """Add a reference trajectory to a recording.
 
     It ends with the last fix: beyond, the IMU runs open loop.
@@ -95,7 +95,7 @@ def make_reference(
     bare = recording.with_messages('truth', None)
     labelled = bare.with_messages('truth', truth)
     topic = labelled.roles['truth']
-    return Reference(
+    return ReferencedRecording(
         recording=dataclasses.replace(
             labelled,
             ros_types={each: name for each, name in bare.ros_types.items() if each != topic},

@@ -18,7 +18,7 @@ __all__ = ['InertialSettings', 'Smoother', 'Start']
 
 @dataclasses.dataclass(frozen=True)
 class Start(Parameters):
-    """How an inertial judge finds its first state, and how sure it is of it."""
+    """How an inertial judge finds its first state, and its uncertainty."""
 
     heading: str = parameter(
         'auto',
@@ -119,7 +119,7 @@ class InertialSettings(Parameters):
         'distance of 5 comes by chance once in 65000 fixes.',
         minimum=0.0,
     )
-    gate_patience: float = parameter(
+    gate_timeout: float = parameter(
         5.0, 's', 'After so long without an accepted fix the next one is taken.', minimum=0.0
     )
     output_frequency: float = parameter(

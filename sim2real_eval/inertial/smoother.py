@@ -148,7 +148,7 @@ def _judged(
     inputs: InertialInputs,
     settings: InertialSettings,
     nodes: Nodes,
-    path: bridging.Path,
+    path: bridging.ImuMotion,
     output_ns: IntArray,
     notes: tuple[str, ...],
 ) -> JudgedRun:

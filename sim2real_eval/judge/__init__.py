@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: robot_localization behaviour, offline and exactly repeatable."""
 
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
@@ -11,7 +11,6 @@ from sim2real_eval.judge.many import judge_all
 from sim2real_eval.judge.navsat_configuration import NavsatConfig
 
 __all__ = [
-    'Case',
     'Clock',
     'Estimate',
     'FilterConfig',
@@ -21,6 +20,7 @@ __all__ = [
     'LiveJudge',
     'NavsatConfig',
     'PartCount',
+    'ReplayOptions',
     'judge',
     'judge_all',
 ]

@@ -45,7 +45,7 @@ def input_advice(
     headings : ImuArray or None
         Where navsat_transform takes its heading from.
     correct : set of str
-        Oddities of robot_localization that are mended.
+        Deviations of robot_localization that are corrected.
     """
     notes = []
     for source in config.sources:

@@ -11,11 +11,11 @@ import numpy as np
 from sim2real_eval.judge.replay import Messages
 from sim_sensors.measurements import FloatArray, IntArray, MessageArray
 
-__all__ = ['Block', 'covariance_rows', 'merge', 'plain']
+__all__ = ['TopicParts', 'covariance_rows', 'merge', 'plain']
 
 
 @dataclasses.dataclass
-class Block:
+class TopicParts:
     """Parts of one topic, message by message; fields as in `Messages`."""
 
     arrival_ns: IntArray
@@ -26,7 +26,7 @@ class Block:
     covariance: IntArray
 
 
-def plain(array: MessageArray, part: int, value: FloatArray) -> Block:
+def plain(array: MessageArray, part: int, value: FloatArray) -> TopicParts:
     """Return the block of messages that all belong to one part and need no covariance.
 
     Parameters
@@ -38,7 +38,7 @@ def plain(array: MessageArray, part: int, value: FloatArray) -> Block:
     value : (n, <= 7) float
     """
     n = len(array)
-    return Block(
+    return TopicParts(
         array.arrival_ns,
         array.stamp_ns,
         np.full(n, part, dtype=np.int64),
@@ -75,11 +75,11 @@ def covariance_rows(matrices: FloatArray, corner: int, covariances: list[FloatAr
     return base + np.cumsum(new) - 1
 
 
-def merge(blocks: Sequence[Block], covariances: Sequence[FloatArray]) -> Messages:
+def merge(blocks: Sequence[TopicParts], covariances: Sequence[FloatArray]) -> Messages:
     """Order the topics' parts by arrival; what arrives together keeps the topics' order."""
     columns = [
         np.concatenate([getattr(block, field.name) for block in blocks])
-        for field in dataclasses.fields(Block)
+        for field in dataclasses.fields(TopicParts)
     ]
     order = np.argsort(columns[0], kind='stable')
     arrival, stamp, part, value, attitude, covariance = (column[order] for column in columns)

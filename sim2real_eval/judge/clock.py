@@ -14,7 +14,7 @@ from sim2real_eval.judge.transform_file import TransformFile
 from sim_sensors.errors import ParameterError
 from sim_sensors.yaml_file import read_yaml
 
-__all__ = ['NAVSAT_PHASE_NS', 'Case', 'Clock']
+__all__ = ['NAVSAT_PHASE_NS', 'Clock', 'ReplayOptions']
 
 NAVSAT_PHASE_NS = 20_000_000
 """From the start to the origin of navsat_transform's timer, unless told otherwise."""
@@ -72,7 +72,7 @@ _KEYS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class ReplayOptions:
     """How a recording is fed to the judge.
 
     Attributes
@@ -86,7 +86,7 @@ class Case:
     fix, heading : str
         Topics that navsat_transform subscribes to; empty for the recording's gps and imu.
     correct : frozenset of str
-        Oddities of robot_localization that are mended: gravity, differential, unscented.
+        Deviations of robot_localization that are corrected: gravity, differential, unscented.
     latency_ns : mapping of str to int
         By topic, how much later than in the recording its messages arrive.
     transforms : TransformFile or None
@@ -112,7 +112,7 @@ class Case:
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Case:
+    def from_file(cls, path: str | Path) -> ReplayOptions:
         """Read a `case.yaml`; a file that it names is relative to its folder.
 
         Raises

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real_eval.judge.ros_parameters import NodeParameters, read_node_parameters
+from sim2real_eval.judge.ros_parameters import ParameterReader, read_node_parameters
 from sim2real_eval.judge.state import AX, N
 from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray
@@ -184,7 +184,7 @@ class FilterConfig:
         return dataclasses.replace(self, sources=tuple(sources))
 
     @classmethod
-    def from_parameters(cls, p: NodeParameters, *, unscented: bool = False) -> FilterConfig:
+    def from_parameters(cls, p: ParameterReader, *, unscented: bool = False) -> FilterConfig:
         """Take the parameters of ekf_node, or ukf_node; refuse what is unknown or wrong."""
         frequency = p.number('frequency', 30.0, minimum=1e-3, maximum=1e6)
         world = p.text('world_frame', p.text('odom_frame', 'odom'))
@@ -228,14 +228,14 @@ class FilterConfig:
         return config
 
 
-def _sigma_points(p: NodeParameters) -> tuple[float, float, float]:
+def _sigma_points(p: ParameterReader) -> tuple[float, float, float]:
     alpha = p.number('alpha', 0.001, minimum=1e-6, maximum=1e3)
     # N + kappa spreads the points; without spread they are all the state.
     kappa = p.number('kappa', 0.0, minimum=1e-6 - N)
     return alpha, kappa, p.number('beta', 2.0)
 
 
-def _source_names(p: NodeParameters) -> list[str]:
+def _source_names(p: ParameterReader) -> list[str]:
     found = {name for name in p.names() if re.fullmatch(r'(odom|pose|twist|imu)\d+', name)}
 
     def rank(name: str) -> tuple[int, int]:
@@ -245,7 +245,7 @@ def _source_names(p: NodeParameters) -> list[str]:
     return sorted(found, key=rank)
 
 
-def _source(p: NodeParameters, name: str) -> SourceConfig:
+def _source(p: ParameterReader, name: str) -> SourceConfig:
     kind = name.rstrip('0123456789')
     topic = topic_name(p.text(name, ''))
     if not topic:
@@ -278,7 +278,7 @@ def _source(p: NodeParameters, name: str) -> SourceConfig:
 
 
 def _control(
-    p: NodeParameters, sources: tuple[SourceConfig, ...]
+    p: ParameterReader, sources: tuple[SourceConfig, ...]
 ) -> tuple[FloatArray, FloatArray]:
     used = p.boolean('use_control', False)
     mask = p.flags('control_config', 6)

@@ -13,7 +13,7 @@ from sim2real_eval.judge.advice import (
     navsat_advice,
     part_advice,
 )
-from sim2real_eval.judge.clock import Case, Clock
+from sim2real_eval.judge.clock import Clock, ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.filter import NO_STAMP, dynamics_of, new_filter
@@ -24,11 +24,11 @@ from sim2real_eval.judge.history import history_ns, new_history
 from sim2real_eval.judge.inputs import Inputs, build_inputs
 from sim2real_eval.judge.judged import Corrections, JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.latency import delayed
-from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_memory
+from sim2real_eval.judge.navsat import early_fixes, lost_fixes, new_navsat_state
 from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
 from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.plausibility import datum_advice, motion_advice, twist_advice
-from sim2real_eval.judge.preparation import new_memory
+from sim2real_eval.judge.preparation import new_part_state
 from sim2real_eval.judge.queue import new_queue
 from sim2real_eval.judge.replay import Timing, replay
 from sim2real_eval.judge.routing import route
@@ -38,7 +38,7 @@ from sim2real_eval.recording import Recording
 from sim2real_eval.told import assumed, decisive
 from sim_sensors.measurements import FixArray, ImuArray, TwistArray
 
-__all__ = ['Prepared', 'judge', 'prepare']
+__all__ = ['PreparedRecording', 'judge', 'prepare']
 
 _FIRST_CAPACITY = 1024
 # 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.
@@ -49,7 +49,7 @@ def judge(
     recording: Recording,
     config: FilterConfig,
     navsat: NavsatConfig | None = None,
-    case: Case | None = None,
+    case: ReplayOptions | None = None,
 ) -> JudgedRun:
     """Estimate the motion in a recording as robot_localization would.
 
@@ -62,7 +62,7 @@ def judge(
         Parameters of ekf_node.
     navsat : NavsatConfig or None
         Parameters of navsat_transform_node, which then publishes `odometry/gps`.
-    case : Case or None
+    case : ReplayOptions or None
         Clock, timers and delivery order; None for the defaults.
 
     Returns
@@ -74,14 +74,14 @@ def judge(
     JudgeError
         When the recording lacks what the configuration needs.
     """
-    case = case or Case()
+    case = case or ReplayOptions()
     navsat = with_front_end(navsat, case.front_end)
     prepared = prepare(recording, config, navsat, case)
     return _run(prepared, config, navsat)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedRecording:
     """What a recording gives the judge.
 
     Attributes
@@ -102,8 +102,8 @@ class Prepared:
 
 
 def prepare(
-    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: Case
-) -> Prepared:
+    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: ReplayOptions
+) -> PreparedRecording:
     """Lay out what `judge` runs on; parameters and errors as there."""
     navsat = with_front_end(navsat, case.front_end)
     routing = route(recording, config, navsat, case)
@@ -142,7 +142,7 @@ def prepare(
     if 'gravity' not in case.correct:
         notes += mounting_advice(mountings, config.gravity)
     timing = _timing(config, navsat, case.clock, inputs, travel_ns)
-    return Prepared(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
+    return PreparedRecording(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
 
 
 def _fixes(recording: Recording, topic: str, navsat: NavsatConfig, notes: list[str]) -> FixArray:
@@ -191,7 +191,9 @@ def _timing(
     )
 
 
-def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) -> JudgedRun:
+def _run(
+    prepared: PreparedRecording, config: FilterConfig, navsat: NavsatConfig | None
+) -> JudgedRun:
     inputs, timing, notes = prepared.inputs, prepared.timing, list(prepared.notes)
     ticks = (timing.end - timing.start) // timing.filter_period + 2
     dynamics = dynamics_of(config, textbook=prepared.textbook)
@@ -203,11 +205,11 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
         most *= 2
     while True:
         out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
-        navsat_memory = new_navsat_memory()
+        navsat_state = new_navsat_state()
         full = replay(
-            inputs.messages, inputs.parts, new_memory(len(inputs.names), NO_STAMP),
+            inputs.messages, inputs.parts, new_part_state(len(inputs.names), NO_STAMP),
             new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
-            inputs.navsat, navsat_memory, new_queue(capacity),
+            inputs.navsat, navsat_state, new_queue(capacity),
             new_history(capacity if timing.history >= 0 else 0), out,
         )  # fmt: skip
         if not full and out.n[2] <= most:
@@ -230,7 +232,7 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     if navsat is not None and not navsat.timed:
         notes += enu_advice(config, navsat, fixes)
     elif navsat is not None:
-        lost, early = lost_fixes(navsat_memory), early_fixes(navsat_memory)
+        lost, early = lost_fixes(navsat_state), early_fixes(navsat_state)
         notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
     x, pose_covariance = out.x[:n], out.pose_covariance[:n]
     fix = out.gps_fix[:g]
@@ -238,7 +240,7 @@ def _run(prepared: Prepared, config: FilterConfig, navsat: NavsatConfig | None) 
     if f and plane is not None:
         row = out.filtered[:f, 0]
         filtered = FilteredGps(
-            navsat_memory, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
+            navsat_state, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
             x[row, :3], pose_covariance[row, :3, :3],
         )  # fmt: skip
     run = JudgedRun(

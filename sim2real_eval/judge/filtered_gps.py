@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 
 from sim2real_eval.judge.fixes import Plane
-from sim2real_eval.judge.navsat import NavsatMemory
+from sim2real_eval.judge.navsat import NavsatState
 from sim_sensors.measurements import FixArray, FloatArray, IntArray
 
 __all__ = ['FilteredGps', 'no_fixes']
@@ -34,7 +34,7 @@ class FilteredGps:
 
     Attributes
     ----------
-    memory : NavsatMemory
+    memory : NavsatState
         Of a node whose transform is fixed.
     plane : Plane
         In which it works.
@@ -48,7 +48,7 @@ class FilteredGps:
         Of the positions, world frame.
     """
 
-    memory: NavsatMemory
+    memory: NavsatState
     plane: Plane
     frame: str
     stamp_ns: IntArray

@@ -18,21 +18,21 @@ from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.preparation import Memory, Parts
+    from sim2real_eval.judge.preparation import Parts, PartState
 
 __all__ = ['take_off_gravity']
 
 
 @kernel
 def take_off_gravity(
-    parts: Parts, memory: Memory, x: FloatArray, p: int, quaternion: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, quaternion: FloatArray,
     has_attitude: bool, z: FloatArray,
 ) -> None:  # fmt: skip
     """Subtract gravity from an acceleration.
 
     Parameters
     ----------
-    parts, memory : Parts, Memory
+    parts, memory : Parts, PartState
         Configuration and memory of all parts; work[:2] is scratch space.
     x : (15,) float
         State of the filter at the time of arrival.

@@ -28,8 +28,14 @@ from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'History', 'expire', 'history_ns', 'larger_history', 'measurements', 'new_history',
-    'remember', 'rewind',
+    'History',
+    'expire',
+    'history_ns',
+    'larger_history',
+    'measurements',
+    'new_history',
+    'rewind',
+    'save_state',
 ]  # fmt: skip
 
 _STATE_HEAD, _STATES, _HEAD, _MEASUREMENTS = range(4)
@@ -107,7 +113,7 @@ def _at(history: History, head: int, number: int) -> int:
 
 
 @kernel
-def remember(history: History, flt: Filter, queue: Queue, slot: int, accepted: bool) -> bool:
+def save_state(history: History, flt: Filter, queue: Queue, slot: int, accepted: bool) -> bool:
     """Keep a measurement that was just processed, and the state when no other has its stamp.
 
     Returns

@@ -6,7 +6,7 @@ stamps, with the covariance (previous + current) dt, which no frame turns. That 
 unit nor the axes of a velocity, and without an orientation in the messages, as from
 navsat_transform, the axes of the increment itself are those of the world.
 
-Mended (`correct: differential`), with A the attitude of the previous pose, d the increment of
+Corrected (`correct: differential`), with A the attitude of the previous pose, d the increment of
 position, P0 and P1 the covariances of the poses (position, small rotation about fixed axes):
 
     v = A' d / dt,  w = angles(A' A1) / dt
@@ -32,7 +32,7 @@ from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.preparation import Memory, Parts
+    from sim2real_eval.judge.preparation import Parts, PartState
 
 __all__ = ['increment']
 
@@ -63,8 +63,8 @@ def _shift_errors(d: FloatArray, C: FloatArray, work: FloatArray) -> None:
 
 
 @kernel
-def _mended(
-    parts: Parts, memory: Memory, x: FloatArray, p: int, pose: FloatArray, cov: FloatArray,
+def _corrected(
+    parts: Parts, memory: PartState, x: FloatArray, p: int, pose: FloatArray, cov: FloatArray,
     dt: float, z: FloatArray, R: FloatArray,
 ) -> None:  # fmt: skip
     previous, scratch, back = memory.previous[p], memory.work[1], memory.work[2, :3, :3]
@@ -100,7 +100,7 @@ def _mended(
 
 @kernel
 def _as_upstream(
-    memory: Memory, p: int, pose: FloatArray, cov: FloatArray, dt: float, z: FloatArray,
+    memory: PartState, p: int, pose: FloatArray, cov: FloatArray, dt: float, z: FloatArray,
     R: FloatArray,
 ) -> None:  # fmt: skip
     scratch = memory.work[1, :, :3]
@@ -117,14 +117,14 @@ def _as_upstream(
 
 @kernel
 def increment(
-    parts: Parts, memory: Memory, x: FloatArray, p: int, stamp_ns: int, pose: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, stamp_ns: int, pose: FloatArray,
     cov: FloatArray, z: FloatArray, R: FloatArray,
 ) -> bool:  # fmt: skip
     """Fill a body velocity and its covariance from a pose and the previous one; remember it.
 
     Parameters
     ----------
-    parts, memory : Parts, Memory
+    parts, memory : Parts, PartState
         Configuration and memory of all parts; work[1:] is scratch space.
     x : (15,) float
         State of the filter at the time of arrival.
@@ -149,15 +149,15 @@ def increment(
     had_previous = memory.seen[p, 0] == 1
     if had_previous:
         dt = (stamp_ns - memory.stamp_ns[p]) * 1e-9
-        mended = parts.correct_differential
-        if mended:
-            _mended(parts, memory, x, p, pose, cov, dt, z, R)
+        corrected = parts.correct_differential
+        if corrected:
+            _corrected(parts, memory, x, p, pose, cov, dt, z, R)
         else:
             _as_upstream(memory, p, pose, cov, dt, z, R)
         if parts.of_child[p]:
             turn_twist(parts.child_turn[p], parts.child_at[p], x, z)
             # robot_localization turns it twice: once as poses are, and once more as a twist is.
-            for _ in range(1 if mended else 2):
+            for _ in range(1 if corrected else 2):
                 rotate_covariance(parts.child_turn[p], R, memory.work[3])
                 _copy(memory.work[3], R)
     memory.seen[p, 0] = 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.judge.blocks import Block, covariance_rows, merge, plain
+from sim2real_eval.judge.blocks import TopicParts, covariance_rows, merge, plain
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.fixes import (
@@ -116,7 +116,7 @@ def build_inputs(
     frames : FrameTree
         Static transforms.
     correct : set of str
-        Oddities of robot_localization that are mended; see `Case`.
+        Deviations of robot_localization that are corrected; see `ReplayOptions`.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def build_inputs(
     by_name = {source.name: source for source in config.sources}
     parts: list[Part] = []
     used: list[tuple[int, list[Part], MessageArray]] = []
-    blocks: list[Block] = []
+    blocks: list[TopicParts] = []
     covariances: list[FloatArray] = [np.zeros((1, 6, 6))]
     navsat_part = np.array([-1, -1], dtype=np.int64)
     for name, array in sources.items():
@@ -223,7 +223,7 @@ def child_frame(part: Part, array: MessageArray, config: FilterConfig) -> str:
 
 def source_blocks(
     parts: Sequence[Part], first: int, array: MessageArray, covariances: list[FloatArray]
-) -> list[Block]:
+) -> list[TopicParts]:
     """Interleave the parts of one topic: pose, twist, acceleration of each message in turn.
 
     Parameters
@@ -267,7 +267,7 @@ def source_blocks(
 
     whole = bool(valid.all())
     return [
-        Block(
+        TopicParts(
             chosen(array.arrival_ns),
             chosen(array.stamp_ns),
             chosen(number),

@@ -63,9 +63,9 @@ class LiveJudge:
     frames : FrameTree
         Static transforms; `set_frames` replaces them.
     correct : set of str
-        Oddities of robot_localization that are mended; see `Case`. Whether the poses of a
-        differential input have an orientation shows only as they come: they have none until one
-        is not the identity, from which increments begin anew.
+        Deviations of robot_localization that are corrected; see `ReplayOptions`. Whether the poses
+        of a differential input have an orientation shows only as they come: they have none until
+        one is not the identity, from which increments begin anew.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class LiveJudge:
         check_type(own[0].source, array)
         config = self.config
         if 'differential' in self.correct:
-            self._look_for_attitude(name, array)
+            self._find_attitude(name, array)
         frames = tuple(
             (part_frame(part, array, config), child_frame(part, array, config)) for part in own
         )
@@ -170,30 +170,30 @@ class LiveJudge:
                     matrices[block.covariance[i]], bool(block.has_attitude[i]),
                 )  # fmt: skip
 
-    def see_fix(self, fixes: FixArray) -> list[GpsPosition]:
+    def receive_fix(self, fixes: FixArray) -> list[GpsPosition]:
         """Take fixes; raises JudgeError like `receive`.
 
         Returns what is published at once, already delivered: nothing with navsat_transform, which
         waits for its timer.
         """
         if self._gps is not None:
-            self._gps.see_fix(fixes)
+            self._gps.receive_fix(fixes)
         if self._enu is None:
             return []
-        found = self._enu.see_fix(fixes, self._filter.x)
+        found = self._enu.receive_fix(fixes, self._filter.x)
         for position in found:
             self._pass_on(position)
         return found
 
-    def see_heading(self, imu: ImuArray) -> None:
+    def receive_heading(self, imu: ImuArray) -> None:
         """Take orientations for navsat_transform; raises JudgeError like `receive`."""
         if self.navsat is None or not self.navsat.needs_heading:
             return
         if self._gps is not None:
-            self._gps.see_heading(imu)
+            self._gps.receive_heading(imu)
             self._heading = imu
 
-    def see_command(self, commands: TwistArray) -> None:
+    def receive_command(self, commands: TwistArray) -> None:
         """Take velocity commands, which act from their stamps."""
         if len(commands) and self.config.control_mask.any():
             twist = np.append(commands.linear_velocity[-1], commands.angular_velocity[-1])
@@ -205,7 +205,7 @@ class LiveJudge:
         if found is not None:
             self._estimate = found
             if self._gps is not None:
-                self._gps.see_odometry(self._filter.published_pose)
+                self._gps.receive_odometry(self._filter.published_pose)
         return found
 
     def navsat_tick(self) -> GpsPosition | None:
@@ -287,7 +287,7 @@ class LiveJudge:
             )
         return found
 
-    def _look_for_attitude(self, name: str, array: MessageArray) -> None:
+    def _find_attitude(self, name: str, array: MessageArray) -> None:
         first, own = self._of[name]
         for number, part in enumerate(own, first):
             if number not in self._oriented and not lacks_attitude(part, array):

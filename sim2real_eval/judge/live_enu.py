@@ -21,7 +21,7 @@ class LiveEnu(LiveFrontEnd):
         locate(self._navsat, self._memory, np.zeros(15), 0, np.zeros(3), np.zeros((6, 6)))
         self.reset()
 
-    def see_fix(self, fixes: FixArray, x: FloatArray) -> list[GpsPosition]:
+    def receive_fix(self, fixes: FixArray, x: FloatArray) -> list[GpsPosition]:
         """Return the position of every valid fix.
 
         Parameters

@@ -24,9 +24,9 @@ from sim2real_eval.judge.history import (
 from sim2real_eval.judge.judged import Estimate, PartCount, part_counts, quaternions
 from sim2real_eval.judge.output import new_output
 from sim2real_eval.judge.part_table import PartName
-from sim2real_eval.judge.preparation import Parts, new_memory
+from sim2real_eval.judge.preparation import Parts, new_part_state
 from sim2real_eval.judge.queue import grown, new_queue
-from sim2real_eval.judge.replay import Timing, deliver, filter_tick, see_command
+from sim2real_eval.judge.replay import Timing, deliver, filter_tick, receive_command
 from sim2real_eval.judge.state import ROLL, VX, N
 from sim_sensors.measurements import FloatArray
 
@@ -66,13 +66,13 @@ class LiveFilter:
 
     def reset(self) -> None:
         """Forget every message, as a node that has just been started."""
-        self._memory = new_memory(len(self._names), NO_STAMP)
+        self._memory = new_part_state(len(self._names), NO_STAMP)
         self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
-        self._forget_measurements()
+        self._discard_measurements()
         self._out = new_output(1, 0, len(self._names))
         self._last_published = NO_STAMP
 
-    def _forget_measurements(self) -> None:
+    def _discard_measurements(self) -> None:
         self._queue = new_queue(_FIRST_QUEUE)
         self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)
 
@@ -110,7 +110,7 @@ class LiveFilter:
 
     def command(self, stamp_ns: int, twist: FloatArray) -> None:
         """Take a velocity command, linear and angular, (6,), which acts from its stamp."""
-        see_command(self._memory, self._filter, stamp_ns, twist)
+        receive_command(self._memory, self._filter, stamp_ns, twist)
 
     def tick(self, now_ns: int) -> Estimate | None:
         """Run the timer once; return what it publishes."""
@@ -166,7 +166,7 @@ class LiveFilter:
         self._filter.times[LAST_NS] = now_ns
         self._memory.seen[:] = 0
         self._memory.stamp_ns[:] = stamp_ns + 1
-        self._forget_measurements()
+        self._discard_measurements()
 
     def _make_room(self) -> None:
         """Let all that may go back into the queue, or from it into the history, have its place."""

@@ -42,7 +42,7 @@ class LiveFrontEnd:
     def reset(self) -> None:
         """Forget every message, as a node that has just been started."""
         self._navsat = new_navsat(self.config, 1)
-        self._memory = kernels.new_navsat_memory()
+        self._memory = kernels.new_navsat_state()
         self._plane: Plane | None = None
         self._placed: dict[str, str] = {}
         self.fixes_seen = 0

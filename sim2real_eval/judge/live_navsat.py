@@ -28,30 +28,30 @@ class LiveNavsat(LiveFrontEnd):
 
     def warm_up(self) -> None:
         """Load the compiled kernels, or compile them after an update, and reset."""
-        kernels.see_fix(self._navsat, self._memory, 0)
+        kernels.receive_fix(self._navsat, self._memory, 0)
         self._navsat.stamp_ns[0] = 1
-        kernels.see_heading(self._navsat, self._memory, np.array([0.0, 0.0, 0.0, 1.0]))
-        self.see_odometry(np.zeros(6))
+        kernels.receive_heading(self._navsat, self._memory, np.array([0.0, 0.0, 0.0, 1.0]))
+        self.receive_odometry(np.zeros(6))
         self.tick()
         self.tick()
         self.reset()
 
-    def see_fix(self, fixes: FixArray) -> None:
+    def receive_fix(self, fixes: FixArray) -> None:
         """Take fixes; JudgeError when nothing connects their frame to base_link."""
         for _ in self._entered(fixes):
-            kernels.see_fix(self._navsat, self._memory, 0)
+            kernels.receive_fix(self._navsat, self._memory, 0)
 
-    def see_heading(self, imu: ImuArray) -> None:
+    def receive_heading(self, imu: ImuArray) -> None:
         """Take orientations; JudgeError when nothing connects their frame to base_link."""
         if self._placed.get('imu') != imu.frame:
             place_heading(self._navsat, imu.frame, self._base, self._frames)
             self._placed['imu'] = imu.frame
         for q in imu.orientation:
-            kernels.see_heading(self._navsat, self._memory, q)
+            kernels.receive_heading(self._navsat, self._memory, q)
 
-    def see_odometry(self, pose: FloatArray) -> None:
+    def receive_odometry(self, pose: FloatArray) -> None:
         """Take a filtered odometry: position with roll, pitch, yaw, (6,)."""
-        kernels.see_odometry(self._navsat, self._memory, pose)
+        kernels.receive_odometry(self._navsat, self._memory, pose)
 
     def tick(self) -> GpsPosition | None:
         """Run the timer once; return what is published."""

@@ -7,7 +7,7 @@ import concurrent.futures
 import os
 from collections.abc import Sequence
 
-from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.clock import ReplayOptions
 from sim2real_eval.judge.configuration import FilterConfig
 from sim2real_eval.judge.embedded import judge
 from sim2real_eval.judge.errors import JudgeError
@@ -22,7 +22,7 @@ def judge_all(
     recordings: Sequence[Recording],
     config: FilterConfig,
     navsat: NavsatConfig | None = None,
-    case: Case | None = None,
+    case: ReplayOptions | None = None,
     *,
     threads: int | None = None,
 ) -> list[JudgedRun]:

@@ -26,14 +26,14 @@ from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
     'Navsat',
-    'NavsatMemory',
+    'NavsatState',
     'early_fixes',
     'lost_fixes',
-    'new_navsat_memory',
+    'new_navsat_state',
     'publishes_filtered_gps',
-    'see_fix',
-    'see_heading',
-    'see_odometry',
+    'receive_fix',
+    'receive_heading',
+    'receive_odometry',
     'tick',
 ]
 
@@ -82,8 +82,8 @@ class Navsat(NamedTuple):
     at_arrival: bool
 
 
-class NavsatMemory(NamedTuple):
-    """What the node remembers; changed in place.
+class NavsatState(NamedTuple):
+    """State of the node; changed in place.
 
     Attributes
     ----------
@@ -111,17 +111,17 @@ class NavsatMemory(NamedTuple):
     work: FloatArray
 
 
-def new_navsat_memory() -> NavsatMemory:
+def new_navsat_state() -> NavsatState:
     """Return the memory of a node that has seen nothing."""
     flags = np.zeros(9, dtype=np.int64)
     flags[_FIX] = -1
-    return NavsatMemory(
+    return NavsatState(
         flags, np.zeros(3), np.zeros((3, 3)), np.zeros(6), np.zeros(6), np.zeros((4, 3))
     )
 
 
 @kernel
-def see_fix(navsat: Navsat, memory: NavsatMemory, number: int) -> None:
+def receive_fix(navsat: Navsat, memory: NavsatState, number: int) -> None:
     """Take note of a valid fix."""
     if memory.flags[_GOOD] == 0 and navsat.datum[0] == 1.0:
         memory.flags[_EARLY] += 1
@@ -133,7 +133,7 @@ def see_fix(navsat: Navsat, memory: NavsatMemory, number: int) -> None:
 
 
 @kernel
-def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
+def receive_heading(navsat: Navsat, memory: NavsatState, q: FloatArray) -> None:
     """Take note of an IMU orientation x y z w; its covariance is not looked at."""
     given = navsat.use_odometry_yaw or navsat.datum[0] == 1.0
     if memory.flags[_GOOD] == 0 and not given:
@@ -151,7 +151,7 @@ def see_heading(navsat: Navsat, memory: NavsatMemory, q: FloatArray) -> None:
 
 
 @kernel
-def see_odometry(navsat: Navsat, memory: NavsatMemory, pose: FloatArray) -> None:
+def receive_odometry(navsat: Navsat, memory: NavsatState, pose: FloatArray) -> None:
     """Take note of a filtered odometry: position and roll, pitch, yaw."""
     for i in range(6):
         memory.odometry[i] = pose[i]
@@ -164,7 +164,7 @@ def see_odometry(navsat: Navsat, memory: NavsatMemory, pose: FloatArray) -> None
 
 
 @kernel
-def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
+def _fix_transform(navsat: Navsat, memory: NavsatState) -> None:
     flags, datum = memory.flags, memory.flags[_FIX]
     if navsat.datum[0] == 1.0:
         if flags[_ODOMETRY] == 1:
@@ -195,7 +195,7 @@ def _fix_transform(navsat: Navsat, memory: NavsatMemory) -> None:
 
 
 @kernel
-def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatArray) -> int:
+def tick(navsat: Navsat, memory: NavsatState, position: FloatArray, cov: FloatArray) -> int:
     """Run the timer once; return the number of the fix that was published, or -1.
 
     Parameters
@@ -242,16 +242,16 @@ def tick(navsat: Navsat, memory: NavsatMemory, position: FloatArray, cov: FloatA
 
 
 @kernel
-def publishes_filtered_gps(memory: NavsatMemory) -> bool:
+def publishes_filtered_gps(memory: NavsatState) -> bool:
     """Say whether the last tick sends the latest filtered odometry out as gps/filtered."""
     return bool(memory.flags[_FILTERED] == 1)
 
 
-def lost_fixes(memory: NavsatMemory) -> int:
+def lost_fixes(memory: NavsatState) -> int:
     """Return how many fixes a newer one overtook after the transform was fixed."""
     return int(memory.flags[_LOST])
 
 
-def early_fixes(memory: NavsatMemory) -> int:
+def early_fixes(memory: NavsatState) -> int:
     """Return how many fixes came before a given datum was there to refer them to."""
     return int(memory.flags[_EARLY])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sim2real_eval.judge.options import FRONT_ENDS
-from sim2real_eval.judge.ros_parameters import NodeParameters, read_node_parameters
+from sim2real_eval.judge.ros_parameters import ParameterReader, read_node_parameters
 from sim_sensors.errors import ParameterError
 
 __all__ = ['NavsatConfig', 'with_front_end']
@@ -122,7 +122,7 @@ def with_front_end(config: NavsatConfig | None, front_end: str) -> NavsatConfig 
     return dataclasses.replace(config, front_end=front_end, publish_filtered_gps=False)
 
 
-def _datum(p: NodeParameters) -> tuple[float, float, float] | None:
+def _datum(p: ParameterReader) -> tuple[float, float, float] | None:
     if not p.boolean('wait_for_datum', False):
         p.ignore(('datum',))
         return None

@@ -13,12 +13,12 @@ from sim2real_eval.judge.transform_file import TransformFile
 from sim_sensors.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.clock import Case
+    from sim2real_eval.judge.clock import ReplayOptions
 
 __all__ = ['CORRECTIONS', 'FRONT_ENDS', 'Options', 'corrections', 'front_end', 'latency_ns']
 
 CORRECTIONS = ('gravity', 'differential', 'unscented')
-"""Oddities of robot_localization that can be mended."""
+"""Deviations of robot_localization that can be corrected."""
 
 FRONT_ENDS = ('navsat_transform', 'enu')
 """What turns fixes into odometry/gps."""
@@ -55,7 +55,7 @@ class Options:
     section: str | None = None
     topics: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def over(self, case: Case) -> Case:
+    def over(self, case: ReplayOptions) -> ReplayOptions:
         """Return a case in which these options replace its own."""
         given = {
             name: value
@@ -68,7 +68,7 @@ class Options:
 
 
 def corrections(names: Iterable[Any], where: str, key: str) -> frozenset[str]:
-    """Return the oddities to be mended; ParameterError for a name that is none of CORRECTIONS."""
+    """Return the deviations to correct; ParameterError for a name that is none of CORRECTIONS."""
     found = list(names)
     for name in found:
         if name not in CORRECTIONS:

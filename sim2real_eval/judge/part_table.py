@@ -93,7 +93,7 @@ def new_parts(
     parts : sequence of Part
     config : FilterConfig
     correct : set of str
-        Oddities of robot_localization that are mended; see `Case`.
+        Deviations of robot_localization that are corrected; see `ReplayOptions`.
     """
 
     def flags(values: Sequence[bool]) -> IntArray:

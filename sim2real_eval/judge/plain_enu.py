@@ -7,7 +7,7 @@ the first fix, or about the datum, and the attitude of the filter must be given 
 
 from __future__ import annotations
 
-from sim2real_eval.judge.navsat import Navsat, NavsatMemory
+from sim2real_eval.judge.navsat import Navsat, NavsatState
 from sim2real_eval.judge.rotations import matrix_from_angles
 from sim2real_eval.judge.state import PITCH, ROLL, YAW
 from sim_sensors.compilation import kernel
@@ -18,7 +18,7 @@ __all__ = ['locate']
 
 @kernel
 def locate(
-    navsat: Navsat, memory: NavsatMemory, x: FloatArray, number: int, position: FloatArray,
+    navsat: Navsat, memory: NavsatState, x: FloatArray, number: int, position: FloatArray,
     cov: FloatArray,
 ) -> None:  # fmt: skip
     """Give the position of base_link that a fix says: fix - R antenna.
@@ -27,7 +27,7 @@ def locate(
     ----------
     navsat : Navsat
         Whose fixes are east, north, up, metres.
-    memory : NavsatMemory
+    memory : NavsatState
         For its scratch space.
     x : (15,) float
         State of the filter at the arrival of the fix, whose attitude R turns the lever arm.

@@ -35,7 +35,16 @@ from sim2real_eval.judge.state import TWO_D_STATES, VROLL, VX, N
 from sim_sensors.compilation import kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
-__all__ = ['ACCELERATION', 'POSE', 'TWIST', 'Memory', 'Parts', 'new_memory', 'prepare', 'select']
+__all__ = [
+    'ACCELERATION',
+    'POSE',
+    'TWIST',
+    'PartState',
+    'Parts',
+    'new_part_state',
+    'prepare',
+    'select',
+]
 
 POSE = 0
 TWIST = 1
@@ -74,7 +83,7 @@ class Parts(NamedTuple):
     two_d : bool
         two_d_mode.
     correct_gravity, correct_differential : bool
-        Whether these oddities of robot_localization are mended.
+        Whether these deviations of robot_localization are corrected.
     """
 
     kind: IntArray
@@ -96,8 +105,8 @@ class Parts(NamedTuple):
     correct_differential: bool
 
 
-class Memory(NamedTuple):
-    """What the preparation remembers between messages; changed in place.
+class PartState(NamedTuple):
+    """State of the preparation between messages; changed in place.
 
     Attributes
     ----------
@@ -132,9 +141,9 @@ class Memory(NamedTuple):
     work: FloatArray
 
 
-def new_memory(parts: int, no_stamp: int) -> Memory:
+def new_part_state(parts: int, no_stamp: int) -> PartState:
     """Return the memory of a node that has seen nothing."""
-    return Memory(
+    return PartState(
         seen=np.zeros((parts, 2), dtype=np.int64),
         stamp_ns=np.full(parts, no_stamp, dtype=np.int64),
         previous=np.zeros((parts, 4, 3)),
@@ -150,7 +159,7 @@ def new_memory(parts: int, no_stamp: int) -> Memory:
 
 @kernel
 def _prepare_pose(
-    parts: Parts, memory: Memory, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
     cov: FloatArray, queue: Queue, slot: int,
 ) -> bool:  # fmt: skip
     pose, scratch = memory.work[0, :4, :3], memory.work[1, :, :3]
@@ -207,7 +216,7 @@ def _prepare_twist(
 
 @kernel
 def _prepare_acceleration(
-    parts: Parts, memory: Memory, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, value: FloatArray, cov: FloatArray,
     has_attitude: bool, queue: Queue, slot: int,
 ) -> None:  # fmt: skip
     rotation, o, z = parts.rotation[p], parts.offset[p], queue.z[slot]
@@ -234,14 +243,14 @@ def _prepare_acceleration(
 
 @kernel
 def prepare(
-    parts: Parts, memory: Memory, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
+    parts: Parts, memory: PartState, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
     cov: FloatArray, has_attitude: bool, queue: Queue, slot: int,
 ) -> bool:  # fmt: skip
     """Fill a queue slot from one message part; False when it yields no measurement.
 
     Parameters
     ----------
-    parts, memory : Parts, Memory
+    parts, memory : Parts, PartState
         Configuration and memory of all parts.
     x : (15,) float
         State of the filter at the time of arrival.

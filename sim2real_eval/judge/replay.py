@@ -16,18 +16,18 @@ import numpy as np
 from sim2real_eval.judge import navsat as gps_node
 from sim2real_eval.judge.correction import advance, process
 from sim2real_eval.judge.filter import CONTROL_NS, INITIALISED, LAST_NS, NO_STAMP, Dynamics, Filter
-from sim2real_eval.judge.history import History, expire, remember, rewind
+from sim2real_eval.judge.history import History, expire, rewind, save_state
 from sim2real_eval.judge.navsat import (
     Navsat,
-    NavsatMemory,
+    NavsatState,
     publishes_filtered_gps,
-    see_fix,
-    see_heading,
-    see_odometry,
+    receive_fix,
+    receive_heading,
+    receive_odometry,
 )
 from sim2real_eval.judge.output import Output, publish_filtered_gps, publish_gps
 from sim2real_eval.judge.plain_enu import locate
-from sim2real_eval.judge.preparation import Memory, Parts, prepare, select
+from sim2real_eval.judge.preparation import Parts, PartState, prepare, select
 from sim2real_eval.judge.queue import Queue, free_slot, pop, push
 from sim2real_eval.judge.state import VROLL, VX, N
 from sim2real_eval.judge.timers import next_due
@@ -35,8 +35,17 @@ from sim_sensors.compilation import compiled, kernel
 from sim_sensors.measurements import FloatArray, IntArray
 
 __all__ = [
-    'COMMAND', 'COUNTS', 'FIX', 'HEADING', 'TOO_SMALL', 'Messages', 'Timing', 'deliver',
-    'filter_tick', 'replay', 'see_command',
+    'COMMAND',
+    'COUNTS',
+    'FIX',
+    'HEADING',
+    'TOO_SMALL',
+    'Messages',
+    'Timing',
+    'deliver',
+    'filter_tick',
+    'receive_command',
+    'replay',
 ]  # fmt: skip
 
 FIX = -1
@@ -119,7 +128,7 @@ class Timing(NamedTuple):
 
 
 @kernel
-def see_command(memory: Memory, flt: Filter, stamp_ns: int, command: FloatArray) -> None:
+def receive_command(memory: PartState, flt: Filter, stamp_ns: int, command: FloatArray) -> None:
     """Take a velocity command, vx vy vz vroll vpitch vyaw, which acts from its stamp."""
     memory.command_ns[0] = flt.times[CONTROL_NS] = stamp_ns
     for i in range(6):
@@ -128,7 +137,7 @@ def see_command(memory: Memory, flt: Filter, stamp_ns: int, command: FloatArray)
 
 @kernel
 def deliver(
-    parts: Parts, memory: Memory, flt: Filter, queue: Queue, counts: IntArray, p: int,
+    parts: Parts, memory: PartState, flt: Filter, queue: Queue, counts: IntArray, p: int,
     stamp_ns: int, value: FloatArray, cov: FloatArray, has_attitude: bool,
 ) -> bool:  # fmt: skip
     """Queue one message part; False when the queue is full."""
@@ -151,7 +160,7 @@ def deliver(
 
 @kernel
 def filter_tick(
-    parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
+    parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
     history: History, out: Output, last_published: int, now: int, index: IntArray, z: FloatArray,
     R: FloatArray,
 ) -> int:  # fmt: skip
@@ -191,7 +200,7 @@ def filter_tick(
                     out.nis[row] = flt.distance[0]
                 # Counted without room too: whoever wants them all sees how much they take.
                 out.n[2] += 1
-            if timing.history >= 0 and not remember(history, flt, queue, slot, accepted):
+            if timing.history >= 0 and not save_state(history, flt, queue, slot, accepted):
                 return TOO_SMALL
     elif now - flt.times[LAST_NS] >= timing.sensor_timeout:
         to_now = True
@@ -225,7 +234,7 @@ def filter_tick(
 
 @kernel
 def _deliver_gps(
-    parts: Parts, memory: Memory, flt: Filter, queue: Queue, out: Output, timing: Timing,
+    parts: Parts, memory: PartState, flt: Filter, queue: Queue, out: Output, timing: Timing,
     navsat: Navsat, delivered: int, now: int, value: FloatArray, still: FloatArray,
     sure: FloatArray,
 ) -> int:  # fmt: skip
@@ -253,8 +262,9 @@ def _deliver_gps(
 
 @compiled
 def replay(
-    messages: Messages, parts: Parts, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing,
-    navsat: Navsat, navsat_memory: NavsatMemory, queue: Queue, history: History, out: Output,
+    messages: Messages, parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics,
+    timing: Timing, navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History,
+    out: Output,
 ) -> int:  # fmt: skip
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
@@ -291,9 +301,9 @@ def replay(
             elif p == FIX:
                 fix = int(messages.value[i, 0])
                 if not navsat.at_arrival:
-                    see_fix(navsat, navsat_memory, fix)
+                    receive_fix(navsat, navsat_state, fix)
                 else:
-                    locate(navsat, navsat_memory, flt.x, fix, position, cov)
+                    locate(navsat, navsat_state, flt.x, fix, position, cov)
                     publish_gps(out, fix, now, position, cov)
                     delivered = _deliver_gps(
                         parts, memory, flt, queue, out, timing, navsat, delivered, now, value,
@@ -302,9 +312,9 @@ def replay(
                     if delivered < 0:
                         return _QUEUE_FULL
             elif p == HEADING:
-                see_heading(navsat, navsat_memory, messages.value[i, :4])
+                receive_heading(navsat, navsat_state, messages.value[i, :4])
             elif p == COMMAND:
-                see_command(memory, flt, messages.stamp_ns[i], messages.value[i])
+                receive_command(memory, flt, messages.stamp_ns[i], messages.value[i])
             i += 1
         delivered = _deliver_gps(
             parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still, sure
@@ -321,10 +331,10 @@ def replay(
             if last_published == TOO_SMALL:
                 return _QUEUE_FULL
             if timing.navsat_period > 0 and out.n[0] > before:
-                see_odometry(navsat, navsat_memory, flt.x[:6])
+                receive_odometry(navsat, navsat_state, flt.x[:6])
         if navsat_due <= now:
             navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
-            fix = gps_node.tick(navsat, navsat_memory, position, cov)
+            fix = gps_node.tick(navsat, navsat_state, position, cov)
             if fix >= 0:
                 publish_gps(out, fix, now, position, cov)
                 delivered = _deliver_gps(
@@ -333,5 +343,5 @@ def replay(
                 )  # fmt: skip
                 if delivered < 0:
                     return _QUEUE_FULL
-            if publishes_filtered_gps(navsat_memory):
+            if publishes_filtered_gps(navsat_state):
                 publish_filtered_gps(out, now)

@@ -15,10 +15,12 @@ from sim_sensors.errors import ParameterError
 from sim_sensors.measurements import FloatArray
 from sim_sensors.yaml_file import read_yaml
 
-__all__ = ['NodeParameters', 'read_node_parameters']
+__all__ = ['ParameterReader', 'read_node_parameters']
 
 
-def read_node_parameters(path: str | Path, node: str, *, strictly: bool = False) -> NodeParameters:
+def read_node_parameters(
+    path: str | Path, node: str, *, strictly: bool = False
+) -> ParameterReader:
     """Read the parameters that a node of this name would take from a ROS 2 parameter file.
 
     Parameters
@@ -66,7 +68,7 @@ def read_node_parameters(path: str | Path, node: str, *, strictly: bool = False)
     merged: dict[str, Any] = {}
     for entries in (*everyone.values(), *own.values()):
         merged.update(entries)
-    return NodeParameters(where, merged)
+    return ParameterReader(where, merged)
 
 
 def _flat_nodes(tree: object) -> dict[str, dict[str, Any]]:
@@ -95,7 +97,7 @@ def _flat(entries: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return flat
 
 
-class NodeParameters:
+class ParameterReader:
     """Parameters of one node; every `take` removes one, `finish` refuses what is left.
 
     Parameters
@@ -109,7 +111,7 @@ class NodeParameters:
     def __init__(self, where: str, values: Mapping[str, Any]) -> None:
         self.where = where
         self._values = dict(values)
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -130,7 +132,7 @@ class NodeParameters:
         )
 
     def _pop(self, name: str, default: Any) -> Any:
-        self._asked.add(name)
+        self._requested.add(name)
         value = self._values.pop(name, None)
         return default if value is None else value
 
@@ -200,7 +202,7 @@ class NodeParameters:
     def covariance(self, name: str, default: FloatArray) -> FloatArray:
         """Take a 15 x 15 matrix given by 225 numbers, column by column, or 15 diagonal ones."""
         if name not in self._values:
-            self._asked.add(name)
+            self._requested.add(name)
             return np.array(default, dtype=np.float64)
         value = self._values[name]
         if isinstance(value, list) and len(value) == 15:
@@ -213,7 +215,7 @@ class NodeParameters:
     def ignore(self, names: Iterable[str]) -> None:
         """Drop parameters that have no effect on the estimate."""
         for name in names:
-            self._asked.add(name)
+            self._requested.add(name)
             self._values.pop(name, None)
 
     def only(self, name: str, value: object, why: str) -> None:
@@ -233,7 +235,7 @@ class NodeParameters:
             Naming the first parameter left and the known one that is nearest to it.
         """
         for name in self._values:
-            near = difflib.get_close_matches(name, sorted(self._asked), n=1)
+            near = difflib.get_close_matches(name, sorted(self._requested), n=1)
             hint = f'; did you mean {near[0]}?' if near else ''
             raise ParameterError(self.where, name, f'unknown parameter{hint}')
 

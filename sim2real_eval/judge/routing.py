@@ -7,7 +7,7 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 
-from sim2real_eval.judge.clock import Case
+from sim2real_eval.judge.clock import ReplayOptions
 from sim2real_eval.judge.configuration import NAVSAT_TOPIC, FilterConfig, SourceConfig, topic_name
 from sim2real_eval.judge.errors import JudgeError
 from sim2real_eval.judge.navsat_configuration import NavsatConfig, with_front_end
@@ -53,7 +53,7 @@ class Routing:
 
 
 def route(
-    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: Case
+    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: ReplayOptions
 ) -> Routing:
     """Find the topics; their messages are not looked at, so that they may be still to come.
 
@@ -105,7 +105,7 @@ def route(
     return Routing(sources, fix, heading, command, tuple(notes))
 
 
-def _in_delivery_order(config: FilterConfig, case: Case) -> list[SourceConfig]:
+def _in_delivery_order(config: FilterConfig, case: ReplayOptions) -> list[SourceConfig]:
     rank = {topic: number for number, topic in enumerate(case.topics)}
     return sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank)))
 

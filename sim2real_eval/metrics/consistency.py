@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the filter as sure of itself as it may be? Chi-square tests of innovations and errors.
+"""Is the filter consistent? Chi-square tests of innovations and errors.
 
 A consistent filter has a normalised innovation squared (NIS) that is chi-square distributed with
 as many degrees of freedom as states are measured, and a normalised estimation error squared (NEES)
-with as many as are compared ([BarShalom2001], section 5.4). Above the bounds it is too sure of
-itself, below them not sure enough. The bounds hold for independent samples. The innovations of a
-consistent filter are independent; its errors are not, and count as fewer samples
+with as many as are compared ([BarShalom2001], section 5.4). Above the bounds it is overconfident, below
+them underconfident. The bounds hold for independent samples. The innovations of a consistent
+filter are independent; its errors are not, and count as fewer samples
 (`sim2real_eval.metrics.autocorrelation`). A series that seems worth fewer than `FEWEST` of them
-tells neither its mean nor how long it remembers, and counts as one.
+tells neither its mean nor its autocorrelation time, and counts as one.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Consistency:
 
     @property
     def verdict(self) -> str:
-        """`consistent`, `too sure`, `not sure enough`, or `no samples`."""
+        """`consistent`, `overconfident`, `underconfident`, or `no samples`."""
         if not self.samples:
             return 'no samples'
         if self.ratio > self.upper:
-            return 'too sure'
-        return 'not sure enough' if self.ratio < self.lower else 'consistent'
+            return 'overconfident'
+        return 'underconfident' if self.ratio < self.lower else 'consistent'
 
     def summary(self) -> dict[str, object]:
         """Return everything as plain values; null for what no samples leave open."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long an error remembers itself, and at which frequencies it is: curves of one run.
+"""Autocorrelation and spectrum of an error: curves of one run.
 
 VEPD knows an error by its size and by the flatness of the whole signal's spectrum. Two errors of
-one size may be a jitter and a slow wander, which a controller feels as different things.
+one size may be a jitter and a slow wander, which a controller experiences differently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sim2real_eval.signals.spectrum import default_segment, spectrum
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['CurveDistance', 'autocorrelation', 'error_memories', 'error_spectra']
+__all__ = ['CurveDistance', 'autocorrelation', 'error_autocorrelations', 'error_spectra']
 
 _LONGEST_LAG = 5.0  # s
 
@@ -63,7 +63,7 @@ def autocorrelation(values: FloatArray, lags: int) -> FloatArray:
     return np.asarray(covariance[1:] / covariance[0])
 
 
-def error_memories(errors: Sequence[FloatArray], rate: float) -> FloatArray:
+def error_autocorrelations(errors: Sequence[FloatArray], rate: float) -> FloatArray:
     """Return the autocorrelation function of each run, (runs, lags).
 
     Parameters
@@ -80,7 +80,7 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
     """Return the power spectral density of each run, (runs, frequencies), u^2/Hz of errors in u.
 
     Welch's method with one segment length for all runs, chosen for the shortest; see
-    `sim2real_eval.signals.spectrum`. Parameters as in `error_memories`.
+    `sim2real_eval.signals.spectrum`. Parameters as in `error_autocorrelations`.
     """
     lengths = np.array([len(error) for error in errors])
     segment = default_segment(int(lengths.min()))

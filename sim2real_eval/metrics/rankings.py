@@ -33,7 +33,7 @@ class RankAgreement:
         one of the rankings ties all.
     spearman : float or None
         Spearman's rho: the correlation of the ranks, ties sharing their mean rank.
-    chance : float or None
+    p_value : float or None
         Share of all orders of one ranking whose tau-b is at least as large: of 5 models even the
         same order has 1 in 120. Of more than 7 models 10 000 orders are drawn.
     """
@@ -41,7 +41,7 @@ class RankAgreement:
     models: int
     kendall: float | None
     spearman: float | None
-    chance: float | None
+    p_value: float | None
 
 
 def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgreement:
@@ -68,8 +68,8 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
     kendall = float(np.sum(one * other) / scale)
     spearman = float(np.corrcoef(ranks)[0, 1])
     # Drawn orders count the observed one in, as B. Phipson and G. K. Smyth, 2010, ask.
-    chance = float(np.mean(permuted >= kendall - 1e-9))
-    return RankAgreement(n, kendall, spearman, chance)
+    p_value = float(np.mean(permuted >= kendall - 1e-9))
+    return RankAgreement(n, kendall, spearman, p_value)
 
 
 def _signs(ranks: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from sim2real_eval.preintegration.params import PreintegrationError
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['Agreement', 'covariance_agreement']
+__all__ = ['CovarianceTest', 'covariance_agreement']
 
 # Below this share of the largest variance (after scaling rows to 1) a direction counts as having
 # none.
@@ -22,7 +22,7 @@ _ROUNDING = 1e-20
 
 
 @dataclasses.dataclass(frozen=True)
-class Agreement:
+class CovarianceTest:
     """Result of the test.
 
     Attributes
@@ -40,7 +40,7 @@ class Agreement:
     probability: float
 
 
-def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int) -> Agreement:
+def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int) -> CovarianceTest:
     """Return the likelihood-ratio test that Gaussian samples have the covariance of a model.
 
     n (tr M - ln det M - d) with M = model^-1 estimated, n = samples - 1 and d rows, times
@@ -75,9 +75,9 @@ def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int)
     sign, log_determinant = np.linalg.slogdet(whitened)
     freedom = d * (d + 1) // 2
     if sign <= 0.0 or bool((beyond > max(1e-9 * values[-1], _ROUNDING)).any()):
-        return Agreement(math.inf, freedom, 0.0)
+        return CovarianceTest(math.inf, freedom, 0.0)
     if d == 0:
-        return Agreement(0.0, 0, 1.0)
+        return CovarianceTest(0.0, 0, 1.0)
     ratio = n * (float(np.trace(whitened)) - float(log_determinant) - d)
     statistic = ratio * (1.0 - (2.0 * d + 1.0 - 2.0 / (d + 1.0)) / (6.0 * n))
-    return Agreement(statistic, freedom, float(chi2.sf(statistic, freedom)))
+    return CovarianceTest(statistic, freedom, float(chi2.sf(statistic, freedom)))

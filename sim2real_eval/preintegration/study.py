@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sim2real_eval.preintegration.agreement import Agreement, covariance_agreement
+from sim2real_eval.preintegration.agreement import CovarianceTest, covariance_agreement
 from sim2real_eval.preintegration.combined_runner import CombinedScenarioRunner
 from sim2real_eval.preintegration.measurements import Preintegration
 from sim2real_eval.preintegration.page_noise import page_noise
@@ -107,7 +107,7 @@ class ScenarioStudy:
         Of the Monte Carlo runs.
     errors : (n, d) float
         Their errors.
-    agreement : Agreement
+    agreement : CovarianceTest
         Of the two covariances.
     """
 
@@ -123,7 +123,7 @@ class ScenarioStudy:
     predicted_covariance: FloatArray
     estimated_covariance: FloatArray
     errors: FloatArray
-    agreement: Agreement
+    agreement: CovarianceTest
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ _MATRICES = tuple(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Lines(MessageArray):
+class _CameraInfoLines(MessageArray):
     distortion_model: str
     whole: IntArray
     numbers: FloatArray
@@ -36,7 +36,7 @@ class _Lines(MessageArray):
 def _line(coefficients: int) -> MessageType:
     names = (*(f'd{k}' for k in range(coefficients)), *_MATRICES)
     columns = (('whole', _WHOLE), ('numbers', names))
-    return MessageType(CAMERA_INFO.name, _Lines, (), columns, text='distortion_model')
+    return MessageType(CAMERA_INFO.name, _CameraInfoLines, (), columns, text='distortion_model')
 
 
 def read_camera_info(path: Path) -> tuple[CameraInfoArray, tuple[Note, ...]]:
@@ -44,7 +44,7 @@ def read_camera_info(path: Path) -> tuple[CameraInfoArray, tuple[Note, ...]]:
     known = read_header(path)
     count = sum(name[:1] == 'd' and name[1:].isdecimal() for name in known)
     lines, notes = read_table(path, _line(count))
-    assert isinstance(lines, _Lines)
+    assert isinstance(lines, _CameraInfoLines)
     whole = lines.whole.reshape(len(lines), len(_WHOLE))
     wrong = (whole < 0) | (whole > LARGEST)
     if wrong.any():
@@ -73,7 +73,7 @@ def read_camera_info(path: Path) -> tuple[CameraInfoArray, tuple[Note, ...]]:
 
 def write_camera_info(path: Path, array: CameraInfoArray) -> None:
     """Write one file, gzip when its name ends in .gz; equal arrays give equal bytes."""
-    lines = _Lines(
+    lines = _CameraInfoLines(
         stamp_ns=array.stamp_ns,
         arrival_ns=array.arrival_ns,
         frame=array.frame,

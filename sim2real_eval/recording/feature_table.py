@@ -24,21 +24,21 @@ _COLUMNS = ('u', 'v', 'previous_u', 'previous_v', 'ray_x', 'ray_y')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Lines(MessageArray):
+class _FeatureLines(MessageArray):
     ids: IntArray
     age: IntArray
     numbers: FloatArray
 
 
 _LINE = MessageType(
-    FEATURES.name, _Lines, (), (('ids', ('id',)), ('age', ('age',)), ('numbers', _COLUMNS))
+    FEATURES.name, _FeatureLines, (), (('ids', ('id',)), ('age', ('age',)), ('numbers', _COLUMNS))
 )
 
 
 def read_features(path: Path) -> tuple[FeatureArray, tuple[Note, ...]]:
     """Read one file; errors are those of `read_table`."""
     lines, notes = read_table(path, _LINE)
-    assert isinstance(lines, _Lines)
+    assert isinstance(lines, _FeatureLines)
     change = np.diff(lines.stamp_ns, prepend=lines.stamp_ns[:1] - 1) != 0
     change |= np.diff(lines.arrival_ns, prepend=lines.arrival_ns[:1] - 1) != 0
     frames = np.flatnonzero(change)
@@ -72,7 +72,7 @@ def write_features(path: Path, array: FeatureArray) -> None:
     numbers = np.full((len(frame), len(_COLUMNS)), np.nan)
     ids[is_feature], age[is_feature] = array.ids, array.age
     numbers[is_feature] = np.concatenate([array.pixels, array.previous, array.rays], axis=1)
-    lines = _Lines(
+    lines = _FeatureLines(
         stamp_ns=array.stamp_ns[frame],
         arrival_ns=array.arrival_ns[frame],
         frame=array.frame,

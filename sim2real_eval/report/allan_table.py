@@ -11,7 +11,7 @@ from rich.text import Text
 from sim2real_eval.characterization.analysis import RecordingResult
 from sim2real_eval.characterization.estimate import with_error
 from sim2real_eval.characterization.noise_terms import Coefficient, NoiseTerms
-from sim2real_eval.characterization.reidentification import Comeback
+from sim2real_eval.characterization.reidentification import RecoveredParameter
 from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.report.plain_table import plain_table
@@ -30,7 +30,7 @@ _WORDS = {
 def allan_console_table(
     terms: Mapping[str, NoiseTerms],
     results: Sequence[RecordingResult],
-    comebacks: Sequence[Comeback] = (),
+    recovered_parameters: Sequence[RecoveredParameter] = (),
 ) -> Table:
     """Return a table with a row per axis and coefficient.
 
@@ -41,11 +41,15 @@ def allan_console_table(
     results : sequence of RecordingResult
         Of the recordings that they are of. Discrete values are for the rate of the longest; of one
         recording alone there are the coefficients read off with straight lines, too.
-    comebacks : sequence of Comeback, optional
+    recovered_parameters : sequence of RecoveredParameter, optional
         What became of each coefficient in the simulated sensor.
     """
     rate = max(results, key=lambda one: one.samples).rate
-    ruler = {one.axis: one.ruler for one in results[0].axes} if len(results) == 1 else None
+    graphical_estimate = (
+        {one.axis: one.graphical_estimate for one in results[0].axes}
+        if len(results) == 1
+        else None
+    )
     samples = sum(one.samples for one in results)
     seconds = sum(one.seconds for one in results)
     where = f' of {len(results)} recordings' if len(results) > 1 else ''
@@ -60,11 +64,11 @@ def allan_console_table(
     table.add_column('', no_wrap=True)
     table.add_column('SI density', justify='right', no_wrap=True)
     table.add_column('discrete', justify='right', no_wrap=True)
-    if ruler is not None:
+    if graphical_estimate is not None:
         table.add_column('read off', justify='right', no_wrap=True)
-    if comebacks:
+    if recovered_parameters:
         table.add_column('back', no_wrap=True)
-    back = {(one.axis, one.coefficient): one.came_back for one in comebacks}
+    back = {(one.axis, one.coefficient): one.is_recovered for one in recovered_parameters}
     for axis, row in terms.items():
         quantity = quantity_of(axis)
         label = axis.replace('_', ' ')
@@ -79,10 +83,10 @@ def allan_console_table(
                 f'{one.value:.3e}' if one.observable else '-',
                 f'{step:.2e}' if one.observable else '-',
             ]
-            if ruler is not None:
-                read = ruler.get(axis, {}).get(name)
+            if graphical_estimate is not None:
+                read = graphical_estimate.get(axis, {}).get(name)
                 cells.append('-' if read is None else f'{unit.of(read):.3g}')
-            if comebacks:
+            if recovered_parameters:
                 cells.append('yes' if back[axis, name] else Text('no', style='bold red'))
             table.add_row(*cells)
             label = ''

@@ -13,7 +13,7 @@ from sim2real_eval.report.plain_table import plain_table
 
 __all__ = ['consistency_table', 'short_ratio']
 
-_STYLES = {'consistent': 'green', 'too sure': 'red', 'not sure enough': 'yellow'}
+_STYLES = {'consistent': 'green', 'overconfident': 'red', 'underconfident': 'yellow'}
 
 
 def consistency_table(rows: Iterable[Consistency], title: str) -> Table:

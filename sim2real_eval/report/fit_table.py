@@ -48,7 +48,8 @@ def fit_gain_table(fit: Fit) -> Table:
     if own:
         table.add_column(f'\n{fit.options.metric}', justify='right', style='bold', no_wrap=True)
     table.add_column('\nscore', justify='right', no_wrap=True)
-    for head in ('\nVEPD', f'{level}\nfrom', '\nto', 'floor', 'chance of\nso much'):
+    heads = ('\nVEPD', f'{level}\nfrom', '\nto', 'null\nmedian', '\np-value')
+    for head in heads:
         table.add_column(head, justify='right', no_wrap=True)
     objectives = {
         BEFORE: validation.before,
@@ -64,8 +65,8 @@ def fit_gain_table(fit: Fit) -> Table:
             _number(one.distance),
             _number(one.low),
             _number(one.high),
-            _number(one.floor),
-            '-' if one.chance is None else f'{one.chance:.2g}',
+            _number(one.null_median),
+            '-' if one.p_value is None else f'{one.p_value:.2g}',
         )
     return table
 

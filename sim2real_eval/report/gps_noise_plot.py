@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A receiver at standstill: where its fixes lie, how long they remember, what they state."""
+"""A receiver at standstill: its fixes, their autocorrelation and stated covariance."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.characterization.estimate import Estimate, with_error
+from sim2real_eval.characterization.estimate import ParameterEstimate, with_error
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
-from sim2real_eval.characterization.gps_likeness import Likeness
+from sim2real_eval.characterization.gps_likeness import SimulatedStatistic
 from sim2real_eval.report.plain_table import plain_table
 
-__all__ = ['gps_likeness_table', 'gps_noise_table']
+__all__ = ['gps_noise_table', 'gps_statistics_table']
 
 _MODELS = {
     'gps': 'gps.yaml: white + Gauss-Markov',
@@ -60,9 +60,9 @@ def gps_noise_table(result: GpsResult) -> Table:
     if stated.kind != 'zero':
         _row(table, 'vertical / horizontal', stated.vertical_factor)
         table.add_row('stated deviation', 'm', *(one.shown() for one in stated.constant))
-    for test in result.honest:
+    for test in result.consistency:
         if test.samples:
-            verdict = Text(test.verdict, style='' if test.verdict == 'honest' else 'bold')
+            verdict = Text(test.verdict, style='' if test.verdict == 'consistent' else 'bold')
             table.add_row(
                 f'error² / stated², {test.name.partition(",")[0]}',
                 '1',
@@ -73,11 +73,11 @@ def gps_noise_table(result: GpsResult) -> Table:
     return table
 
 
-def _row(table: Table, title: str, one: Estimate, said: str = '') -> None:
+def _row(table: Table, title: str, one: ParameterEstimate, said: str = '') -> None:
     table.add_row(title, one.unit, one.shown(), said)
 
 
-def gps_likeness_table(found: Sequence[Likeness]) -> Table:
+def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
     """Return a table of the deviations of the record and of each model simulated likewise."""
     table = plain_table(
         'The models simulated over the same times: root mean squares about the means', gap=1

@@ -48,8 +48,12 @@ def _ranking_table(standing: Standing) -> DataTable:
     found = ranking(standing, dict.fromkeys(models, ''))
     level = f'{100 * standing.known.options.level:g} % interval'
     columns = [Column('rank', numeric=True), Column('model'), Column('VEPD', numeric=True)]
-    columns += [Column(level), Column('null floor', numeric=True), Column('chance', numeric=True)]
-    columns += [Column('group')] if found.letters else []
+    columns += [
+        Column(level),
+        Column('null quantile', numeric=True),
+        Column('p-value', numeric=True),
+    ]
+    columns += [Column('group')] if found.has_groups else []
     columns += [
         Column('W1 RMSE', 'm/s', numeric=True),
         Column('W2 entropy', numeric=True),
@@ -58,8 +62,15 @@ def _ranking_table(standing: Standing) -> DataTable:
     columns += [Column('paper', 'VEPD', numeric=True)] if found.published else []
     rows = []
     for place in found.places:
-        cells = [place.rank, place.name, place.vepd, place.interval, place.floor, place.chance]
-        cells += [place.letters] if found.letters else []
+        cells = [
+            place.rank,
+            place.name,
+            place.vepd,
+            place.interval,
+            place.null_high,
+            place.p_value,
+        ]
+        cells += [place.significance_groups] if found.has_groups else []
         cells += [place.w_rmse, place.w_entropy, place.runs]
         cells += [place.published or NONE] if found.published else []
         rows.append(cells)

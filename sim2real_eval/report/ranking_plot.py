@@ -62,7 +62,7 @@ def ranking_figure(
         fontsize=8,
         frameon=False,
     )
-    title = 'How far from reality, and how surely; models that share a letter are not told apart'
+    title = 'Distance from reality; models with a common letter do not differ significantly'
     figure.suptitle(f'{title}\n{about}' if about else title, fontsize=10)
     return figure
 
@@ -70,15 +70,19 @@ def ranking_figure(
 def _panel(axis: Axes, known: Uncertainty, colours: Mapping[str, str]) -> None:
     order = list(known.order)
     for row, one in enumerate(order):
-        if one.floor is not None and one.floor_high is not None:
-            axis.barh(row, one.floor_high, height=0.9, color=REAL_COLOUR, alpha=0.3, linewidth=0)
-            axis.plot([one.floor] * 2, [row - 0.45, row + 0.45], color=REAL_COLOUR, linewidth=1.0)
+        if one.null_median is not None and one.null_high is not None:
+            axis.barh(row, one.null_high, height=0.9, color=REAL_COLOUR, alpha=0.3, linewidth=0)
+            axis.plot(
+                [one.null_median] * 2, [row - 0.45, row + 0.45], color=REAL_COLOUR, linewidth=1.0
+            )
         colour = colours[one.model]
         if one.low is not None and one.high is not None:
             axis.plot([one.low, one.high], [row, row], color=colour, linewidth=2.0)
         axis.plot(one.distance, row, 'o', color=colour, markersize=5)
     axis.set_yticks(
-        range(len(order)), [f'{one.model}  {one.letters}'.rstrip() for one in order], fontsize=8
+        range(len(order)),
+        [f'{one.model}  {one.significance_groups}'.rstrip() for one in order],
+        fontsize=8,
     )
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)

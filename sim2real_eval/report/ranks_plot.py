@@ -24,7 +24,7 @@ _ACROSS = 2
 def save_ranks(path: str | Path, panels: Sequence[RankLines]) -> Path:
     """Write a panel per table: a line per metric or option, a column per model.
 
-    The colour is the rank, the number the value, and * says that the distance is more than chance.
+    The colour is the rank, the number the value, and * says that the distance is significant.
 
     Parameters
     ----------

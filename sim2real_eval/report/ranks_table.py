@@ -36,7 +36,7 @@ class RankLine(NamedTuple):
     values, ranks : tuple of float or None
         Model by model.
     marks : tuple of bool
-        Whether a value is more than chance.
+        Whether a value is significant.
     agreement : RankAgreement
         With the ranking that all are compared with.
     """
@@ -66,15 +66,15 @@ class RankLines(NamedTuple):
 
 
 def metric_lines(table: MetricTable) -> RankLines:
-    """Return the metrics of a table that at least one model has; those beyond chance marked."""
+    """Return the metrics of a table that at least one model has; those significant marked."""
     lines = []
     for row in table.rows:
         if any(value is not None for value in row.distances):
             unit = f' {row.metric.unit}' if row.metric.unit else ''
-            chances = (
-                row.chances if row.adjusted.count(None) == len(row.adjusted) else row.adjusted
+            p_values = (
+                row.p_values if row.adjusted.count(None) == len(row.adjusted) else row.adjusted
             )
-            marks = tuple(chance is not None and chance <= LEVEL for chance in chances)
+            marks = tuple(p_value is not None and p_value <= LEVEL for p_value in p_values)
             label = f'{row.metric.name}{unit}'
             lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
     notes = tuple(
@@ -120,7 +120,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
     table.add_column('scenario', overflow='fold')
     table.add_column('ranking', overflow='fold')
     table.add_column('and ranking', overflow='fold')
-    for name in ('models', 'Kendall', 'Spearman', 'chance'):
+    for name in ('models', 'Kendall', 'Spearman', 'p-value'):
         table.add_column(name, justify='right', no_wrap=True)
     last = None
     for pair in pairs:
@@ -134,7 +134,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             str(agreement.models),
             _two(agreement.kendall),
             _two(agreement.spearman),
-            _chance(agreement.chance),
+            _p_value(agreement.p_value),
         )
         last = pair.scenario
     return table
@@ -163,7 +163,7 @@ def short_number(value: float) -> str:
     return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e4 else f'{value:.1e}'
 
 
-def _chance(value: float | None) -> str:
+def _p_value(value: float | None) -> str:
     if value is None:
         return '-'
     return '<0.001' if value < 0.001 else f'{value:.3f}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of a reference trajectory: where it went and how sure its maker is."""
+"""The picture of a reference trajectory: where it went, with its uncertainty."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from sim2real_eval.report.signal_series_plot import save_series_plots
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison
-    from sim2real_eval.signals.prepared import Prepared, PreparedRun
+    from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun
 
 __all__ = ['psd_figure', 'save_signal_plots', 'scatter_figure', 'yaw_figure']
 
@@ -53,7 +53,9 @@ def save_signal_plots(folder: str | Path, comparison: SignalComparison) -> list[
     return written
 
 
-def _panels(comparison: SignalComparison, quantity: str) -> list[tuple[str, Prepared, str]]:
+def _panels(
+    comparison: SignalComparison, quantity: str
+) -> list[tuple[str, PreparedQuantity, str]]:
     """Return label, quantity and side of the panels: the real runs, then each model."""
     return [
         (label, ready, side)
@@ -62,7 +64,7 @@ def _panels(comparison: SignalComparison, quantity: str) -> list[tuple[str, Prep
     ]
 
 
-def _runs(ready: Prepared, side: str) -> tuple[PreparedRun, ...]:
+def _runs(ready: PreparedQuantity, side: str) -> tuple[PreparedRun, ...]:
     return ready.real if side == 'real' else ready.simulated
 
 

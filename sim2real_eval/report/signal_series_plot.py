@@ -21,7 +21,7 @@ from sim2real_eval.report.figures import (
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison
-    from sim2real_eval.signals.prepared import Prepared
+    from sim2real_eval.signals.prepared import PreparedQuantity
 
 __all__ = ['save_series_plots', 'series_figure']
 
@@ -43,12 +43,12 @@ def save_series_plots(folder: str | Path, comparison: SignalComparison) -> list[
     return written
 
 
-def series_figure(ready: Prepared, model: str, name: str) -> Figure:
+def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
     """Return a row per axis: real, simulated and true over time; simulated over real.
 
     Parameters
     ----------
-    ready : Prepared
+    ready : PreparedQuantity
         One quantity; its first real and first simulated runs are drawn.
     model, name : str
         Of the simulated set and of the real run.

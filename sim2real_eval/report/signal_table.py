@@ -20,10 +20,10 @@ __all__ = ['signal_tables']
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
-    """Return two tables per kind of sensor: agreement with truth, and how unlike the sets are.
+    """Return two tables per kind of sensor: agreement with truth, and how different the sets are.
 
-    Models of which the same signals are known share a table, one below the other. Floors, chances
-    and verdicts are shown where there are any.
+    Models of which the same signals are known share a table, one below the other. Split-half
+    distances, p-values and verdicts are shown where there are any.
 
     Parameters
     ----------
@@ -126,43 +126,43 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
 
 def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
     everything = [row for rows in models.values() for row in rows]
-    floors = any(row.error_floor is not None for row in everything)
+    split_half = any(row.error_split_half is not None for row in everything)
     judged = any(row.p_adjusted is not None for row in everything)
     table = _new(
-        f'{_title(models)}: how unlike the errors are'
-        + (', and halves of the real runs (floor)' if floors else '')
+        f'{_title(models)}: how different the errors are'
+        + (', and halves of the real runs (split)' if split_half else '')
     )
     for name in ('errors\nW1', 'spectra\ndB'):
         table.add_column(name, justify='right', no_wrap=True)
-        if floors:
-            table.add_column('\nfloor', justify='right', no_wrap=True)
+        if split_half:
+            table.add_column('\nsplit', justify='right', no_wrap=True)
         if judged:
             table.add_column('\np', justify='right', no_wrap=True)
     if judged:
-        table.add_column('together', no_wrap=True)
+        table.add_column('verdict', no_wrap=True)
         table.add_column('\np', justify='right', no_wrap=True)
 
     def cells(row: SignalRow) -> list[Text | str]:
         found: list[Text | str] = []
-        for distance, low, chance in (
+        for distance, low, p_value in (
             (
                 _number(row.error_distance, row.unit),
-                _number(row.error_floor, row.unit),
+                _number(row.error_split_half, row.unit),
                 row.error_p,
             ),
             (
                 f'{row.spectrum_distance:.1f}',
-                _NONE if row.spectrum_floor is None else f'{row.spectrum_floor:.1f}',
+                _NONE if row.spectrum_split_half is None else f'{row.spectrum_split_half:.1f}',
                 row.spectrum_p,
             ),
         ):
             found.append(distance)
-            if floors:
+            if split_half:
                 found.append(low)
             if judged:
-                found.append(_chance(chance))
+                found.append(_p_value(p_value))
         if judged:
-            found += [row.verdict, _chance(row.p_adjusted)]
+            found += [row.verdict, _p_value(row.p_adjusted)]
         return found
 
     _fill(table, models, cells)
@@ -207,5 +207,5 @@ def _lag(value: float | None) -> str:
     return _NONE if value is None else f'{1e3 * value:.1f}'
 
 
-def _chance(value: float | None) -> str:
+def _p_value(value: float | None) -> str:
     return _NONE if value is None else f'{value:.3f}' if value >= 0.001 else '<.001'

@@ -35,7 +35,7 @@ class StudyReport:
     page, markdown, latex : str
     standings : tuple of Standing
     answer : tuple of str
-        Which model is closest, and whether it can be told apart, under the first judge.
+        Which model is closest, and whether it is significantly different, under the first judge.
     """
 
     page: str

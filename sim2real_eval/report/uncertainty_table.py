@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure distances are, on the terminal."""
+"""Uncertainty of distances, on the terminal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _MOST_PAIRS = 3
 def uncertainty_table(
     known: Mapping[str, Uncertainty],
     *,
-    title: str = 'How sure: models of one group cannot be told apart',
+    title: str = 'Uncertainty: models of one group are not significantly different',
 ) -> Table:
-    """Return a table of intervals, floors, chances and groups, one block per scenario.
+    """Return a table of intervals, null quantiles, p-values and groups, one block per scenario.
 
-    The floor is what like sensors would score: the median, and the quantile of the level. Chances
-    are adjusted for how many models there are; the last column has the probability to be closest.
+    The null distribution is that of identical sensors: its median, and its quantile at the level.
+    P-values are adjusted for how many models there are; the last column has the probability to be
+    closest.
 
     Parameters
     ----------
@@ -41,21 +42,21 @@ def uncertainty_table(
     table.add_column('model', overflow='fold')
     table.add_column('\nVEPD', justify='right', style='bold', no_wrap=True)
     table.add_column(f'true VEPD\n{level:.3g} level', justify='right', no_wrap=True)
-    table.add_column(f'floor\nmed. {level:.3g}', justify='right', no_wrap=True)
+    table.add_column(f'null dist.\nmed. {level:.3g}', justify='right', no_wrap=True)
     # Wider than their words, which would run into each other.
-    table.add_column('chance\nadj.', justify='right', no_wrap=True, min_width=8)
+    table.add_column('p-value\nadj.', justify='right', no_wrap=True, min_width=8)
     table.add_column('best\nprob.', justify='right', no_wrap=True, min_width=7)
     for scenario, one in known.items():
         label = f'{scenario} pooled' if scenario == POOLED else scenario
         for model in one.order:
             table.add_row(
                 Text(label),
-                model.letters or '-',
+                model.significance_groups or '-',
                 Text(model.model),
                 f'{model.distance:.4f}',
                 _range(model.low, model.high),
-                _range(model.floor, model.floor_high, ' '),
-                _chance(model),
+                _range(model.null_median, model.null_high, ' '),
+                _p_value(model),
                 f'{model.ranks[0]:.2f}' if model.ranks else '-',
             )
             label = ''
@@ -67,19 +68,19 @@ def _range(low: float | None, high: float | None, between: str = '-') -> str:
     return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
 
 
-def _chance(model: DistanceUncertainty) -> str:
+def _p_value(model: DistanceUncertainty) -> str:
     if model.adjusted is None:
         return '?'
     return '<0.001' if model.adjusted < 0.001 else f'{model.adjusted:.3f}'
 
 
 def pair_lines(known: Uncertainty, scenario: str) -> list[str]:
-    """Say which neighbours of the ranking cannot be told apart, and what would do it."""
+    """Say which neighbours of the ranking do not differ significantly, and what would do it."""
     order = known.order
     lines = []
     for near, far in itertools.pairwise(order):
         pair = known.pair(near.model, far.model)
-        if pair.apart is False:
+        if pair.distinguishable is False:
             lines.append(f'{near.model} and {far.model}: {_more(known, pair)}')
     if not lines:
         return []
@@ -87,7 +88,7 @@ def pair_lines(known: Uncertainty, scenario: str) -> list[str]:
     if len(lines) > _MOST_PAIRS:
         shown.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
     where = 'pooled' if scenario == POOLED else scenario
-    return [f'not told apart ({where}): {"; ".join(shown)}']
+    return [f'not significantly different ({where}): {"; ".join(shown)}']
 
 
 def _more(known: Uncertainty, pair: PairUncertainty) -> str:

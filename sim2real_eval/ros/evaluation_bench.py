@@ -30,7 +30,7 @@ from sim_sensors.sampling import SampleGrid
 __all__ = ['SensorBench']
 
 # Generous: only a middleware that has lost a message keeps anyone waiting for long.
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 _TYPES = {'imu': 'sensor_msgs/msg/Imu', 'gps': 'sensor_msgs/msg/NavSatFix'}
 
 
@@ -94,7 +94,7 @@ class SensorBench:
         What the model is called.
     namespace : str
         Absolute, of the sensors.
-    look : callable
+    poll : callable
         Called again and again while the sensors are waited for; may raise, to stop it.
 
     Raises
@@ -112,10 +112,10 @@ class SensorBench:
         label: str,
         *,
         namespace: str,
-        look: Callable[[], None],
+        poll: Callable[[], None],
     ) -> None:
         self._node = node
-        self._look = look
+        self._poll = poll
         self._truth = truth
         self._real = maker.real
         self._stamps = maker.truth.stamp_ns
@@ -250,11 +250,11 @@ class SensorBench:
         )
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + _TIMEOUT_S
         while not condition():
             if time.monotonic() > end:
-                raise Sim2RealError(f'simulated sensors: waited {_PATIENCE_S:g} s for them {what}')
-            self._look()
+                raise Sim2RealError(f'simulated sensors: waited {_TIMEOUT_S:g} s for them {what}')
+            self._poll()
             self._executor.spin_once(timeout_sec=0.01)
 
 

@@ -9,7 +9,7 @@ from sim2real_eval.judge.embedded import prepare
 from sim2real_eval.judge.routing import route
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.ros.evaluation_bench import SensorBench
-from sim2real_eval.ros.lockstep import Delivery
+from sim2real_eval.ros.lockstep import PendingMessage
 from sim2real_eval.ros.lockstep.delivery import last_arrival_ns
 from sim_sensors.measurements import MessageArray
 
@@ -48,7 +48,7 @@ class SensorFeed:
             self._take(topic, array, 0)
         self._count = dict.fromkeys(bench.roles, 0)
 
-    def until(self, now_ns: int) -> list[Delivery]:
+    def until(self, now_ns: int) -> list[PendingMessage]:
         """Return what arrives up to now and was not returned before.
 
         Raises
@@ -63,7 +63,7 @@ class SensorFeed:
         due = []
         while self._waiting and self._waiting[0][0] <= now_ns:
             arrival, _, _, taker, array, index = heapq.heappop(self._waiting)
-            due.append(Delivery(arrival, taker, array.take([index])))
+            due.append(PendingMessage(arrival, taker, array.take([index])))
         return due
 
     @property

@@ -39,7 +39,7 @@ from sim_sensors.ros.reporter import Reporter
 __all__ = ['EvaluationNode', 'main']
 
 _NAME = 'evaluation_node'
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _DELIVERY = Duration(seconds=2)
 
 
@@ -90,7 +90,7 @@ class EvaluationNode(Node):
         self._stop = stop
         # This executor is spun wherever there is anything to wait for.
         self._replay.create_timer(
-            _LOOK_S, stop.check, clock=Clock(clock_type=ClockType.STEADY_TIME)
+            _POLL_S, stop.check, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
         self._truth = self._replay.create_publisher(
             Odometry, self.resolve_topic_name(ODOMETRY_TOPIC), QoSProfile(depth=100)
@@ -164,13 +164,13 @@ class EvaluationNode(Node):
             plan,
             run,
             rate_factor=self.study.settings.rate_factor,
-            look=self._look,
+            poll=self._poll,
         )
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Answer whoever asks this node, now and then."""
         self._stop.check()
-        if time.monotonic() > self._looked + _LOOK_S:
+        if time.monotonic() > self._looked + _POLL_S:
             self._executor.spin_once(timeout_sec=0.0)
             self._looked = time.monotonic()
 
@@ -208,7 +208,7 @@ class EvaluationNode(Node):
         )
         return 1 if comparison.failures else 0
 
-    def wait_until_heard(self) -> None:
+    def wait_for_subscribers(self) -> None:
         """Give the last message time to reach those who listen."""
         self._vepd.wait_for_all_acked(_DELIVERY)
 
@@ -247,7 +247,7 @@ def _evaluate(stop: Stop) -> int:
         status = stopped.status
         _complain(f'{stopped.word} before the end; what is complete is written')
     written = node.write()
-    node.wait_until_heard()
+    node.wait_for_subscribers()
     return status or written
 
 

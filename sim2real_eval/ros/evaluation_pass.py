@@ -44,7 +44,7 @@ class Pass:
         The simulated one.
     rate_factor : float
         Seconds of the run per second of the wall; 0: as fast as it goes.
-    look : callable
+    poll : callable
         Called after each step of the clock, and while sensors are waited for; may raise.
 
     Attributes
@@ -63,7 +63,7 @@ class Pass:
         run: PlannedRun,
         *,
         rate_factor: float,
-        look: Callable[[], None],
+        poll: Callable[[], None],
     ) -> None:
         self._node = node
         self._executor = executor
@@ -72,7 +72,7 @@ class Pass:
         self._plan = plan
         self._run = run
         self._rate_factor = rate_factor
-        self._look = look
+        self._poll = poll
         self._open = contextlib.ExitStack()
         self.run_s = self.wall_s = 0.0
 
@@ -105,7 +105,7 @@ class Pass:
             maker.sensors(twin, self._run.repetition),
             self._run.model,
             namespace=f'/{spaces[1]}/sensors',
-            look=self._look,
+            poll=self._poll,
         )
         opened.callback(self._bench.close)
         feeds = (RecordedFeed(maker.real, setup), SensorFeed(self._bench, setup))
@@ -129,7 +129,7 @@ class Pass:
 
     def _step(self, now_ns: int) -> None:
         self._broadcast.until(now_ns)
-        self._look()
+        self._poll()
 
     def play(self) -> None:
         """Replay the recording, with the sensors beside it, from beginning to end.

@@ -16,7 +16,7 @@ from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
 from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.comparison import ComparisonOptions, Source
 from sim2real_eval.comparison_folder import check_target
-from sim2real_eval.judge import Case, NavsatConfig
+from sim2real_eval.judge import NavsatConfig, ReplayOptions
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.metrics import MetricOptions
 from sim2real_eval.recording.metadata import find_metadata, read_metadata
@@ -156,7 +156,7 @@ def _setup(node: str, settings: EvaluationSettings) -> GraphJudgeSetup:
             NavsatConfig.from_file(navsat)
     with _parameter(node, 'case_file'):
         if case:
-            Case.from_file(case)
+            ReplayOptions.from_file(case)
     with _parameter(node, 'params_file' if settings.params_file else 'profile'):
         setup = JudgeSetup.load(settings.params_file or settings.profile, navsat, case)
     with _parameter(node, 'judge'):

@@ -53,7 +53,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 _FIX = (NavSatFix, 'sensor_msgs/msg/NavSatFix')
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _FILTERED_GPS = 'gps/filtered'
-_FIRST_LOOK_NS = 1_000_000
+_FIRST_POLL_NS = 1_000_000
 
 
 class JudgeNode(Node):
@@ -86,7 +86,7 @@ class JudgeNode(Node):
         self.create_service(Trigger, '~/status', self._on_status)
         self.add_on_set_parameters_callback(self._on_parameters)
         # One timer that is set anew for whatever is due next keeps both grids exactly.
-        self._timer = self.create_timer(_FIRST_LOOK_NS * 1e-9, self._on_timer)
+        self._timer = self.create_timer(_FIRST_POLL_NS * 1e-9, self._on_timer)
         self._restart = self.create_guard_condition(self._on_backward_jump)
         self._jumps = self.get_clock().create_jump_callback(
             JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
@@ -107,10 +107,12 @@ class JudgeNode(Node):
         if told.navsat is not None:
             self._listen('gps/fix', 'gps/fix', *_FIX, self._on_fix)
             if told.navsat.needs_heading:
-                self._listen('imu', 'imu', *_TYPES['imu'], live.see_heading)
+                self._listen('imu', 'imu', *_TYPES['imu'], live.receive_heading)
         if told.config.control_mask.any():
             if told.config.stamped_control:
-                self._listen('cmd_vel', 'cmd_vel', TwistStamped, CMD_VEL_TYPE, live.see_command)
+                self._listen(
+                    'cmd_vel', 'cmd_vel', TwistStamped, CMD_VEL_TYPE, live.receive_command
+                )
             else:
                 qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
                 self._inputs['cmd_vel'] = self.create_subscription(
@@ -124,7 +126,9 @@ class JudgeNode(Node):
             # Not on PyPI, so machines without a ROS installation do without.
             message = import_module('tf2_msgs.msg').TFMessage
             latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-            self.create_subscription(message, '/tf_static', self.see_transforms, latched, raw=True)
+            self.create_subscription(
+                message, '/tf_static', self.receive_transforms, latched, raw=True
+            )
         elif not (told.transforms or told.assume_identity):
             self.get_logger().warning(
                 'tf2_msgs is not installed: /tf_static is not read; give static_transforms_file, '
@@ -155,7 +159,7 @@ class JudgeNode(Node):
         qos = QoSProfile(depth=depth, reliability=reliability)
         self._inputs[name] = self.create_subscription(message, topic, take, qos, raw=True)
 
-    def see_transforms(self, data: bytes) -> None:
+    def receive_transforms(self, data: bytes) -> None:
         """Take a serialised tf2_msgs/TFMessage of static transforms."""
         for transform in decode_transforms(data, '/tf_static'):
             self._transforms[transform.child] = transform
@@ -169,14 +173,14 @@ class JudgeNode(Node):
         return int(self.get_clock().now().nanoseconds)
 
     def _on_fix(self, fixes: FixArray) -> None:
-        for position in self.live.see_fix(fixes):
+        for position in self.live.receive_fix(fixes):
             self._publish_gps(position)
 
     def _on_command(self, command: Twist) -> None:
         self.health.saw('cmd_vel')
         now = np.array([self._now()], dtype=np.int64)
         linear, angular = command.linear, command.angular
-        self.live.see_command(
+        self.live.receive_command(
             TwistArray(
                 stamp_ns=now,
                 arrival_ns=now,

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from sim2real_eval.judge import FilterConfig, NavsatConfig
 from sim2real_eval.judge.navsat_configuration import with_front_end
 from sim2real_eval.judge.options import FRONT_ENDS, corrections, front_end
-from sim2real_eval.judge.ros_parameters import NodeParameters
+from sim2real_eval.judge.ros_parameters import ParameterReader
 from sim2real_eval.recording import StaticTransform
 from sim2real_eval.recording.metadata import read_transforms
 from sim_sensors.errors import ParameterError
@@ -38,7 +38,7 @@ class JudgeParameters:
         From the file that `navsat_params_file` names; with `front_end: enu` those of the plain
         front end.
     correct : frozenset of str
-        Oddities of robot_localization that are mended.
+        Deviations of robot_localization that are corrected.
     transforms : tuple of StaticTransform
         From the file that `static_transforms_file` names.
     assume_identity : bool
@@ -71,7 +71,7 @@ class JudgeParameters:
             for name, parameter in node.get_parameters_by_prefix('').items()
             if name not in _OF_ALL_NODES and not name.startswith(_QOS)
         }
-        own = NodeParameters(f'parameters of {node.get_fully_qualified_name()}', values)
+        own = ParameterReader(f'parameters of {node.get_fully_qualified_name()}', values)
         navsat_file = own.text('navsat_params_file', '')
         transforms_file = own.text('static_transforms_file', '')
         assume_identity = own.boolean('assume_identity_frames', False)

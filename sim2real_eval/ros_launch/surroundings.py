@@ -6,7 +6,7 @@ from __future__ import annotations
 from sim_sensors.ros.sensor_settings import CameraSettings, MagnetometerSettings, VisionSettings
 from sim_sensors.world_file import load_world
 
-__all__ = ['surroundings']
+__all__ = ['world_configuration']
 
 _OWN = {
     'mag': MagnetometerSettings().world,
@@ -15,7 +15,7 @@ _OWN = {
 }
 
 
-def surroundings(world: str) -> dict[str, str]:
+def world_configuration(world: str) -> dict[str, str]:
     """Return the launch configurations that `config/ros/sensors.yaml` takes of a world.
 
     An IMU and a GPS are told the gravity and the origin of the world that the others are in, as

@@ -7,13 +7,13 @@ from sim2real_eval.signals.comparison import (
     compare_runs,
     compare_signals,
 )
-from sim2real_eval.signals.measured import RunSignals, run_signals
-from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.measured import SensorSignals, run_signals
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 
 __all__ = [
-    'RunSignals',
+    'SensorSignals',
     'SignalComparison',
-    'SignalError',
+    'SignalComparisonError',
     'SignalOptions',
     'SignalRow',
     'compare_runs',

@@ -10,11 +10,11 @@ import numpy as np
 
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['Agreement', 'agreement', 'mean_agreement']
+__all__ = ['SeriesAgreement', 'agreement', 'mean_agreement']
 
 
 @dataclasses.dataclass(frozen=True)
-class Agreement:
+class SeriesAgreement:
     """Agreement of one series with another, as in table 2 of [Ligorio2015].
 
     Attributes
@@ -34,7 +34,7 @@ class Agreement:
     samples: int
 
 
-def agreement(values: FloatArray, reference: FloatArray, error: FloatArray) -> Agreement:
+def agreement(values: FloatArray, reference: FloatArray, error: FloatArray) -> SeriesAgreement:
     """Return the agreement of two series `(n,)`; `error` is their difference, angles wrapped."""
     spread = float(np.std(values) * np.std(reference))
     scale = float(np.max(np.abs(values)) * np.max(np.abs(reference)))
@@ -42,7 +42,7 @@ def agreement(values: FloatArray, reference: FloatArray, error: FloatArray) -> A
     # A constant's standard deviation is rounding, not 0.
     if spread > 1e-15 * scale:
         correlation = float(np.clip(np.corrcoef(values, reference)[0, 1], -1.0, 1.0))
-    return Agreement(
+    return SeriesAgreement(
         rmse=float(np.sqrt(np.mean(error**2))),
         mean=float(np.mean(error)),
         correlation=correlation,
@@ -50,10 +50,10 @@ def agreement(values: FloatArray, reference: FloatArray, error: FloatArray) -> A
     )
 
 
-def mean_agreement(runs: Sequence[Agreement]) -> Agreement:
+def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
     """Return that of several runs, each counting alike: root mean square of RMSE, mean of R."""
     known = [run.correlation for run in runs if run.correlation is not None]
-    return Agreement(
+    return SeriesAgreement(
         rmse=float(np.sqrt(np.mean([run.rmse**2 for run in runs]))),
         mean=float(np.mean([run.mean for run in runs])),
         correlation=float(np.mean(known)) if known else None,

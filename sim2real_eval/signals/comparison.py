@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real against simulated signals: agreement with truth, distances, and whether they are chance."""
+"""Real against simulated signals: agreement with truth, distances, significance."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ import numpy as np
 
 from sim2real_eval.recording import Recording
 from sim2real_eval.run_notes import merge_notes
-from sim2real_eval.signals.agreement import Agreement, agreement, mean_agreement
+from sim2real_eval.signals.agreement import SeriesAgreement, agreement, mean_agreement
 from sim2real_eval.signals.distances import (
     ErrorDistance,
     SpectrumDistance,
     log_spectral_distance,
     wasserstein,
 )
-from sim2real_eval.signals.measured import QUANTITIES, RunSignals, run_signals
-from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.measured import QUANTITIES, SensorSignals, run_signals
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.pairs import Pair, pairs_of, partners
-from sim2real_eval.signals.prepared import Prepared, PreparedRun, prepare
-from sim2real_eval.uncertainty.relabelling import Divisible, chances, floor, relabel
+from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepare
+from sim2real_eval.uncertainty.relabelling import (
+    Divisible,
+    distance_p_values,
+    permute_labels,
+    split_half_distance,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,9 +48,9 @@ class SignalRow:
         Such as `angular_rate_x`, `rad/s`.
     n_real, n_simulated : int
         Runs.
-    real, simulated : Agreement
+    real, simulated : SeriesAgreement
         With their own truth.
-    between : Agreement or None
+    between : SeriesAgreement or None
         Of paired runs with each other, simulated less real; None without pairs.
     lag_real, lag_simulated, lag_between : float or None
         Mean over the runs where one could be told, s; one lag for all axes of a quantity.
@@ -53,7 +58,7 @@ class SignalRow:
         Wasserstein distance of the errors, unit of the signal.
     spectrum_distance : float
         Log spectral distance of the errors, dB.
-    error_floor, spectrum_floor : float or None
+    error_split_half, spectrum_split_half : float or None
         Median of the same distances between halves of the real runs; None with one real run.
     error_p, spectrum_p : float or None
         Chance of so large a distance if all runs were alike; None when there are too few runs to
@@ -61,7 +66,7 @@ class SignalRow:
     p_adjusted : float or None
         Smaller of the two, adjusted for looking at all distances of this model.
     verdict : str
-        `unlike`, `not told apart` or `too few runs`.
+        `different`, `not significant` or `too few runs`.
     """
 
     model: str
@@ -69,16 +74,16 @@ class SignalRow:
     unit: str
     n_real: int
     n_simulated: int
-    real: Agreement
-    simulated: Agreement
-    between: Agreement | None
+    real: SeriesAgreement
+    simulated: SeriesAgreement
+    between: SeriesAgreement | None
     lag_real: float | None
     lag_simulated: float | None
     lag_between: float | None
     error_distance: float
     spectrum_distance: float
-    error_floor: float | None
-    spectrum_floor: float | None
+    error_split_half: float | None
+    spectrum_split_half: float | None
     error_p: float | None
     spectrum_p: float | None
     p_adjusted: float | None
@@ -93,7 +98,7 @@ class SignalComparison:
     ----------
     rows : tuple of SignalRow
         Model by model.
-    prepared : dict of str to dict of str to Prepared
+    prepared : dict of str to dict of str to PreparedQuantity
         By model, then by name of the quantity: trends and spectra for plots and files.
     names : dict of str to tuple of str
         Names of the runs by model, and those of the real ones as `real`.
@@ -102,7 +107,7 @@ class SignalComparison:
     """
 
     rows: tuple[SignalRow, ...]
-    prepared: Mapping[str, Mapping[str, Prepared]]
+    prepared: Mapping[str, Mapping[str, PreparedQuantity]]
     names: Mapping[str, tuple[str, ...]]
     options: SignalOptions
     notes: tuple[str, ...]
@@ -112,7 +117,7 @@ class SignalComparison:
         """Labels of the simulated sets."""
         return list(self.prepared)
 
-    def sides(self) -> Iterator[tuple[str, str, Prepared]]:
+    def sides(self) -> Iterator[tuple[str, str, PreparedQuantity]]:
         """Yield label, side (`real` or `simulated`) and quantity: real runs first, and once.
 
         Real runs are brought to the rate of the simulated ones where those are slower, so their
@@ -129,7 +134,7 @@ class SignalComparison:
             for ready in self.prepared[model].values():
                 yield model, 'simulated', ready
 
-    def runs(self) -> Iterator[tuple[str, Prepared, str, PreparedRun]]:
+    def runs(self) -> Iterator[tuple[str, PreparedQuantity, str, PreparedRun]]:
         """Yield label, quantity, name of the run, and the quantity of that run."""
         for label, side, ready in self.sides():
             runs = ready.real if side == 'real' else ready.simulated
@@ -193,18 +198,20 @@ def compare_signals(
 
 
 def compare_runs(
-    real: Sequence[RunSignals],
-    simulated: Mapping[str, Sequence[RunSignals]],
+    real: Sequence[SensorSignals],
+    simulated: Mapping[str, Sequence[SensorSignals]],
     options: SignalOptions,
 ) -> SignalComparison:
     """Compare signals that were held against their truth already; see `compare_signals`."""
     rows: list[SignalRow] = []
-    prepared: dict[str, dict[str, Prepared]] = {}
+    prepared: dict[str, dict[str, PreparedQuantity]] = {}
     notes: list[str] = []
     few: dict[str, list[str]] = {}
     for model, runs in simulated.items():
         if not real or not runs:
-            raise SignalError(f'{model}: no run; must be one real and one simulated or more')
+            raise SignalComparisonError(
+                f'{model}: no run; must be one real and one simulated or more'
+            )
         mine, ready, said, lack = _compare_model(model, real, runs, options)
         rows += mine
         prepared[model] = ready
@@ -228,8 +235,11 @@ def compare_runs(
 
 
 def _compare_model(
-    model: str, real: Sequence[RunSignals], runs: Sequence[RunSignals], options: SignalOptions
-) -> tuple[list[SignalRow], dict[str, Prepared], list[str], str]:
+    model: str,
+    real: Sequence[SensorSignals],
+    runs: Sequence[SensorSignals],
+    options: SignalOptions,
+) -> tuple[list[SignalRow], dict[str, PreparedQuantity], list[str], str]:
     """Return rows, quantities, notes, and why nothing can be told from chance, if so."""
     everywhere = [
         quantity
@@ -237,29 +247,29 @@ def _compare_model(
         if all(quantity.name in run.measured for run in (*real, *runs))
     ]
     if not everywhere:
-        raise SignalError(
+        raise SignalComparisonError(
             f'{model}: real and simulated runs have no sensor in common; each must have an IMU, '
             'or each a GPS receiver'
         )
     numbers = partners(real, runs)
-    relabelling = relabel(
+    permutations = permute_labels(
         [f'{i}' for i in range(len(real))],
         [f'alone {i}' if number is None else f'{number}' for i, number in enumerate(numbers)],
-        options.relabellings,
+        options.permutations,
         options.seed,
     )
-    enough = relabelling.least <= options.level
+    enough = permutations.least <= options.level
     n = len(real)
     lack = ''
     if not enough:
         lack = (
             f'{len(real)} real and {len(runs)} simulated runs '
-            f'{"in pairs " if relabelling.paired else ""}are too few to tell a difference from '
-            f'chance: the smallest chance that can come out is {relabelling.least:.2g}; 6 pairs, '
+            f'{"in pairs " if permutations.paired else ""}are too few to tell a difference from '
+            f'chance: the smallest possible p-value is {permutations.least:.2g}; 6 pairs, '
             'or 4 unpaired runs of each, are the fewest'
         )
     rows: list[SignalRow] = []
-    ready: dict[str, Prepared] = {}
+    ready: dict[str, PreparedQuantity] = {}
     distances: list[Divisible] = []
     said: dict[str, list[str]] = {}
     for quantity in everywhere:
@@ -277,8 +287,8 @@ def _compare_model(
             density = np.stack([each.density[:, column] for each in one.error_spectra])
             split = ErrorDistance.of(errors), SpectrumDistance(density)
             distances += split
-            floors = [
-                floor(each, n, options.seed)
+            split_half = [
+                split_half_distance(each, n, options.seed)
                 for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
             ]
             spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
@@ -296,8 +306,8 @@ def _compare_model(
                 lag_between=_mean_lag(pairs),
                 error_distance=wasserstein(errors[:n], errors[n:]),
                 spectrum_distance=float(log_spectral_distance(*spectra)),
-                error_floor=floors[0],
-                spectrum_floor=floors[1],
+                error_split_half=split_half[0],
+                spectrum_split_half=split_half[1],
                 error_p=None,
                 spectrum_p=None,
                 p_adjusted=None,
@@ -305,7 +315,7 @@ def _compare_model(
             )
             rows.append(row)
     if enough:
-        found = chances(distances, relabelling)
+        found = distance_p_values(distances, permutations)
         rows = [
             _judged(row, found.single[2 * i :][:2], found.adjusted[2 * i :][:2], options.level)
             for i, row in enumerate(rows)
@@ -323,11 +333,11 @@ def _judged(
         error_p=single[0],
         spectrum_p=single[1],
         p_adjusted=least,
-        verdict='unlike' if least <= level else 'not told apart',
+        verdict='different' if least <= level else 'not significant',
     )
 
 
-def _between(pairs: Sequence[Pair], column: int) -> Agreement | None:
+def _between(pairs: Sequence[Pair], column: int) -> SeriesAgreement | None:
     if not pairs:
         return None
     return mean_agreement(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How unlike two sets of runs are: in their errors, and in the spectra of their errors.
+"""How different two sets of runs are: in their errors, and in the spectra of their errors.
 
 Both distances are taken between mixtures over runs in which every run counts alike, whatever its
 length, so that runs can change sides in a permutation test.

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.measured_field import maker_with_field
 from sim2real_eval.recording import Recording
 from sim2real_eval.signals.alignment import Lag, find_lag
-from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, resample, seconds, wrap
 from sim2real_eval.truth_frame import truth_origin
 from sim2real_eval.twin_maker import TwinMaker
@@ -22,7 +22,7 @@ from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MagneticFie
 from sim_sensors.trajectory import Trajectory
 from sim_sensors.world import World
 
-__all__ = ['QUANTITIES', 'Measured', 'Quantity', 'RunSignals', 'run_signals']
+__all__ = ['QUANTITIES', 'Measured', 'Quantity', 'SensorSignals', 'run_signals']
 
 _LEAST_SAMPLES = 32
 
@@ -94,7 +94,7 @@ class Measured:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RunSignals:
+class SensorSignals:
     """All quantities of one run.
 
     Attributes
@@ -122,7 +122,7 @@ def run_signals(
     sensors: Collection[str] = ('imu', 'gps', 'mag'),
     maker: TwinMaker | None = None,
     world: World | None = None,
-) -> RunSignals:
+) -> SensorSignals:
     """Hold the sensors of a recording against its own truth.
 
     The truth of an IMU is that at its mounting, given by the static transforms: angular rate and
@@ -173,15 +173,15 @@ def run_signals(
             one = _field(recording.mag, maker, options)
             found[one.quantity.name] = one
     if not found:
-        raise SignalError(
+        raise SignalComparisonError(
             f'{recording.path or recording.name}: has no messages of {" or ".join(sensors)}'
         )
-    return RunSignals(recording.name, maker.start_ns, maker.end_ns, found, tuple(notes))
+    return SensorSignals(recording.name, maker.start_ns, maker.end_ns, found, tuple(notes))
 
 
 def _check(recording: Recording, role: str, count: int) -> None:
     if count < _LEAST_SAMPLES:
-        raise SignalError(
+        raise SignalComparisonError(
             f'{recording.path or recording.name}: {recording.roles[role]} has {count} '
             f'measurements while there is truth; must have {_LEAST_SAMPLES} or more'
         )
@@ -213,9 +213,9 @@ def _imu(
     rpy = Rotation.from_quat(turn).as_euler('xyz')
     kinematics = ExactKinematics(arm, rpy, options.gravity)
 
-    def felt(field: str) -> Callable[[Trajectory], FloatArray]:
+    def ideal_signal(field: str) -> Callable[[Trajectory], FloatArray]:
         def of(truth: Trajectory) -> FloatArray:
-            signal: FloatArray = getattr(kinematics.feel(truth, np.empty(0)), field)
+            signal: FloatArray = getattr(kinematics.ideal_measurement(truth, np.empty(0)), field)
             return signal
 
         return of
@@ -244,7 +244,11 @@ def _imu(
             )
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
-    truths = (felt('rate'), felt('force'), lambda truth: _heading(truth.orientation)[:, None])
+    truths = (
+        ideal_signal('rate'),
+        ideal_signal('force'),
+        lambda truth: _heading(truth.orientation)[:, None],
+    )
     no_force = bool((imu.linear_acceleration_covariance[:, 0, 0] == -1.0).all())
     absent = (no_rate, no_force, no_rate and not oriented)
     return [
@@ -283,12 +287,12 @@ def _field(mag: MagneticFieldArray, maker: TwinMaker, options: SignalOptions) ->
     turn = maker.mounting(mag.frame)[1][None]
     earth = maker.world.undisturbed_field
 
-    def felt(truth: Trajectory) -> FloatArray:
+    def ideal_signal(truth: Trajectory) -> FloatArray:
         sensor = rotations.multiply(truth.orientation, turn)
         return rotations.rotate_back(sensor, np.tile(earth, (len(sensor), 1)))
 
     stamps = seconds(mag.stamp_ns, maker.start_ns)
-    return _against_truth(QUANTITIES[4], stamps, mag.magnetic_field, felt, maker, options)
+    return _against_truth(QUANTITIES[4], stamps, mag.magnetic_field, ideal_signal, maker, options)
 
 
 def _against_truth(
@@ -302,7 +306,7 @@ def _against_truth(
     """Return a quantity beside its truth, with the lag stated or taken out."""
     if not np.isfinite(measured).all():
         bad = int(np.argmin(np.isfinite(measured).all(axis=1)))
-        raise SignalError(f'{quantity.name}: measurement {bad} is not finite')
+        raise SignalComparisonError(f'{quantity.name}: measurement {bad} is not finite')
     true = true_of(maker.motion.at(stamps))
     if options.align == 'none':
         return Measured(quantity, stamps, measured, true, None)

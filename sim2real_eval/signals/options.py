@@ -9,10 +9,10 @@ from sim_sensors.environment import STANDARD_GRAVITY
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.parameters import Parameters, parameter
 
-__all__ = ['SignalError', 'SignalOptions']
+__all__ = ['SignalComparisonError', 'SignalOptions']
 
 
-class SignalError(Sim2RealError):
+class SignalComparisonError(Sim2RealError):
     """Signals cannot be compared: too few samples, no common quantity, a window too long."""
 
 
@@ -83,13 +83,13 @@ class SignalOptions(Parameters):
         minimum_excluded=True,
         maximum=0.5,
     )
-    relabellings: int = parameter(
-        2000, '', 'Relabellings of the runs, at most; all of them when they are fewer.', minimum=20
+    permutations: int = parameter(
+        2000, '', 'Permutations of the runs, at most; all of them when they are fewer.', minimum=20
     )
-    seed: int = parameter(0, '', 'Seed of the relabellings where they are drawn.', minimum=0)
+    seed: int = parameter(0, '', 'Seed of the permutations where they are drawn.', minimum=0)
 
     def _check(self) -> None:
         if self.trend_window % 2 == 0:
-            raise SignalError(
+            raise SignalComparisonError(
                 f'trend window: {self.trend_window} is not allowed; must be odd, 2k + 1'
             )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim2real_eval.signals.alignment import Lag, find_lag
-from sim2real_eval.signals.measured import Measured, Quantity, RunSignals
+from sim2real_eval.signals.measured import Measured, Quantity, SensorSignals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, resample, wrap
 from sim_sensors.measurements import FloatArray
@@ -43,7 +43,9 @@ class Pair:
         return wrap(error) if self.circular else error
 
 
-def partners(real: Sequence[RunSignals], simulated: Sequence[RunSignals]) -> list[int | None]:
+def partners(
+    real: Sequence[SensorSignals], simulated: Sequence[SensorSignals]
+) -> list[int | None]:
     """Return for each simulated run the number of the real run whose motion it follows, or None.
 
     That has its name, or the longest name that its own continues with an underscore (`drive` for
@@ -66,8 +68,8 @@ def partners(real: Sequence[RunSignals], simulated: Sequence[RunSignals]) -> lis
 
 
 def pairs_of(
-    real: Sequence[RunSignals],
-    simulated: Sequence[RunSignals],
+    real: Sequence[SensorSignals],
+    simulated: Sequence[SensorSignals],
     numbers: Sequence[int | None],
     quantity: Quantity,
     options: SignalOptions,

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.signals.agreement import Agreement, agreement
+from sim2real_eval.signals.agreement import SeriesAgreement, agreement
 from sim2real_eval.signals.alignment import Lag
 from sim2real_eval.signals.measured import Measured, Quantity
-from sim2real_eval.signals.options import SignalError, SignalOptions
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
 from sim2real_eval.signals.spectrum import Spectrum, default_segment, spectrum
 from sim2real_eval.signals.trend import median_trend
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['Prepared', 'PreparedRun', 'prepare']
+__all__ = ['PreparedQuantity', 'PreparedRun', 'prepare']
 
 _OFF_GRID = 0.05
 _SAME_RATE = 1e-3
@@ -48,7 +48,7 @@ class PreparedRun:
     measured: FloatArray
     true: FloatArray
 
-    def agreement(self, column: int) -> Agreement:
+    def agreement(self, column: int) -> SeriesAgreement:
         """Return the agreement with truth at the sensor's own stamps."""
         one = self.sampled
         return agreement(one.measured[:, column], one.true[:, column], self.error[:, column])
@@ -65,7 +65,7 @@ class PreparedRun:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedQuantity:
     """One quantity of all runs.
 
     Attributes
@@ -118,14 +118,14 @@ class Prepared:
 
 def prepare(
     real: Sequence[Measured], simulated: Sequence[Measured], options: SignalOptions
-) -> Prepared:
+) -> PreparedQuantity:
     """Bring runs to a common rate and take their spectra.
 
     Every spectrum has segments of the same length, so that all are on the same frequencies.
 
     Raises
     ------
-    SignalError
+    SignalComparisonError
         When the grid has fewer than 16 samples in a run.
     """
     quantity = real[0].quantity
@@ -149,7 +149,7 @@ def prepare(
     ready = [_on_grid(run, own) for run, own in zip(runs, rates, strict=True)]
     shortest = min(len(run.time) for run in ready)
     if shortest < _LEAST_SAMPLES:
-        raise SignalError(
+        raise SignalComparisonError(
             f'rate: {rate:.4g} Hz leaves {shortest} samples of {quantity.name} in the '
             f'shortest run; must give {_LEAST_SAMPLES} or more'
         )
@@ -174,7 +174,7 @@ def prepare(
             found.append(spectrum(values, own, nperseg, options.window))
         return tuple(found)
 
-    return Prepared(
+    return PreparedQuantity(
         quantity,
         rate,
         nperseg,

@@ -14,7 +14,7 @@ from sim2real_eval.provenance import versions
 from sim2real_eval.recording import recording_digest
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
-from sim2real_eval.signals.measured import RunSignals, run_signals
+from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.twin import Twin
 from sim2real_eval.workers import map_in_processes
@@ -60,7 +60,7 @@ class _Task:
     side: str
 
 
-_Found = dict[str, list[RunSignals]]
+_Found = dict[str, list[SensorSignals]]
 
 
 def study_signals(
@@ -117,7 +117,7 @@ def study_signals(
     return compare_runs(runs, sets, options), failures
 
 
-def _measurable(real: Sequence[RunSignals], sets: _Found) -> _Found:
+def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
     """Leave out the models of a sensor that the real runs lack, unless that leaves none."""
     common = set.intersection(*(set(run.measured) for run in real))
     kept = {

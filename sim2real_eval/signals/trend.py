@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import median_filter
 
-from sim2real_eval.signals.options import SignalError
+from sim2real_eval.signals.options import SignalComparisonError
 from sim_sensors.measurements import FloatArray
 
 __all__ = ['median_trend']
@@ -26,13 +26,13 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
 
     Raises
     ------
-    SignalError
+    SignalComparisonError
         When the window is even or longer than the series.
     """
     if window < 1 or window % 2 == 0:
-        raise SignalError(f'trend window: {window} is not allowed; must be odd, 2k + 1')
+        raise SignalComparisonError(f'trend window: {window} is not allowed; must be odd, 2k + 1')
     if window > len(values):
-        raise SignalError(
+        raise SignalComparisonError(
             f'trend window: {window} samples are more than the {len(values)} of the series; must '
             f'be at most {len(values) - (len(values) + 1) % 2}'
         )

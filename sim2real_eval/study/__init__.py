@@ -5,6 +5,6 @@ from __future__ import annotations
 
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 
-__all__ = ['RunKey', 'RunSignals', 'StudyOutcome', 'StudyRun']
+__all__ = ['EstimateSignals', 'RunKey', 'StudyOutcome', 'StudyRun']

@@ -16,7 +16,7 @@ from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim2real_eval.tables import write_json
 from sim_sensors import rotations
 from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
@@ -111,7 +111,7 @@ def write_bags(
 
 
 def topics(
-    signals: RunSignals, component: str
+    signals: EstimateSignals, component: str
 ) -> dict[str, OdometryArray | tuple[IntArray, FloatArray]]:
     """Return what is written of a run: odometry, or stamps and numbers, by topic."""
     time, true_time = signals.time, signals.true_time

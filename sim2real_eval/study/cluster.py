@@ -23,7 +23,7 @@ from sim_sensors.errors import ParameterError, Sim2RealError
 
 __all__ = ['judge_on_cluster']
 
-_PATIENCE_S = 10
+_TIMEOUT_S = 10
 
 
 class _Result(NamedTuple):
@@ -107,14 +107,14 @@ def _judged(
 
 def _client(distributed: Any, address: str) -> Any:
     try:
-        client = distributed.Client(address, timeout=_PATIENCE_S, set_as_default=False)
+        client = distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         text = ' '.join(str(error).split())
         raise ParameterError(
             '--cluster', '', f'{address!r}: no scheduler answers there ({text})'
         ) from None
     try:
-        client.wait_for_workers(1, timeout=_PATIENCE_S)
+        client.wait_for_workers(1, timeout=_TIMEOUT_S)
     except TimeoutError:
         client.close()
         raise ParameterError(

@@ -20,7 +20,7 @@ from sim2real_eval.study.side_results import side_results
 from sim2real_eval.study.store import RUNS
 from sim2real_eval.study.sureness import study_uncertainty, uncertainty_records
 from sim2real_eval.tables import write_bytes, write_csv, write_json
-from sim2real_eval.uncertainty.by_scenario import SURE_COLUMNS, sure_fields
+from sim2real_eval.uncertainty.by_scenario import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim_sensors.errors import Sim2RealError
 
 try:
@@ -112,9 +112,9 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
     known = study_uncertainty(outcome)
     write_csv(
         folder / 'vepd.csv',
-        ('judge', 'group', *SURE_COLUMNS),
+        ('judge', 'group', *UNCERTAINTY_COLUMNS),
         (
-            (judge, group, *sure_fields(row, known[judge, group]))
+            (judge, group, *uncertainty_fields(row, known[judge, group]))
             for judge, group in outcome.compared
             for row in outcome.table(judge, group)
         ),

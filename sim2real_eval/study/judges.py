@@ -141,7 +141,7 @@ def _options(fields: dict[str, Entry], folder: Path) -> Options:
     correct = latency = None
     if 'correct' in fields:
         entry = fields['correct']
-        listed = entry.items('oddities to mend') if entry.value != [] else []
+        listed = entry.items('deviations to correct') if entry.value != [] else []
         correct = corrections([one.value for one in listed], entry.where, entry.key)
     if 'latency' in fields:
         entry = fields['latency']

@@ -23,7 +23,7 @@ from sim2real_eval.metrics.scores import resample
 from sim2real_eval.recording import Recording
 from sim2real_eval.run_plan import JudgedScore
 from sim2real_eval.signals.resampling import wrap
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim_sensors.measurements import FloatArray, OdometryArray
 from sim_sensors.rotations import between
 
@@ -37,12 +37,12 @@ class Observation(NamedTuple):
 
     Attributes
     ----------
-    signals : RunSignals
+    signals : EstimateSignals
     values : mapping
         Numbers by name, for `StudyRun.values`; what could not be had is not in it.
     """
 
-    signals: RunSignals
+    signals: EstimateSignals
     values: Mapping[str, float]
 
 
@@ -76,12 +76,12 @@ def observe(
         Values: `speed_bias`, `speed_std` (m/s), `speed_correlation_time` (s: integrated
         autocorrelation time of the speed error), `nis_gps`, `nis_imu`, `nis_other` (mean NIS over
         degrees of freedom of the parts of one sensor), `nis_inside`, and of estimates within the
-        truth `position_rmse`, `position_end` (m, horizontal, all and last), `position_honesty`
-        (stated horizontal sigma over RMSE), `orientation_rmse`, `yaw_rmse` (rad), `velocity_rmse`
-        (m/s, of the body's horizontal velocity vector), `velocity_honesty`, `nees_position`,
-        `nees_orientation`, `nees_velocity`, `nees_angular_velocity` (mean NEES over degrees of
-        freedom) and `nees_velocity_inside`; shares `..._inside` are of samples within their own
-        two-sided 95 % bounds.
+        truth `position_rmse`, `position_end` (m, horizontal, all and last),
+        `position_covariance_consistency` (stated horizontal sigma over RMSE), `orientation_rmse`,
+        `yaw_rmse` (rad), `velocity_rmse` (m/s, of the body's horizontal velocity vector),
+        `velocity_covariance_consistency`, `nees_position`, `nees_orientation`, `nees_velocity`,
+        `nees_angular_velocity` (mean NEES over degrees of freedom) and `nees_velocity_inside`;
+        shares `..._inside` are of samples within their own two-sided 95 % bounds.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def observe(
     true = truth_at(world, judged.stamp_ns[inside])
     true_position = np.full(judged.position.shape, np.nan)
     true_position[inside] = true.position
-    signals = RunSignals(
+    signals = EstimateSignals(
         time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
         position=judged.position,
         true_position=true_position,
@@ -142,7 +142,7 @@ def _speed_values(scored: JudgedScore, metric: MetricOptions) -> dict[str, float
 
 
 def _error_values(
-    signals: RunSignals, kept: NDArray[np.intp], true: OdometryArray
+    signals: EstimateSignals, kept: NDArray[np.intp], true: OdometryArray
 ) -> dict[str, float]:
     position = (signals.position[kept] - true.position)[:, :2]
     velocity = (signals.velocity[kept] - true.linear_velocity)[:, :2]
@@ -160,7 +160,9 @@ def _error_values(
         ('velocity', signals.velocity_sigma),
     ):
         if values[f'{name}_rmse'] > 0.0:
-            values[f'{name}_honesty'] = _rms(sigma[kept, :2]) / values[f'{name}_rmse']
+            values[f'{name}_covariance_consistency'] = (
+                _rms(sigma[kept, :2]) / values[f'{name}_rmse']
+            )
     return values
 
 

@@ -14,7 +14,7 @@ from sim2real_eval.metrics.scores import RunScore, prepare
 from sim2real_eval.series import VelocitySeries
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim2real_eval.study.store import RunStore
 from sim_sensors.errors import Sim2RealError
 
@@ -45,7 +45,7 @@ class StudyOutcome:
 
     record: Mapping[str, Any]
     runs: tuple[StudyRun, ...]
-    load: Callable[[RunKey], RunSignals]
+    load: Callable[[RunKey], EstimateSignals]
 
     @classmethod
     def read(cls, folder: str | Path) -> StudyOutcome:
@@ -143,7 +143,7 @@ class StudyOutcome:
             self, runs=tuple(run for run in self.runs if run.group == group)
         )
 
-    def signals(self, key: RunKey) -> RunSignals:
+    def signals(self, key: RunKey) -> EstimateSignals:
         """Read the signals of a run.
 
         Raises

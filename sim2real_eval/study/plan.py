@@ -15,7 +15,7 @@ from sim2real_eval.series_folder import REAL
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey
-from sim2real_eval.study.stand_in import Drive, StandIn
+from sim2real_eval.study.stand_in import PathDrive, StandIn
 from sim2real_eval.study.study_file import Overrides, StudyFile
 from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.errors import Sim2RealError
@@ -154,7 +154,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f'{text[:57]}...'
 
 
-def _drives(file: StudyFile, drive: Drive) -> list[StudyRecording]:
+def _drives(file: StudyFile, drive: PathDrive) -> list[StudyRecording]:
     """Return as many drives of each scenario and group as there are recordings of it."""
     for twin in file.twins:
         if twin.gps is None or twin.imu is None:

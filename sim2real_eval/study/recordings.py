@@ -15,7 +15,7 @@ from sim2real_eval.recording.metadata import find_metadata, read_metadata
 from sim2real_eval.recording.recording import ROLE_CLASSES
 from sim2real_eval.recording.roles import run_name
 from sim2real_eval.study.entry import Entry
-from sim2real_eval.study.stand_in import Drive, StandIn, read_stand_ins
+from sim2real_eval.study.stand_in import PathDrive, StandIn, read_stand_ins
 from sim_sensors.errors import Sim2RealError
 
 __all__ = ['StudyRecording', 'of_sources', 'read_recordings']
@@ -31,18 +31,18 @@ class StudyRecording:
         Of rows and random streams; of one recording only.
     group : str
         What it has in common with others, such as the surface; empty if nothing.
-    origin : Source, StandIn or Drive
-        A Drive has no real run: it is there for simulated sensors alone.
+    origin : Source, StandIn or PathDrive
+        A PathDrive has no real run: it is there for simulated sensors alone.
     """
 
     name: str
     group: str
-    origin: Source | StandIn | Drive
+    origin: Source | StandIn | PathDrive
 
     @property
     def has_real_run(self) -> bool:
         """Whether it has sensors of its own."""
-        return not isinstance(self.origin, Drive)
+        return not isinstance(self.origin, PathDrive)
 
     @property
     def synthetic(self) -> bool:

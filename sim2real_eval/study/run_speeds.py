@@ -7,13 +7,13 @@ from sim2real_eval.metrics import MetricOptions
 from sim2real_eval.metrics.scores import resample
 from sim2real_eval.metrics.speeds import all_speeds
 from sim2real_eval.series import VelocitySeries
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim_sensors.measurements import FloatArray
 
 __all__ = ['speed_error', 'speed_series']
 
 
-def speed_series(signals: RunSignals, name: str = '') -> dict[str, VelocitySeries]:
+def speed_series(signals: EstimateSignals, name: str = '') -> dict[str, VelocitySeries]:
     """Return estimated and true speed, whole, by component (`sim2real_eval.metrics.speed`)."""
     estimated = all_speeds(signals.velocity, signals.orientation)
     true = all_speeds(signals.true_velocity, signals.true_orientation)
@@ -29,7 +29,7 @@ def speed_series(signals: RunSignals, name: str = '') -> dict[str, VelocitySerie
     }
 
 
-def speed_error(signals: RunSignals, component: str, options: MetricOptions) -> FloatArray:
+def speed_error(signals: EstimateSignals, component: str, options: MetricOptions) -> FloatArray:
     """Return estimated less true speed, (n,) m/s, on the grid of the score.
 
     Raises

@@ -18,7 +18,13 @@ from sim2real_eval.study.run import RunKey, StudyRun
 from sim2real_eval.study.run_speeds import speed_series
 from sim_sensors.errors import Sim2RealError
 
-__all__ = ['SensitivityRow', 'SensitivityTable', 'Variation', 'sensitivity_tables', 'variations']
+__all__ = [
+    'ScoringVariant',
+    'SensitivityRow',
+    'SensitivityTable',
+    'sensitivity_tables',
+    'variations',
+]
 
 _CHANGES: tuple[tuple[str, Any], ...] = (
     ('detrend', 'mean'),
@@ -39,7 +45,7 @@ _CHANGES: tuple[tuple[str, Any], ...] = (
 )
 
 
-class Variation(NamedTuple):
+class ScoringVariant(NamedTuple):
     """A way to score.
 
     Attributes
@@ -95,11 +101,11 @@ class SensitivityTable:
     rows: tuple[SensitivityRow, ...]
 
 
-def variations(component: str, options: MetricOptions) -> list[Variation]:
+def variations(component: str, options: MetricOptions) -> list[ScoringVariant]:
     """Return the study's own options and, one by one, what they could have been."""
-    found = [Variation('as the study', component, options)]
+    found = [ScoringVariant('as the study', component, options)]
     found += [
-        Variation(f'component {other}', other, options)
+        ScoringVariant(f'component {other}', other, options)
         for other in SPEED_COMPONENTS
         if other != component
     ]
@@ -107,7 +113,7 @@ def variations(component: str, options: MetricOptions) -> list[Variation]:
         if getattr(options, name) != value:
             changed = dataclasses.replace(options, **{name: value})
             shown = f'{value:g}' if isinstance(value, float) else value
-            found.append(Variation(f'{name} {shown}', component, changed))
+            found.append(ScoringVariant(f'{name} {shown}', component, changed))
     return found
 
 
@@ -137,7 +143,9 @@ class _Way(NamedTuple):
 
 
 def _scored(
-    outcome: StudyOutcome, sources: Mapping[str, Sequence[StudyRun]], ways: Sequence[Variation]
+    outcome: StudyOutcome,
+    sources: Mapping[str, Sequence[StudyRun]],
+    ways: Sequence[ScoringVariant],
 ) -> list[_Way]:
     scores: list[_Scores] = [{} for _ in ways]
     problems = [''] * len(ways)
@@ -169,7 +177,7 @@ def _vepd(sources: Mapping[str, Sequence[StudyRun]], scores: _Scores) -> list[Ve
 
 
 def _tables(
-    judge: str, group: str, scored: Sequence[_Way], ways: Sequence[Variation]
+    judge: str, group: str, scored: Sequence[_Way], ways: Sequence[ScoringVariant]
 ) -> list[SensitivityTable]:
     own = scored[0].rows
     scenarios = list(dict.fromkeys(row.scenario for row in own))

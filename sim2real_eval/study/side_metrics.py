@@ -11,7 +11,7 @@ import numpy as np
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.energy import EnergyDistance
-from sim2real_eval.metrics.error_curves import CurveDistance, error_memories, error_spectra
+from sim2real_eval.metrics.error_curves import CurveDistance, error_autocorrelations, error_spectra
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.rankings import RankAgreement, rank_agreement
 from sim2real_eval.series_folder import REAL
@@ -20,15 +20,15 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey, StudyRun
 from sim2real_eval.study.run_speeds import speed_error
 from sim2real_eval.uncertainty.distances import MeanWasserstein
-from sim2real_eval.uncertainty.relabelling import Divisible, chances_among, relabel
+from sim2real_eval.uncertainty.relabelling import Divisible, joint_p_values, permute_labels
 from sim_sensors.measurements import FloatArray
 
 __all__ = ['METRICS', 'Metric', 'MetricRow', 'MetricTable', 'metric_tables']
 
 LEVEL = 0.05
-"""Chance below which a distance is called real."""
+"""p-value below which a distance is significant."""
 
-_MOST_RELABELLINGS = 1000
+_MOST_PERMUTATIONS = 1000
 _LEAST_RATIO = 1e-6
 
 
@@ -59,7 +59,7 @@ METRICS = (
     Metric('forward', 'm/s', ('forward_rmse',)),
     Metric('position', 'm', ('position_rmse',)),
     Metric('yaw', 'rad', ('yaw_rmse',)),
-    Metric('memory', ''),
+    Metric('autocorrelation', ''),
     Metric('spectrum', 'dB'),
     Metric('NIS', 'decades', ('nis_gps', 'nis_imu'), logarithmic=True),
     Metric('NEES', 'decades', ('nees_position', 'nees_velocity'), logarithmic=True),
@@ -80,8 +80,8 @@ class MetricRow:
     distances : tuple of float or None
     ranks : tuple of float or None
         1 is the smallest distance.
-    chances : tuple of float or None
-        Share of relabellings of real and simulated runs that give at least the distance.
+    p_values : tuple of float or None
+        Share of permutations of real and simulated runs that give at least the distance.
     adjusted : tuple of float or None
         The same when the most striking of the metrics beside VEPD is picked; None for VEPD and its
         halves.
@@ -92,7 +92,7 @@ class MetricRow:
     metric: Metric
     distances: tuple[float | None, ...]
     ranks: tuple[float | None, ...]
-    chances: tuple[float | None, ...]
+    p_values: tuple[float | None, ...]
     adjusted: tuple[float | None, ...]
     with_vepd: RankAgreement
 
@@ -123,13 +123,13 @@ class MetricTable:
         """
         blind = {
             model
-            for model, chance in zip(self.models, self.rows[0].chances, strict=True)
-            if chance is not None and chance > LEVEL
+            for model, p_value in zip(self.models, self.rows[0].p_values, strict=True)
+            if p_value is not None and p_value > LEVEL
         }
         found: dict[str, list[str]] = {}
         for row in self.rows:
-            for model, chance in zip(self.models, row.adjusted, strict=True):
-                if model in blind and chance is not None and chance <= LEVEL:
+            for model, p_value in zip(self.models, row.adjusted, strict=True):
+                if model in blind and p_value is not None and p_value <= LEVEL:
                     found.setdefault(model, []).append(row.metric.name)
         return found
 
@@ -165,7 +165,7 @@ class _Curves:
     """Autocorrelation and spectrum of the speed error of every run, each worked out once."""
 
     row: Mapping[RunKey, int]
-    memory: FloatArray
+    autocorrelation: FloatArray
     spectrum: FloatArray
 
     @classmethod
@@ -176,7 +176,7 @@ class _Curves:
         errors = [speed_error(outcome.signals(run.key), component, options) for run in runs]
         return cls(
             {run.key: number for number, run in enumerate(runs)},
-            error_memories(errors, options.rate),
+            error_autocorrelations(errors, options.rate),
             error_spectra(errors, options.rate),
         )
 
@@ -190,10 +190,10 @@ def _rows(runs: Mapping[str, Sequence[StudyRun]], curves: _Curves, seed: int) ->
     single, adjusted = distances.copy(), distances.copy()
     for column, model in enumerate(models):
         both = [*real, *runs[model]]
-        labels = relabel(
+        labels = permute_labels(
             [run.key.recording for run in real],
             [run.key.recording for run in runs[model]],
-            _MOST_RELABELLINGS,
+            _MOST_PERMUTATIONS,
             seed,
             strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
         )
@@ -207,7 +207,7 @@ def _rows(runs: Mapping[str, Sequence[StudyRun]], curves: _Curves, seed: int) ->
             [number for number in values if number < _BESIDE],
             [number for number in values if number >= _BESIDE],
         ):
-            told = chances_among(np.stack([values[number] for number in chosen]))
+            told = joint_p_values(np.stack([values[number] for number in chosen]))
             for number, one, among in zip(chosen, told.single, told.adjusted, strict=True):
                 distances[number, column] = values[number][0]
                 single[number, column] = one
@@ -241,8 +241,8 @@ def _distance(
 ) -> Divisible | None:
     """Return the distance, None when a run lacks what it takes."""
     rows = [curves.row[run.key] for run in runs]
-    if metric.name == 'memory':
-        return CurveDistance(curves.memory[rows])
+    if metric.name == 'autocorrelation':
+        return CurveDistance(curves.autocorrelation[rows])
     if metric.name == 'spectrum':
         return SpectrumDistance(curves.spectrum[rows])
     values = _values(runs, metric)

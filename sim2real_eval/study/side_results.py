@@ -19,7 +19,7 @@ from sim2real_eval.tables import Field, write_csv, write_json
 __all__ = ['METRIC_COLUMNS', 'SENSITIVITY_COLUMNS', 'SideResults', 'side_results']
 
 METRIC_COLUMNS = (
-    'judge', 'group', 'scenario', 'model', 'metric', 'unit', 'distance', 'rank', 'chance',
+    'judge', 'group', 'scenario', 'model', 'metric', 'unit', 'distance', 'rank', 'p_value',
     'adjusted',
 )  # fmt: skip
 SENSITIVITY_COLUMNS = ('judge', 'group', 'scenario', 'model', 'variation', 'vepd', 'rank')
@@ -94,7 +94,7 @@ class SideResults:
         for table in self.metrics:
             for number, model in enumerate(table.models):
                 for row in table.rows:
-                    values = (row.distances, row.ranks, row.chances, row.adjusted)
+                    values = (row.distances, row.ranks, row.p_values, row.adjusted)
                     numbers = [column[number] for column in values]
                     labels = (table.judge, table.group, table.scenario, model)
                     yield (*labels, row.metric.name, row.metric.unit, *numbers)

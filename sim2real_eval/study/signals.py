@@ -7,11 +7,11 @@ import dataclasses
 
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['RunSignals']
+__all__ = ['EstimateSignals']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RunSignals:
+class EstimateSignals:
     """Estimate and truth of one run; times in seconds since the first stamp of the truth.
 
     Attributes

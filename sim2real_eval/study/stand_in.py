@@ -13,18 +13,18 @@ from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.variants import STAND_IN, read_gps, read_imu
 from sim2real_eval.synthetic import synthetic_recording, truth_of
 from sim2real_eval.twin import Twin
-from sim_sensors.path_following import DRIVES, Variation, drive
+from sim_sensors.path_following import DRIVES, RunVariation, drive
 from sim_sensors.trajectory import Trajectory
 from sim_sensors.vehicles import ART, AckermannVehicle
 
-__all__ = ['Drive', 'StandIn', 'read_drive', 'read_stand_ins']
+__all__ = ['PathDrive', 'StandIn', 'read_drive', 'read_stand_ins']
 
 _DURATION_S = 20.0
 _OF_DRIVE = ('duration', 'vehicle', 'variation')
 
 
 @dataclasses.dataclass(frozen=True)
-class Drive:
+class PathDrive:
     """A vehicle that follows a path.
 
     Attributes
@@ -37,7 +37,7 @@ class Drive:
     duration : float
         s.
     vehicle : AckermannVehicle
-    variation : Variation
+    variation : RunVariation
         How one run differs from the next.
     """
 
@@ -46,7 +46,7 @@ class Drive:
     run: str
     duration: float = _DURATION_S
     vehicle: AckermannVehicle = ART
-    variation: Variation = dataclasses.field(default_factory=Variation)
+    variation: RunVariation = dataclasses.field(default_factory=RunVariation)
 
     def motion(self) -> Trajectory:
         """Return the true motion."""
@@ -75,7 +75,7 @@ class Drive:
 
 
 @functools.lru_cache(maxsize=4)
-def _driven(one: Drive) -> Trajectory:
+def _driven(one: PathDrive) -> Trajectory:
     # Units of one recording come one after the other, and the drive takes longer than a judge.
     return drive(
         one.scenario,
@@ -93,11 +93,11 @@ class StandIn:
 
     Attributes
     ----------
-    drive : Drive
+    drive : PathDrive
     sensors : Twin
     """
 
-    drive: Drive
+    drive: PathDrive
     sensors: Twin
 
     def read(self) -> Recording:
@@ -160,13 +160,13 @@ def read_stand_ins(
     return found
 
 
-def read_drive(entry: Entry, seed: int) -> Drive:
+def read_drive(entry: Entry, seed: int) -> PathDrive:
     """Return what `simulate_on: {drive: ...}` says of the drives, without scenario and run."""
     return _drive(entry.fields(_OF_DRIVE), '', seed, '')
 
 
-def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> Drive:
-    vehicle, variation = ART, Variation()
+def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> PathDrive:
+    vehicle, variation = ART, RunVariation()
     if 'vehicle' in fields:
         one = fields['vehicle']
         known = one.fields(tuple(AckermannVehicle.declared()))
@@ -174,10 +174,10 @@ def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> Driv
         vehicle = AckermannVehicle.from_mapping(given, one.where, one.key)
     if 'variation' in fields:
         one = fields['variation']
-        known = one.fields(tuple(Variation.declared()))
+        known = one.fields(tuple(RunVariation.declared()))
         given = {key: value.value for key, value in known.items()}
-        variation = Variation.from_mapping(given, one.where, one.key)
+        variation = RunVariation.from_mapping(given, one.where, one.key)
     duration = _DURATION_S
     if 'duration' in fields:
         duration = fields['duration'].number('s', minimum=0.0, above=True)
-    return Drive(scenario, seed, run, duration, vehicle, variation)
+    return PathDrive(scenario, seed, run, duration, vehicle, variation)

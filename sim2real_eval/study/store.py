@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim2real_eval.tables import write_bytes
 from sim2real_eval.told import Told, Weight, weight_of
 from sim_sensors.errors import Sim2RealError
@@ -55,7 +55,7 @@ class RunStore:
         self.signals = functools.lru_cache(maxsize=_KEPT)(self._signals)
         self._truth = functools.lru_cache(maxsize=_KEPT)(self._truth_of)
 
-    def save(self, run: StudyRun, signals: RunSignals) -> None:
+    def save(self, run: StudyRun, signals: EstimateSignals) -> None:
         """Write a run and its signals."""
         self.write(encoded(run, signals))
 
@@ -77,10 +77,10 @@ class RunStore:
         notes = tuple(Told(text, Weight(weight)) for text, weight in about['notes'])
         return StudyRun(key, about['scenario'], about['group'], about['values'], notes)
 
-    def _signals(self, key: RunKey) -> RunSignals:
-        names = [field.name for field in dataclasses.fields(RunSignals)]
+    def _signals(self, key: RunKey) -> EstimateSignals:
+        names = [field.name for field in dataclasses.fields(EstimateSignals)]
         own = [name for name in names if name not in _OF_TRUTH]
-        return RunSignals(
+        return EstimateSignals(
             **self._arrays(_name(key), *own),
             **self._truth(_place(key)),
         )
@@ -106,7 +106,7 @@ class RunStore:
             raise Sim2RealError(f'{path}: is broken: {error}; run the study again') from None
 
 
-def encoded(run: StudyRun, signals: RunSignals) -> list[tuple[str, bytes]]:
+def encoded(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:
     """Return the files of a run: names relative to the folder of the study, and contents."""
     about = {
         'scenario': run.scenario,

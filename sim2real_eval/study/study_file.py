@@ -14,7 +14,7 @@ from sim2real_eval.study.condition import Condition, read_conditions
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges
 from sim2real_eval.study.recordings import StudyRecording, of_sources, read_recordings
-from sim2real_eval.study.stand_in import Drive, read_drive
+from sim2real_eval.study.stand_in import PathDrive, read_drive
 from sim2real_eval.study.variants import read_twins
 from sim2real_eval.twin import Twin
 from sim2real_eval.uncertainty.options import UncertaintyOptions
@@ -111,7 +111,7 @@ class StudyFile:
     metric : MetricOptions
     recordings : tuple of StudyRecording
     twins : tuple of Twin
-    drive : Drive or None
+    drive : PathDrive or None
         Drives that simulated sensors follow, without scenario and run; None: the recordings'
         own true motions.
     judges : tuple of StudyJudge
@@ -133,7 +133,7 @@ class StudyFile:
     metric: MetricOptions
     recordings: tuple[StudyRecording, ...]
     twins: tuple[Twin, ...]
-    drive: Drive | None
+    drive: PathDrive | None
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
     uncertainty: UncertaintyOptions
@@ -236,7 +236,7 @@ def _recordings(
     return read_recordings(fields['recordings'], folder, seed=seed, runs=over.runs)
 
 
-def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -> Drive | None:
+def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -> PathDrive | None:
     entry = fields.get('simulate_on', Entry(whole.where, 'simulate_on', 'truth'))
     given = read_drive(Entry(entry.where, entry.key, {}), seed)
     if entry.is_mapping:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure the distances of a study are: under each judge, in each group, scenario by scenario."""
+"""Uncertainty of the distances of a study, by judge, group and scenario."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim_sensors.errors import Sim2RealError
 
 __all__ = ['Save', 'StudyUnit']
 
-Save = Callable[[StudyRun, RunSignals], None]
+Save = Callable[[StudyRun, EstimateSignals], None]
 
 
 class _Case(NamedTuple):
@@ -137,7 +137,7 @@ class StudyUnit:
 
     def _run(
         self, case: _Case, made: _Made, planned: PlannedRun, key: RunKey
-    ) -> tuple[StudyRun, RunSignals]:
+    ) -> tuple[StudyRun, EstimateSignals]:
         plan, setup = made.plan, case.judge.setup
         recording = case.condition.apply(made.recording(planned), plan.maker.start_ns)
         judged = setup.judge(

@@ -15,7 +15,7 @@ from sim2real_eval.series import read_series
 from sim2real_eval.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import RunSignals
+from sim2real_eval.study.signals import EstimateSignals
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import FloatArray
 
@@ -63,7 +63,7 @@ def vepd_outcome(folder: str | Path) -> StudyOutcome:
     except (ValueError, KeyError, TypeError):
         raise Sim2RealError(f'{path}: is not what `sim2real vepd` writes') from None
 
-    def load(key: RunKey) -> RunSignals:
+    def load(key: RunKey) -> EstimateSignals:
         return _signals(files[key], component, warmup)
 
     return StudyOutcome(known, tuple(runs), load)
@@ -91,7 +91,7 @@ def _as_study(record: Mapping[str, Any], judge: str, folder: Path) -> dict[str, 
     }
 
 
-def _signals(path: Path, component: str, warmup: float) -> RunSignals:
+def _signals(path: Path, component: str, warmup: float) -> EstimateSignals:
     """Return speeds as velocities along the axis of which the component is the speed."""
     series = read_series(path).series
     axis = 1 if component == 'y' else 0
@@ -106,7 +106,7 @@ def _signals(path: Path, component: str, warmup: float) -> RunSignals:
 
     unknown = np.full((len(series.se_time), 3), np.nan)
     # The files begin after the warm-up; a study's signals do not.
-    return RunSignals(
+    return EstimateSignals(
         time=series.se_time + warmup,
         position=unknown,
         true_position=unknown,

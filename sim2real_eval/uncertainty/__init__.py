@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure a distance between real and simulated runs is."""
+"""Uncertainty of a distance between real and simulated runs."""
 
 from __future__ import annotations
 

@@ -14,8 +14,13 @@ from sim2real_eval.uncertainty.interval import ResampledRuns, bounds
 from sim2real_eval.uncertainty.motions import MotionDraws
 from sim2real_eval.uncertainty.options import UncertaintyOptions
 from sim2real_eval.uncertainty.pairs import DrawnDistance, compare_pairs
-from sim2real_eval.uncertainty.ranking import letters, rank_distribution
-from sim2real_eval.uncertainty.relabelling import Relabelling, chances_among, floor, relabel
+from sim2real_eval.uncertainty.ranking import rank_distribution, significance_groups
+from sim2real_eval.uncertainty.relabelling import (
+    LabelPermutations,
+    joint_p_values,
+    permute_labels,
+    split_half_distance,
+)
 from sim2real_eval.uncertainty.result import DistanceUncertainty, PairUncertainty, Uncertainty
 from sim2real_eval.uncertainty.scored_runs import ScoredRuns
 from sim_sensors.measurements import FloatArray
@@ -36,7 +41,7 @@ def uncertainty(
     *,
     seed: int = 0,
 ) -> Uncertainty:
-    """Tell how sure the distance of each model, and of each pair of them, is.
+    """Return the uncertainty of the distance of each model and of each pair of models.
 
     What is done and how well it keeps its word is in docs/uncertainty.md.
 
@@ -63,24 +68,24 @@ def uncertainty(
     options = options or UncertaintyOptions()
     if not len(real) or not sims or not all(len(runs) for runs in sims.values()):
         raise MetricError('no runs to compare; need at least one real and one simulated run')
-    relabellings = _relabellings(real, sims, options, seed)
+    permutations = _permutations(real, sims, options, seed)
     values = {
         model: MeanWasserstein.of(np.concatenate([real.values, runs.values])).between(
-            relabellings[model].real
+            permutations[model].real
         )
         for model, runs in sims.items()
     }
     draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
     adjusted = dict(
-        zip(sims, _adjusted(real, sims, relabellings, values, options, seed), strict=True)
+        zip(sims, _adjusted(real, sims, permutations, values, options, seed), strict=True)
     )
     found: list[DistanceUncertainty] = []
     drawn: dict[str, DrawnDistance] = {}
     for model, runs in sims.items():
         one, drawn[model] = _judged(
-            model, real, runs, relabellings[model], values[model], draws, options
+            model, real, runs, permutations[model], values[model], draws, options
         )
-        if one.chance is not None:
+        if one.p_value is not None:
             one = dataclasses.replace(one, adjusted=adjusted[model])
         found.append(one)
     freedom = draws.freedom(real, *sims.values())
@@ -88,8 +93,12 @@ def uncertainty(
     pairs = compare_pairs(real, sims, drawn, freedom, options, motions=motions, seed=seed)
     if freedom.degrees >= _FEWEST_DEGREES:
         found = _ranked(found, drawn, pairs, freedom.inflation)
-    split = floor(MeanWasserstein.of(real.values), len(real), seed) if len(real) >= 4 else None
-    paired = all(one.paired for one in relabellings.values())
+    split = (
+        split_half_distance(MeanWasserstein.of(real.values), len(real), seed)
+        if len(real) >= 4
+        else None
+    )
+    paired = all(one.paired for one in permutations.values())
     return Uncertainty(
         options,
         paired,
@@ -97,19 +106,19 @@ def uncertainty(
         split,
         tuple(found),
         tuple(pairs),
-        _notes(relabellings, motions, freedom.degrees, options),
+        _notes(permutations, motions, freedom.degrees, options),
     )
 
 
-def _relabellings(
+def _permutations(
     real: ScoredRuns, sims: Mapping[str, ScoredRuns], options: UncertaintyOptions, seed: int
-) -> dict[str, Relabelling]:
-    known: dict[tuple[tuple[str, ...], tuple[str, ...]], Relabelling] = {}
+) -> dict[str, LabelPermutations]:
+    known: dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations] = {}
     found = {}
     for model, runs in sims.items():
         key = (runs.names, runs.scenario)
         if key not in known:
-            known[key] = relabel(
+            known[key] = permute_labels(
                 real.names,
                 runs.names,
                 options.resamples,
@@ -123,17 +132,17 @@ def _relabellings(
 def _adjusted(
     real: ScoredRuns,
     sims: Mapping[str, ScoredRuns],
-    relabellings: Mapping[str, Relabelling],
+    permutations: Mapping[str, LabelPermutations],
     values: Mapping[str, FloatArray],
     options: UncertaintyOptions,
     seed: int,
 ) -> tuple[float, ...]:
     if len({len(row) for row in values.values()}) == 1:
-        return chances_among(np.stack(list(values.values()))).adjusted
-    # Models with runs of their own: as many relabellings of each, the same draws.
+        return joint_p_values(np.stack(list(values.values()))).adjusted
+    # Models with runs of their own: as many permutations of each, the same draws.
     rows = []
     for runs in sims.values():
-        labels = relabel(
+        labels = permute_labels(
             real.names,
             runs.names,
             options.resamples,
@@ -143,14 +152,14 @@ def _adjusted(
         )
         both = np.concatenate([real.values, runs.values])
         rows.append(MeanWasserstein.of(both).between(labels.real))
-    return chances_among(np.stack(rows)).adjusted
+    return joint_p_values(np.stack(rows)).adjusted
 
 
 def _judged(
     model: str,
     real: ScoredRuns,
     runs: ScoredRuns,
-    labels: Relabelling,
+    labels: LabelPermutations,
     values: FloatArray,
     draws: MotionDraws,
     options: UncertaintyOptions,
@@ -171,7 +180,7 @@ def _judged(
         means = other @ (runs.values @ ahead) - one @ (real.values @ ahead)
     result = DistanceUncertainty(model, len(real), len(runs), seen)
     estimate = seen
-    chance = None
+    p_value = None
     freedom = draws.freedom(real, runs)
     moved = np.concatenate([real.values, _alike(real.values, runs.values)])
     alike = MeanWasserstein.of(moved)
@@ -180,15 +189,16 @@ def _judged(
         float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
     )
     if labels.least <= 1.0 - options.level:
-        chance = chances_among(values[None]).single[0]
-        # Relabelled, runs that are told apart are further from each other than any of one process.
-        told = chance <= 1.0 - options.level
-        floors = alike.between(labels.real) * lack if told and freedom.degrees else values
+        p_value = joint_p_values(values[None]).single[0]
+        # Permuted, significantly different runs are further from each other than any of one
+        # process.
+        told = p_value <= 1.0 - options.level
+        null = alike.between(labels.real) * lack if told and freedom.degrees else values
         result = dataclasses.replace(
             result,
-            chance=chance,
-            floor=float(np.median(floors)),
-            floor_high=float(np.quantile(floors, options.level)),
+            p_value=p_value,
+            null_median=float(np.median(null)),
+            null_high=float(np.quantile(null, options.level)),
         )
     if freedom.degrees >= _FEWEST_DEGREES:
         part = max(options.resamples // _PART, 100)
@@ -201,7 +211,7 @@ def _judged(
                 lack * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
                 for column in moved.T
             ],
-            differs=chance is not None and chance <= 1.0 - options.level,
+            differs=p_value is not None and p_value <= 1.0 - options.level,
         )
         result = dataclasses.replace(result, estimate=estimate, low=low, high=high)
     return result, DrawnDistance(
@@ -229,28 +239,32 @@ def _ranked(
     )
     ranks = rank_distribution(around)
     groups: dict[str, str] = {}
-    if all(pair.apart is not None for pair in pairs):
+    if all(pair.distinguishable is not None for pair in pairs):
         order = sorted(drawn, key=lambda model: drawn[model].seen)
-        groups = letters(order, [(pair.first, pair.second) for pair in pairs if pair.apart])
+        groups = significance_groups(
+            order, [(pair.first, pair.second) for pair in pairs if pair.distinguishable]
+        )
     return [
-        dataclasses.replace(one, ranks=tuple(row.tolist()), letters=groups.get(one.model, ''))
+        dataclasses.replace(
+            one, ranks=tuple(row.tolist()), significance_groups=groups.get(one.model, '')
+        )
         for one, row in zip(found, ranks, strict=True)
     ]
 
 
 def _notes(
-    relabellings: Mapping[str, Relabelling],
+    permutations: Mapping[str, LabelPermutations],
     motions: int,
     degrees: float,
     options: UncertaintyOptions,
 ) -> tuple[str, ...]:
     notes = []
-    short = [model for model, one in relabellings.items() if one.least > 1.0 - options.level]
+    short = [model for model, one in permutations.items() if one.least > 1.0 - options.level]
     if short:
-        least = max(relabellings[model].least for model in short)
+        least = max(permutations[model].least for model in short)
         notes.append(
             f'{", ".join(short)}: {motions} real motions are too few to tell a gap from chance at '
-            f'level {options.level:g}: the smallest chance that can come out is {least:.2g}; at '
+            f'level {options.level:g}: the smallest possible p-value is {least:.2g}; at '
             '0.95, 6 pairs, or 4 unpaired runs of each, are the fewest'
         )
     if degrees < _FEWEST_DEGREES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure the rows of a VEPD table are: scenario by scenario, and pooled."""
+"""Uncertainty of the rows of a VEPD table: scenario by scenario, and pooled."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from sim2real_eval.uncertainty.result import Uncertainty
 from sim2real_eval.uncertainty.scored_runs import ScoredRuns
 
 __all__ = [
-    'SURE_COLUMNS',
+    'UNCERTAINTY_COLUMNS',
     'series_uncertainty',
-    'sure_fields',
     'uncertainty_by_scenario',
+    'uncertainty_fields',
     'uncertainty_notes',
 ]
 
-SURE_COLUMNS = (
+UNCERTAINTY_COLUMNS = (
     *VEPD_COLUMNS,
     'estimate',
     'low',
     'high',
-    'floor',
-    'floor_high',
-    'chance',
-    'chance_adjusted',
-    'letters',
+    'null_median',
+    'null_high',
+    'p_value',
+    'p_value_adjusted',
+    'significance_groups',
 )
 """Columns of vepd.csv: those of the table, then what `DistanceUncertainty` calls so."""
 
@@ -98,19 +98,19 @@ def series_uncertainty(
     return uncertainty_by_scenario(scored(REAL), sims, options, seed=seed)
 
 
-def sure_fields(row: VepdRow, known: Mapping[str, Uncertainty]) -> tuple[Field, ...]:
-    """Return the fields of a row in the order of `SURE_COLUMNS`."""
+def uncertainty_fields(row: VepdRow, known: Mapping[str, Uncertainty]) -> tuple[Field, ...]:
+    """Return the fields of a row in the order of `UNCERTAINTY_COLUMNS`."""
     one = known[row.scenario].of(row.model)
     return (
         *row.fields(),
         one.estimate,
         one.low,
         one.high,
-        one.floor,
-        one.floor_high,
-        one.chance,
+        one.null_median,
+        one.null_high,
+        one.p_value,
         one.adjusted,
-        one.letters,
+        one.significance_groups,
     )
 
 

@@ -7,8 +7,8 @@ distance that was seen is none of the rarest. For the sets as they would be at a
 distance, the runs are moved along the optimal transport between them (R. J. McCann, Adv. Math.
 128, 1997: at the share t of the way the distance is t times that of the sets), beyond what was
 seen by a common shift; there the motions are drawn anew. At the true distance zero the test by
-relabelling decides, which is exact. Between the one-sided test there and a two-sided one far from
-it, the tails are shared as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
+the permutation test decides, which is exact. Between the one-sided test there and a two-sided one
+far from it, the tails are shared as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = ['Bounds', 'ResampledRuns', 'bounds']
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _STEPS = np.array([-6.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, *_SHIFTS[1:]])
-_MOST_LACK = 3.0
-_UNSURE = 2.0  # standard errors from zero at which the tails are even
+_MOST_SHRINKAGE = 3.0
+_NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
 
 
 class Bounds(NamedTuple):
@@ -72,16 +72,16 @@ def bounds(
     freedom : Freedom
         Of the motions.
     nulls : sequence of float
-        Median distance of each coordinate over relabellings.
+        Median distance of each coordinate over permutations.
     differs : bool
-        Whether relabelling tells the sets apart at this level.
+        Whether the permutation test is significant at this level.
     """
     paths = [
         _Path.of(x, y, real.weights, simulated.weights, null)
         for x, y, null in zip(real.values.T, simulated.values.T, nulls, strict=True)
     ]
     seen = float(np.mean([path.seen for path in paths]))
-    # Coordinates that differ by no more than chance must not lend their bias to the others.
+    # Coordinates without a significant difference must not lend their bias to the others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
     grid = np.maximum(likely + _STEPS[:, None] * error, 0.0)
@@ -94,7 +94,7 @@ def bounds(
     scale = float(wide[-1].std())
     tail = (1.0 - level) / 2.0
     below = (
-        tail * np.clip(distance / (_UNSURE * scale), 0.0, 1.0) if scale else tail + 0 * distance
+        tail * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0) if scale else tail + 0 * distance
     )
     highest = np.array(
         [np.quantile(row, 1.0 - 2.0 * tail + part) for row, part in zip(wide, below, strict=True)]
@@ -154,11 +154,11 @@ class _Path:
             rows.append(parts.distances(x[parts.i], moved, one, other))
         levels, drawn = np.array(distance), np.stack(rows)
         # Runs moved onto each other rank by rank are more alike than runs of one process; how far
-        # those are apart, relabelling knows.
+        # those are apart, the permutation test knows.
         alike = float(np.median(drawn[0]))
         if alike > 0.0 and error > 0.0:
-            lack = np.clip(null / alike, 1.0, _MOST_LACK) - 1.0
-            near = np.clip(1.0 - levels / (_UNSURE * error), 0.0, 1.0)
+            lack = np.clip(null / alike, 1.0, _MOST_SHRINKAGE) - 1.0
+            near = np.clip(1.0 - levels / (_NEAR_ZERO * error), 0.0, 1.0)
             drawn += (lack * near)[:, None] * np.maximum(drawn - levels[:, None], 0.0)
         return cls(seen, error, levels, drawn)
 

@@ -17,7 +17,7 @@ class UncertaintyOptions(Parameters):
     resamples: int = parameter(
         10_000,
         '1',
-        'Relabellings and resamples of the motions. Where all relabellings are fewer, each is '
+        'Permutations and resamples of the motions. Where all permutations are fewer, each is '
         'taken once and the chance is exact.',
         minimum=100,
         maximum=10_000_000,
@@ -33,7 +33,8 @@ class UncertaintyOptions(Parameters):
     power: float = parameter(
         0.8,
         '1',
-        'Chance with which two models are to be told apart, for the number of further motions.',
+        'Power: probability to detect a difference of two models, for the number of further '
+        'motions.',
         minimum=0.5,
         maximum=0.999,
     )

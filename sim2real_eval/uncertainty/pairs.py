@@ -12,14 +12,14 @@ import numpy as np
 from sim2real_eval.uncertainty.distances import MeanWasserstein, side_weights
 from sim2real_eval.uncertainty.motions import Freedom
 from sim2real_eval.uncertainty.options import UncertaintyOptions
-from sim2real_eval.uncertainty.relabelling import Relabelling, chances_among, relabel
+from sim2real_eval.uncertainty.relabelling import LabelPermutations, joint_p_values, permute_labels
 from sim2real_eval.uncertainty.result import PairUncertainty
 from sim2real_eval.uncertainty.scored_runs import ScoredRuns
 from sim_sensors.measurements import FloatArray
 
 __all__ = ['DrawnDistance', 'compare_pairs', 'exchanged']
 
-_FEWEST = 6  # pairs of which some relabelling has a chance of 5 %
+_FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,10 +87,11 @@ def compare_pairs(
 ) -> list[PairUncertainty]:
     """Compare every pair of models on the motions that both follow.
 
-    Two models are told apart when two tests say so, each over all pairs: relabelling, which is
-    exact for models of one process and may call unlike models of equal distance different; and
-    resampling of the motions, which asks for the distances alone and is exact for many motions
-    only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest studentised difference).
+    Two models are significantly different when two tests say so, each over all pairs: a
+    permutation test, which is exact for models of one process and may call unlike models of equal
+    distance different; and resampling of the motions, which asks for the distances alone and is
+    exact for many motions only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest
+    studentised difference).
 
     Parameters
     ----------
@@ -107,15 +108,15 @@ def compare_pairs(
         return []
     level = 1.0 - options.level
     structures = {(runs.names, runs.scenario) for runs in sims.values()}
-    known = _relabellings(structures, options, seed)
-    relabellings = [known[sims[a].names, sims[b].names] for a, b in couples]
-    # Models that follow the same motions share their relabellings: weights once for all of them.
+    known = _permutations(structures, options, seed)
+    permutations = [known[sims[a].names, sims[b].names] for a, b in couples]
+    # Models that follow the same motions share their permutations: weights once for all of them.
     sides = {names: side_weights(one.real) for names, one in known.items()}
     values = [
         np.abs(exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names]))
         for a, b in couples
     ]
-    chances = chances_among(np.stack(values))
+    p_values = joint_p_values(np.stack(values))
     drawn = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
     away = drawn - drawn.mean(axis=1, keepdims=True)
     # Where sets overlap, resampled distances are bounded by zero more than the distance is, and
@@ -149,33 +150,33 @@ def compare_pairs(
             low = float(min(both[0], third) - ends[0])
             high = float(max(both[1], third) - ends[1])
             pair = dataclasses.replace(pair, low=low, high=high)
-        if enough and relabellings[k].least <= level:
+        if enough and permutations[k].least <= level:
             clear = abs(pair.difference) > critical * widening * spread[k] and sure > 0.0
-            apart = bool(chances.adjusted[k] <= level and clear)
+            distinguishable = bool(p_values.adjusted[k] <= level and clear)
             more: int | None = 0
-            if not apart:
+            if not distinguishable:
                 error = freedom.inflation * float(spread[k])
                 more = _more(sure, error, critical, motions, options)
             pair = dataclasses.replace(
                 pair,
-                chance=chances.single[k],
-                adjusted=chances.adjusted[k],
-                apart=apart,
+                p_value=p_values.single[k],
+                adjusted=p_values.adjusted[k],
+                distinguishable=distinguishable,
                 more_motions=more,
             )
         found.append(pair)
     return found
 
 
-def _relabellings(
+def _permutations(
     structures: set[tuple[tuple[str, ...], tuple[str, ...]]],
     options: UncertaintyOptions,
     seed: int,
-) -> dict[tuple[tuple[str, ...], tuple[str, ...]], Relabelling]:
-    """Return the relabellings by the names of both models, as many of each."""
+) -> dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations]:
+    """Return the permutations by the names of both models, as many of each."""
     # Models with runs of their own: all are drawn, since they are looked at together.
     return {
-        (first, second): relabel(
+        (first, second): permute_labels(
             first,
             second,
             options.resamples,
@@ -191,7 +192,7 @@ def _relabellings(
 def _more(
     difference: float, error: float, critical: float, motions: int, options: UncertaintyOptions
 ) -> int | None:
-    """Return how many more motions make `difference` larger than chance; None when too many.
+    """Return how many more motions make `difference` significant; None when too many.
 
     The error falls with the square root of the motions; the difference must be `critical` errors
     (more for few motions: Student's t), and so many more that it is with the wanted power.

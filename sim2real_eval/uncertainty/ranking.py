@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of models over resamples, and groups of models that cannot be told apart."""
+"""Ranks of models over resamples, and groups of models that are not significantly different."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['letters', 'rank_distribution']
+__all__ = ['rank_distribution', 'significance_groups']
 
 
 def rank_distribution(distances: FloatArray) -> FloatArray:
@@ -28,20 +28,23 @@ def rank_distribution(distances: FloatArray) -> FloatArray:
     )
 
 
-def letters(order: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the letters of each model: two models share one unless they are told apart.
+def significance_groups(
+    order: Sequence[str], distinguishable: Iterable[tuple[str, str]]
+) -> dict[str, str]:
+    """Return the letters of each model: two models share one unless they differ significantly.
 
     Insert and absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004): all models start in one
-    group; each pair that is told apart splits the groups that hold both; groups inside others go.
+    group; each significantly different pair splits the groups that hold both; groups inside others
+    go.
 
     Parameters
     ----------
     order : sequence of str
         Models, the closest first; it gets the first letters.
-    apart : iterable of pairs
+    distinguishable : iterable of pairs
     """
     groups = [frozenset(order)]
-    for first, second in apart:
+    for first, second in distinguishable:
         split: list[frozenset[str]] = []
         for group in groups:
             both = first in group and second in group
@@ -52,12 +55,12 @@ def letters(order: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str,
                 groups.append(group)
     groups.sort(key=lambda group: sorted(order.index(model) for model in group))
     return {
-        model: ''.join(_letter(k) for k, group in enumerate(groups) if model in group)
+        model: ''.join(_group_name(k) for k, group in enumerate(groups) if model in group)
         for model in order
     }
 
 
-def _letter(number: int) -> str:
+def _group_name(number: int) -> str:
     """Return a, b, ... z, a2, b2, ..."""
     turn, place = divmod(number, 26)
     return chr(ord('a') + place) + (str(turn + 1) if turn else '')

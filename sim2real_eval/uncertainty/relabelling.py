@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a distance between real and simulated runs more than chance? Relabelling the runs tells.
+"""Is a distance between real and simulated runs significant? A permutation test decides.
 
 If simulated runs were as the real ones, the labels would mean nothing, and the distance of the
 sets as they are would be one of those that other labels give, no larger than most of them. The
-share of the relabellings that give at least that distance is the chance of so large a one, exact
+share of the permutations that give at least that distance is the p-value of that distance, exact
 for any number of runs and any distribution (R. A. Fisher, The Design of Experiments, 1935;
-B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn relabellings: the true
+B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn permutations: the true
 labels count as one of them).
 """
 
@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 from sim_sensors.measurements import FloatArray
 from sim_sensors.seeding import stream
 
-__all__ = ['Chances', 'Divisible', 'Relabelling', 'chances', 'chances_among', 'floor', 'relabel']
+__all__ = [
+    'Divisible',
+    'LabelPermutations',
+    'PValues',
+    'distance_p_values',
+    'joint_p_values',
+    'permute_labels',
+    'split_half_distance',
+]
 
 _SPLITS = 200
 
@@ -37,7 +45,7 @@ class Divisible(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Relabelling:
+class LabelPermutations:
     """Ways to call as many of the runs real as there are real ones.
 
     Attributes
@@ -53,13 +61,13 @@ class Relabelling:
 
     @property
     def least(self) -> float:
-        """Smallest chance that can come out; two when exchanging the sides is a relabelling."""
+        """Smallest p-value that can come out; two when exchanging the sides is a permutation."""
         first = self.real[0]
         alike = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
         return float(np.mean(alike))
 
 
-def relabel(
+def permute_labels(
     real: Sequence[str],
     simulated: Sequence[str],
     most: int,
@@ -67,8 +75,8 @@ def relabel(
     *,
     strata: tuple[Sequence[str], Sequence[str]] | None = None,
     drawn: bool = False,
-) -> Relabelling:
-    """Return all relabellings, or `most` of them.
+) -> LabelPermutations:
+    """Return all permutations, or `most` of them.
 
     Runs are paired when every simulated run has the name of a real one: they follow the same
     motion, and only the runs of one motion are exchanged. So are they when several simulated runs
@@ -102,14 +110,14 @@ def relabel(
         labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
         for row, one in zip(labels, chosen, strict=True):
             row[one] = True
-        return Relabelling(labels, paired)
+        return LabelPermutations(labels, paired)
     labels = np.repeat(labels, most, axis=0)
     rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
     for block in blocks:
         order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
         for k, unit in enumerate(block.units):
             labels[1:, unit] = order[:, k, None]
-    return Relabelling(labels, paired)
+    return LabelPermutations(labels, paired)
 
 
 class _Block(NamedTuple):
@@ -154,13 +162,13 @@ def _strata(
 
 
 @dataclasses.dataclass(frozen=True)
-class Chances:
-    """What relabelling says of several distances between the same runs.
+class PValues:
+    """What a permutation test says of several distances between the same runs.
 
     Attributes
     ----------
     single : tuple of float
-        Share of the relabellings that give at least the distance of the runs as they are.
+        Share of the permutations that give at least the distance of the runs as they are.
     adjusted : tuple of float
         The same when all distances are looked at and the most striking ones are picked.
     """
@@ -169,35 +177,34 @@ class Chances:
     adjusted: tuple[float, ...]
 
 
-def chances(distances: Sequence[Divisible], relabelling: Relabelling) -> Chances:
-    """Return the chance of each distance, alone and among all of them, see `chances_among`."""
-    return chances_among(np.stack([one.between(relabelling.real) for one in distances]))
+def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
+    """Return the p-value of each distance, alone and among all of them, see `joint_p_values`."""
+    return joint_p_values(np.stack([one.between(permutations.real) for one in distances]))
 
 
-def chances_among(values: FloatArray) -> Chances:
-    """Return the chance of each distance, alone and among all of them.
+def joint_p_values(values: FloatArray) -> PValues:
+    """Return the p-value of each distance, alone and among all of them.
 
-    Adjusted by the largest distance that each relabelling gives, all distances brought to mean 0
-    and variance 1 over the relabellings ([Westfall1993],
-    single-step maxT): whatever the distances have to do with each other, the chance
-    that any of them falls below a level by accident is at most that level.
+    Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
+    and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances have to do with each other, the
+    probability that any of them falls below a level by accident is at most that level.
 
     Parameters
     ----------
-    values : (distances, relabellings) float
+    values : (distances, permutations) float
         The first of each row is that of the true labels.
     """
     spread = values.std(axis=1, keepdims=True)
-    # Distances that no relabelling changes say nothing.
+    # Distances that no permutation changes say nothing.
     scaled = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0.0, spread, np.inf)
     # Equal sets in another order of summation differ in the last bits.
     least = values[:, :1] * (1.0 - 1e-9)
     single = np.mean(values >= least, axis=1)
     adjusted = np.mean(scaled.max(axis=0) >= scaled[:, :1] - 1e-6, axis=1)
-    return Chances(tuple(single.tolist()), tuple(adjusted.tolist()))
+    return PValues(tuple(single.tolist()), tuple(adjusted.tolist()))
 
 
-def floor(distance: Divisible, runs: int, seed: int) -> float | None:
+def split_half_distance(distance: Divisible, runs: int, seed: int) -> float | None:
     """Return the median distance between two halves of the same runs; None with fewer than two.
 
     What the distance is for sets that are alike; a little more than for the whole sets, which

@@ -28,16 +28,16 @@ class DistanceUncertainty:
     low, high : float or None
         Interval for the distance between the processes that the runs were drawn from; `low` is 0
         when they may be one.
-    floor, floor_high : float or None
+    null_median, null_high : float or None
         Median and `level` quantile of the distance that a model with the real process would have
         with these numbers of runs.
-    chance : float or None
-        Share of relabellings that give at least the distance: that of so large a gap from a model
+    p_value : float or None
+        Share of permutations that give at least the distance: that of so large a gap from a model
         with the real process.
     adjusted : float or None
         The same when the most striking of all models is looked at.
-    letters : str
-        Models that share a letter cannot be told apart; empty where that cannot be told.
+    significance_groups : str
+        Models that share a letter are not significantly different; empty where that is unknown.
     ranks : tuple of float
         Probability of rank 1, 2, ... among the models; empty where it cannot be told.
 
@@ -53,11 +53,11 @@ class DistanceUncertainty:
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    floor: float | None = None
-    floor_high: float | None = None
-    chance: float | None = None
+    null_median: float | None = None
+    null_high: float | None = None
+    p_value: float | None = None
     adjusted: float | None = None
-    letters: str = ''
+    significance_groups: str = ''
     ranks: tuple[float, ...] = ()
 
 
@@ -73,16 +73,16 @@ class PairUncertainty:
         Distance of the first less that of the second: negative when the first is closer.
     low, high : float or None
         Interval for the true difference, of this pair alone.
-    chance : float or None
+    p_value : float or None
         Of so large a difference from two models of one process, of this pair alone.
     adjusted : float or None
         The same when the most striking of all pairs is looked at.
-    apart : bool or None
-        Whether the two can be told apart, all pairs looked at together.
+    distinguishable : bool or None
+        Whether the two are significantly different, adjusted for all pairs.
     more_motions : int or None
-        How many more motions would tell them apart with the probability `power` if the difference
-        is what it seems; 0 if they are apart; None when more than `most_motions`, or when it
-        cannot be told (`low` is None).
+        How many more motions would make them significantly different with the probability `power`
+        if the difference is what it seems; 0 if they are apart; None when more than
+        `most_motions`, or when it cannot be told (`low` is None).
     """
 
     first: str
@@ -90,9 +90,9 @@ class PairUncertainty:
     difference: float
     low: float | None = None
     high: float | None = None
-    chance: float | None = None
+    p_value: float | None = None
     adjusted: float | None = None
-    apart: bool | None = None
+    distinguishable: bool | None = None
     more_motions: int | None = None
 
 
@@ -134,7 +134,7 @@ class Uncertainty:
         return next(one for one in self.pairs if {one.first, one.second} == {first, second})
 
     def more(self, pair: PairUncertainty) -> str:
-        """Say how many more motions would tell two models apart."""
+        """Say how many more motions would make two models significantly different."""
         if pair.low is None:
             return 'cannot be told'
         if pair.more_motions is None:

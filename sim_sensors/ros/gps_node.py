@@ -33,7 +33,7 @@ class GpsNode(SensorNode):
     # A position that cannot be converted must not take its neighbours with it.
     chunk = 1
 
-    def surroundings(self) -> dict[str, Any]:
+    def world_arguments(self) -> dict[str, Any]:
         """Return where on the Earth it is."""
         return {'frame': self.declared.get().datum}
 

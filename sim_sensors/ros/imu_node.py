@@ -68,8 +68,8 @@ class ImuNode(SensorNode):
         except SensorError as error:
             self.get_logger().error(str(error))
 
-    def surroundings(self) -> dict[str, Any]:
-        """Return the gravity that it feels."""
+    def world_arguments(self) -> dict[str, Any]:
+        """Return the gravity that it measures."""
         return {'gravity': self.declared.get().gravity}
 
     def messages(

@@ -20,8 +20,8 @@ from std_srvs.srv import Trigger
 
 from sim_sensors.differential_drive import DifferentialDrive
 from sim_sensors.errors import MotionError
-from sim_sensors.following import Command, heading_of
-from sim_sensors.live_following import Heard, LiveFollower, Step
+from sim_sensors.following import VelocityCommand, heading_of
+from sim_sensors.live_following import LiveFollower, OdometryUse, Step
 from sim_sensors.parameters import Parameters, parameter
 from sim_sensors.reference import INTERPOLATIONS
 from sim_sensors.ros.clock_jumps import on_backward_jump
@@ -115,7 +115,7 @@ class PathFollowerNode(Node):
         settings = self._settings
         self._declared_sets.declare(DifferentialDrive(), 'robot')
         self._declared_sets.declare(TRACKERS[settings.controller](), settings.controller)
-        self._counts: collections.Counter[Heard] = collections.Counter()
+        self._counts: collections.Counter[OdometryUse] = collections.Counter()
         self._published = 0
         self._finished = False
         self._news = News()
@@ -179,11 +179,11 @@ class PathFollowerNode(Node):
         try:
             odometry = odometry_of_bytes(data)
         except MotionError:
-            step = Step(Heard.INVALID)
+            step = Step(OdometryUse.INVALID)
         else:
             step = self._live.push(odometry)
         self._counts[step.heard] += 1
-        if step.heard in (Heard.LATE, Heard.INVALID):
+        if step.heard in (OdometryUse.LATE, OdometryUse.INVALID):
             self._news.note(f'odometry left out: {step.heard.value}', DiagnosticStatus.WARN)
         if step.command is None or step.error is None:
             return
@@ -196,7 +196,7 @@ class PathFollowerNode(Node):
             self.get_logger().info('the path has ended')
         self._finished = step.command.finished
 
-    def _publish(self, stamp: int, command: Command) -> None:
+    def _publish(self, stamp: int, command: VelocityCommand) -> None:
         linear = np.array([command.speed, 0.0, 0.0])
         angular = np.array([0.0, 0.0, command.yaw_rate])
         message = twist_message(stamp, self._settings.frame_id, linear, angular)
@@ -231,7 +231,7 @@ class PathFollowerNode(Node):
                 messages = ['the path has ended' if self._finished else 'following']
         error = None if self._last is None else self._last.error
         values = [
-            *((f'odometry: {heard.value}', self._counts[heard]) for heard in Heard),
+            *((f'odometry: {heard.value}', self._counts[heard]) for heard in OdometryUse),
             ('published', self._published),
             ('distance [m]', '' if error is None else f'{error.distance:.6g}'),
             ('yaw error [rad]', '' if error is None else f'{error.yaw:.6g}'),

@@ -118,10 +118,10 @@ class SensorNode(Node, abc.ABC):
         """Return the sensor in its initial state, with the parameters in force."""
         settings: SensorSettings = self.declared.get()
         model = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor, **self.surroundings())
+        return model.start(settings.seed, settings.run, settings.sensor, **self.world_arguments())
 
-    def surroundings(self) -> dict[str, Any]:
-        """Return what the sensor feels besides motion, as its model's `start` takes it."""
+    def world_arguments(self) -> dict[str, Any]:
+        """Return what the sensor measures besides motion, as its model's `start` takes it."""
         return {}
 
     @abc.abstractmethod

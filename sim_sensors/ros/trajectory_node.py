@@ -36,7 +36,7 @@ _DELIVERY = Duration(seconds=2)
 # A reliable reader that is held up for seconds misses nothing.
 _ODOMETRY_QOS = QoSProfile(depth=1000)
 # Between two looks at the graph, and between two lines about who is not there, s of wall time.
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _TELL_S = 5.0
 
 
@@ -150,7 +150,7 @@ class TrajectoryNode(Node):
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self._since = self._wall.now()
         self._begun = not self._settings.awaited.split()
-        self._look_timer = self.create_timer(_LOOK_S, self._look, clock=self._wall)
+        self._poll_timer = self.create_timer(_POLL_S, self._poll, clock=self._wall)
         period = 1.0 / (self._settings.rate * self._settings.factor)
         self.create_timer(period, self._tick, clock=self._wall)
 
@@ -198,10 +198,10 @@ class TrajectoryNode(Node):
                 print(json.dumps({'published': len(self._odometry)}), flush=True)
                 self.finished = True
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Begin when all that are awaited have been there for long enough; once is enough."""
         if self._begun:
-            self._look_timer.cancel()
+            self._poll_timer.cancel()
             return
         now = self._wall.now()
         if missing := self._awaited.missing():

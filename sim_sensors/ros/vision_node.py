@@ -20,7 +20,7 @@ __all__ = ['VisionNode', 'main']
 
 class VisionNode(WorldNode):
     """Publishes geometry_msgs/PoseWithCovarianceStamped on `vision/pose` while tags are in view
-    and the pose is believed, and the true pose then on `~/truth/pose`.
+    and the pose is accepted, and the true pose then on `~/truth/pose`.
     """
 
     node_name = 'vision_node'

@@ -26,6 +26,6 @@ class WorldNode(SensorNode, abc.ABC):
         """
         return load_world(self.declared.get().world)
 
-    def surroundings(self) -> dict[str, Any]:
+    def world_arguments(self) -> dict[str, Any]:
         """Return that world."""
         return {'world': self.world}

@@ -14,7 +14,7 @@ from sim2real_eval.metrics.speeds import speed
 from sim2real_eval.report.page.score_tables import shown_model
 from sim2real_eval.series import VelocitySeries
 from sim2real_eval.signals.spectrum import default_segment, spectrum
-from sim2real_eval.study import RunKey, RunSignals, StudyOutcome, StudyRun
+from sim2real_eval.study import EstimateSignals, RunKey, StudyOutcome, StudyRun
 from sim_sensors.errors import Sim2RealError
 from sim_sensors.measurements import FloatArray
 
@@ -35,7 +35,7 @@ class RunEvidence:
     position, velocity : (stated, actual)
         Root mean squares over the run in the horizontal plane, m and m/s: of the standard
         deviations that the judge states, and of its errors; NaN where there is no truth.
-    signals : RunSignals or None
+    signals : EstimateSignals or None
         Kept of the runs that are drawn one by one.
     """
 
@@ -44,7 +44,7 @@ class RunEvidence:
     error: FloatArray
     position: tuple[float, float]
     velocity: tuple[float, float]
-    signals: RunSignals | None
+    signals: EstimateSignals | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
         except Sim2RealError as error:
             missing.append(str(error))
             continue
-        position, velocity = _honesty(signals, options.warmup)
+        position, velocity = _covariance_consistency(signals, options.warmup)
         place = kept.get(run.key)
         one = RunEvidence(
             run, series, grid.se_vel - grid.gt_vel, position, velocity,
@@ -139,7 +139,7 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
     )
 
 
-def speeds(signals: RunSignals, component: str, name: str) -> VelocitySeries:
+def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySeries:
     """Return the speeds of a run; estimates that are no numbers are left out.
 
     Raises
@@ -177,8 +177,8 @@ def _representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunK
     return chosen
 
 
-def _honesty(
-    signals: RunSignals, warmup: float
+def _covariance_consistency(
+    signals: EstimateSignals, warmup: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     counted = signals.time >= warmup
     true_velocity = np.stack(

@@ -16,13 +16,13 @@ from sim2real_eval.report.page.panel import Panel
 from sim2real_eval.report.page.scale import times
 from sim_sensors.measurements import FloatArray
 
-__all__ = ['honesty']
+__all__ = ['covariance_consistency']
 
 
-def honesty(
+def covariance_consistency(
     evidence: Evidence, quantity: Literal['position', 'velocity'], colours: Mapping[str, str]
 ) -> Multiples:
-    """Return the errors over the stated deviations, with the diagonal of an honest judge.
+    """Return the errors over the stated deviations, with the diagonal of a consistent judge.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranking as rows of a table, each with its interval drawn against the null floor."""
+"""The ranking as rows of a table, each with its interval drawn against the null distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim2real_eval.report.page.scale import NONE, Scale, decimal, span
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.uncertainty import DistanceUncertainty
 
-__all__ = ['Place', 'Ranking', 'chance_text', 'ranking']
+__all__ = ['Ranking', 'RankingRow', 'p_value_text', 'ranking']
 
 _WIDE = 12.0
 """Ratio of largest to smallest distance above which the scale is logarithmic."""
@@ -23,16 +23,16 @@ _HEIGHT = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class RankingRow:
     """A row of the ranking; numbers are texts.
 
     Attributes
     ----------
-    rank, name, colour, runs, vepd, interval, floor, chance, letters, w_rmse, w_entropy : str
-    published : str
+    rank, name, colour, runs, vepd, interval, null_high, p_value, significance_groups, w_rmse,
+    w_entropy : str published : str
         Empty where the paper prints none.
     strip : Markup
-        Interval, distance and floor on the common scale.
+        Interval, distance and null quantile on the common scale.
     """
 
     rank: str
@@ -41,9 +41,9 @@ class Place:
     runs: str
     vepd: str
     interval: str
-    floor: str
-    chance: str
-    letters: str
+    null_high: str
+    p_value: str
+    significance_groups: str
     w_rmse: str
     w_entropy: str
     published: str
@@ -56,14 +56,14 @@ class Ranking:
 
     Attributes
     ----------
-    places : tuple of Place
+    places : tuple of RankingRow
         The closest model first.
     scale : Markup
         Numbers of the scale.
     logarithmic : bool
     """
 
-    places: tuple[Place, ...]
+    places: tuple[RankingRow, ...]
     scale: Markup
     logarithmic: bool
 
@@ -73,9 +73,9 @@ class Ranking:
         return any(place.published for place in self.places)
 
     @property
-    def letters(self) -> bool:
-        """Whether models can be grouped by what tells them apart."""
-        return any(place.letters for place in self.places)
+    def has_groups(self) -> bool:
+        """Whether models are grouped by significance."""
+        return any(place.significance_groups for place in self.places)
 
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
@@ -96,16 +96,16 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
         )
         published = standing.published(row.model)
         places.append(
-            Place(
+            RankingRow(
                 rank=f'{row.rank:g}',
                 name=row.model,
                 colour=colours[row.model],
                 runs=f'{row.n_real}/{row.n_sim}',
                 vepd=decimal(row.vepd),
                 interval=NONE if one.low is None or one.high is None else span(one.low, one.high),
-                floor=decimal(one.floor_high),
-                chance=chance_text(one.chance if one.adjusted is None else one.adjusted),
-                letters=one.letters,
+                null_high=decimal(one.null_high),
+                p_value=p_value_text(one.p_value if one.adjusted is None else one.adjusted),
+                significance_groups=one.significance_groups,
                 w_rmse=decimal(row.w_rmse),
                 w_entropy=decimal(row.w_entropy),
                 published='' if published is None else decimal(published),
@@ -115,23 +115,23 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     return Ranking(tuple(places), _numbers(scale), scale.logarithmic)
 
 
-def chance_text(chance: float | None) -> str:
+def p_value_text(p_value: float | None) -> str:
     """Return a probability for a table."""
-    if chance is None:
+    if p_value is None:
         return NONE
-    return '< 0.001' if chance < 0.001 else f'{chance:.3f}'
+    return '< 0.001' if p_value < 0.001 else f'{p_value:.3f}'
 
 
 def _scale(standing: Standing) -> Scale:
     known = standing.known.models
     distances = [one.distance for one in known if one.distance > 0.0]
     ends = [one.high for one in known if one.high is not None]
-    ends += [one.floor_high for one in known if one.floor_high is not None]
+    ends += [one.null_high for one in known if one.null_high is not None]
     ends += [standing.published(one.model) or 0.0 for one in known]
     most = max([*distances, *ends, 1e-9])
     if distances and max(distances) / min(distances) > _WIDE:
-        floors = [one.floor for one in known if one.floor]
-        least = min([*distances, *floors]) / 1.6
+        medians = [one.null_median for one in known if one.null_median]
+        least = min([*distances, *medians]) / 1.6
         return Scale(least, most * 1.15, 0.0, 100.0, logarithmic=True)
     return Scale(0.0, most * 1.05, 0.0, 100.0)
 
@@ -146,12 +146,12 @@ def _strip(scale: Scale, one: DistanceUncertainty, published: float | None) -> M
     middle = _HEIGHT / 2.0
     marks: list[Markup] = []
     said = f'VEPD {decimal(one.distance)}'
-    if one.floor_high is not None:
+    if one.null_high is not None:
         marks.append(
-            element('rect', class_='floor', x=0, y=0, height=_HEIGHT,
-                    width=_at(scale, one.floor_high))
+            element('rect', class_='null', x=0, y=0, height=_HEIGHT,
+                    width=_at(scale, one.null_high))
         )  # fmt: skip
-        said += f'; identical sensors score up to {decimal(one.floor_high)}'
+        said += f'; identical sensors score up to {decimal(one.null_high)}'
     marks += [
         element('line', class_='grid', x1=_at(scale, value), x2=_at(scale, value), y1=0,
                 y2=_HEIGHT)

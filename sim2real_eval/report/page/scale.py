@@ -16,7 +16,7 @@ MINUS = '\N{MINUS SIGN}'
 NONE = '\N{EN DASH}'
 """Stands where there is no number."""
 
-_NEXT_TO_NOTHING = 1e-6
+_NEGLIGIBLE = 1e-6
 
 _RAISED = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -111,7 +111,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
 
 def span(low: float, high: float) -> str:
     """Return an interval; a lower end that rounding makes of zero, next to the upper one, as 0."""
-    return f'{decimal(low if low > _NEXT_TO_NOTHING * high else 0.0)} to {decimal(high)}'
+    return f'{decimal(low if low > _NEGLIGIBLE * high else 0.0)} to {decimal(high)}'
 
 
 def times(ratio: float) -> str:

@@ -32,7 +32,7 @@ _RUN_COLUMNS = {
     'forward_rmse': ('forward RMSE', 'm/s', 3),
     'position_rmse': ('position RMSE', 'm', 2),
     'yaw_rmse': ('yaw RMSE', '°', 1),
-    'velocity_honesty': ('stated / error', '', 2),
+    'velocity_covariance_consistency': ('stated / error', '', 2),
     'nis_gps': ('NIS GPS', '', 2),
     'duration': ('duration', 's', 1),
     'estimates': ('estimates', '', 0),

@@ -11,7 +11,7 @@ from sim2real_eval.report.histogram_axis import ENTROPY, RMSE
 from sim2real_eval.report.page.data_table import DataTable
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.figure import Multiples
-from sim2real_eval.report.page.honesty_plots import honesty
+from sim2real_eval.report.page.honesty_plots import covariance_consistency
 from sim2real_eval.report.page.ranking import Ranking, ranking
 from sim2real_eval.report.page.scale import MINUS
 from sim2real_eval.report.page.score_plots import histograms
@@ -61,8 +61,8 @@ class JudgeSection:
     missing: Sequence[str]
 
     consistency_text = (
-        '1: the judge is as sure of itself as its errors allow. Above, it is too sure; below, '
-        'less sure than it could be. What matters here is whether simulated sensors make it as '
+        '1: the judge is consistent. Above, it is overconfident; below, '
+        'underconfident. What matters here is whether simulated sensors make it as '
         'sure as real ones do.'
     )
 
@@ -153,14 +153,14 @@ def judge_section(
         Chapter(
             'Stated against true error: position',
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
-            'the error. On the dashed line the judge is honest, above it too sure; pale dots are '
-            'those of all other panels.',
-            of_groups(lambda group: honesty(seen[group], 'position', colours)),
+            'the error. On the dashed line the judge is consistent, above overconfident; '
+            'pale dots are those of all other panels.',
+            of_groups(lambda group: covariance_consistency(seen[group], 'position', colours)),
         ),
         Chapter(
             'Stated against true error: velocity',
             'The same of the body velocity, forward and to the left.',
-            of_groups(lambda group: honesty(seen[group], 'velocity', colours)),
+            of_groups(lambda group: covariance_consistency(seen[group], 'velocity', colours)),
         ),
     ]
     record = next(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.report.page.data_table import Column, DataTable
-from sim2real_eval.report.page.ranking import chance_text
+from sim2real_eval.report.page.ranking import p_value_text
 from sim2real_eval.report.page.scale import MINUS, NONE
 from sim2real_eval.report.ranks_table import (
     RankLines,
@@ -18,11 +18,11 @@ from sim2real_eval.report.ranks_table import (
 )
 from sim2real_eval.study.side_results import SideResults
 
-__all__ = ['Block', 'SideSection', 'side_sections']
+__all__ = ['AnnotatedTable', 'SideSection', 'side_sections']
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class AnnotatedTable:
     """A table and the notes under it."""
 
     table: DataTable
@@ -36,7 +36,7 @@ class SideSection:
     id: str
     name: str
     text: str
-    blocks: Sequence[Block]
+    blocks: Sequence[AnnotatedTable]
 
 
 def side_sections(side: SideResults) -> list[SideSection]:
@@ -51,7 +51,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
             'metrics',
             'Beside VEPD',
             'Other distances between the real and the simulated runs, and the rank that each '
-            'gives in brackets. A star: more than chance. Tau: Kendall rank correlation with '
+            'gives in brackets. A star: significant. Tau: Kendall rank correlation with '
             'VEPD, 1 for the same order.',
             [_block(lines) for lines in metrics if lines.lines],
         ),
@@ -74,7 +74,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
     return [section for section in found if section.blocks]
 
 
-def _block(given: RankLines) -> Block:
+def _block(given: RankLines) -> AnnotatedTable:
     columns = [Column('')]
     columns += [Column(model, numeric=True) for model in given.models]
     columns.append(Column('tau', numeric=True))
@@ -89,12 +89,14 @@ def _block(given: RankLines) -> Block:
             )
         cells.append('' if number == 0 else _two(line.agreement.kendall))
         rows.append(cells)
-    return Block(DataTable(given.title, columns, rows), given.notes)
+    return AnnotatedTable(DataTable(given.title, columns, rows), given.notes)
 
 
-def _pairs(side: SideResults) -> Block:
+def _pairs(side: SideResults) -> AnnotatedTable:
     columns = [Column('scenario'), Column('ranking'), Column('and ranking')]
-    columns += [Column(name, numeric=True) for name in ('models', 'Kendall', 'Spearman', 'chance')]
+    columns += [
+        Column(name, numeric=True) for name in ('models', 'Kendall', 'Spearman', 'p-value')
+    ]
     rows = [
         [
             'all pooled' if pair.scenario == POOLED else pair.scenario,
@@ -103,11 +105,13 @@ def _pairs(side: SideResults) -> Block:
             str(pair.agreement.models),
             _two(pair.agreement.kendall),
             _two(pair.agreement.spearman),
-            chance_text(pair.agreement.chance),
+            p_value_text(pair.agreement.p_value),
         ]
         for pair in side.rankings
     ]
-    return Block(DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False))
+    return AnnotatedTable(
+        DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False)
+    )
 
 
 def _two(value: float | None) -> str:

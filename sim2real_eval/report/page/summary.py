@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer in a sentence or two: which model is closest, and can it be told apart?"""
+"""The answer in a sentence or two: the closest model, and whether it differs from reality"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sim2real_eval.report.page.markup import joined
-from sim2real_eval.report.page.ranking import chance_text
+from sim2real_eval.report.page.ranking import p_value_text
 from sim2real_eval.report.page.scale import decimal, span
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.uncertainty import DistanceUncertainty
@@ -49,22 +49,22 @@ def answer(standing: Standing, real: str) -> list[Markup]:
 
 
 def _against_real(best: DistanceUncertainty, per_cent: str, real: str, level: float) -> Markup:
-    chance = best.chance if best.adjusted is None else best.adjusted
-    if chance is None or best.floor_high is None:
+    p_value = best.p_value if best.adjusted is None else best.adjusted
+    if p_value is None or best.null_high is None:
         return Markup(
-            'Whether it can be told apart from {} cannot be said from so few recordings.'
+            'So few recordings cannot show whether it differs significantly from {}.'
         ).format(real)
-    apart = chance <= 1.0 - level
+    distinguishable = p_value <= 1.0 - level
     return Markup(
-        'It {} from {}: identical sensors would score up to {} in {} of such studies (chance {}).'
+        'It {} from {}: identical sensors would score up to {} in {} of such studies (p = {}).'
     ).format(
-        Markup('<strong>can be told apart</strong>')
-        if apart
-        else Markup('<strong>cannot be told apart</strong>'),
+        Markup('<strong>differs significantly</strong>')
+        if distinguishable
+        else Markup('<strong>does not differ significantly</strong>'),
         real,
-        decimal(best.floor_high),
+        decimal(best.null_high),
         per_cent,
-        chance_text(chance),
+        p_value_text(p_value),
     )
 
 
@@ -73,18 +73,18 @@ def _against_next(standing: Standing, order: Sequence[DistanceUncertainty]) -> M
     pair = standing.known.pair(best.model, second.model)
     gap = decimal(abs(pair.difference))
     name = _NAME.format(second.model)
-    if pair.apart is None:
+    if pair.distinguishable is None:
         return Markup('The next, {}, is {} farther.').format(name, gap)
-    chance = chance_text(pair.chance if pair.adjusted is None else pair.adjusted)
-    if pair.apart:
+    p_value = p_value_text(pair.p_value if pair.adjusted is None else pair.adjusted)
+    if pair.distinguishable:
         return Markup(
-            'The next, {}, is {} farther and <strong>can be told apart</strong> from it '
-            '(chance {}).'
-        ).format(name, gap, chance)
+            'The next, {}, is {} farther and <strong>significantly different</strong> from it '
+            '(p = {}).'
+        ).format(name, gap, p_value)
     return Markup(
         'The next, {}, is {} farther, and these recordings <strong>do not tell the two apart'
-        '</strong> (chance {}); more motions that would: {}.'
-    ).format(name, gap, chance, standing.known.more(pair))
+        '</strong> (p = {}); more motions that would: {}.'
+    ).format(name, gap, p_value, standing.known.more(pair))
 
 
 def concord(standings: Sequence[Standing]) -> Markup | None:

@@ -2,7 +2,7 @@
 """Real judge nodes fed message by message and tick by tick, waiting for what they answer."""
 
 from sim2real_eval.ros.lockstep.conductor import Conductor
-from sim2real_eval.ros.lockstep.delivery import Delivery, Feed, RecordedFeed
+from sim2real_eval.ros.lockstep.delivery import Feed, PendingMessage, RecordedFeed
 from sim2real_eval.ros.lockstep.graph_setup import GraphJudgeSetup
 from sim2real_eval.ros.lockstep.process import JUDGES, JudgeProcess
 from sim2real_eval.ros.lockstep.side import Side
@@ -10,10 +10,10 @@ from sim2real_eval.ros.lockstep.side import Side
 __all__ = [
     'JUDGES',
     'Conductor',
-    'Delivery',
     'Feed',
     'GraphJudgeSetup',
     'JudgeProcess',
+    'PendingMessage',
     'RecordedFeed',
     'Side',
 ]

@@ -20,10 +20,10 @@ from sim2real_eval.ros.lockstep.side import Side
 __all__ = ['Conductor']
 
 # A machine under load may take this long for one answer; a node that does is dead.
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 # A node imports and compiles before it subscribes.
-_PATIENCE_AT_START_S = 90.0
-_LOOK_S = 0.05
+_START_TIMEOUT_S = 90.0
+_POLL_S = 0.05
 _AGAIN_S = 0.5
 
 
@@ -90,7 +90,7 @@ class Conductor:
         (origin,) = origins
         # Nodes subscribe once they have seen a time, which is the origin of their ticks.
         self._drive(
-            {side: side.ready() for side in self._sides}, origin, _LOOK_S, _PATIENCE_AT_START_S
+            {side: side.ready() for side in self._sides}, origin, _POLL_S, _START_TIMEOUT_S
         )
         # Who has come on the graph meanwhile is known by now.
         self._refuse_another_clock()
@@ -141,7 +141,7 @@ class Conductor:
         """Wait for a time of the wall; return how late it is already."""
         late = time.monotonic() - until
         while (left := until - time.monotonic()) > 0.0:
-            self._executor.spin_once(timeout_sec=min(left, _LOOK_S))
+            self._executor.spin_once(timeout_sec=min(left, _POLL_S))
         return max(late, 0.0)
 
     def _drive(
@@ -149,7 +149,7 @@ class Conductor:
         works: dict[Side, Work],
         clock_ns: int | None = None,
         again_s: float = _AGAIN_S,
-        patience_s: float = _PATIENCE_S,
+        timeout_s: float = _TIMEOUT_S,
     ) -> None:
         """Let the works go on side by side until all are done.
 
@@ -173,13 +173,13 @@ class Conductor:
             now = time.monotonic()
             if progress:
                 moved = now
-            elif now > moved + patience_s:
+            elif now > moved + timeout_s:
                 what = '; '.join(f'{side.name}: {wait.what}' for side, wait in waits.items())
-                raise JudgeError(f'waited {patience_s:g} s in vain for {what}')
+                raise JudgeError(f'waited {timeout_s:g} s in vain for {what}')
             if clock_ns is not None and now > shown + again_s:
                 self._set_clock(clock_ns)
                 shown = now
-            self._executor.spin_once(timeout_sec=_LOOK_S)
-            if not progress and now > moved + _LOOK_S:
+            self._executor.spin_once(timeout_sec=_POLL_S)
+            if not progress and now > moved + _POLL_S:
                 for side in waits:
                     side.check()

@@ -16,11 +16,11 @@ from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
 from sim_sensors.measurements import MessageArray
 
-__all__ = ['Delivery', 'Feed', 'RecordedFeed', 'last_arrival_ns']
+__all__ = ['Feed', 'PendingMessage', 'RecordedFeed', 'last_arrival_ns']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Delivery:
+class PendingMessage:
     """One message for one taker.
 
     Attributes
@@ -40,7 +40,7 @@ class Delivery:
 class Feed(Protocol):
     """What arrives at one side; it may be made while the run goes on."""
 
-    def until(self, now_ns: int) -> Sequence[Delivery]:
+    def until(self, now_ns: int) -> Sequence[PendingMessage]:
         """Return what arrives up to a time and was not returned before.
 
         In order of arrival; what arrives together in the order of `Routing.takers`. Everything
@@ -89,7 +89,7 @@ class RecordedFeed:
         self._taker, self._row = np.concatenate(taker)[order], np.concatenate(row)[order]
         self._given = 0
 
-    def until(self, now_ns: int) -> list[Delivery]:
+    def until(self, now_ns: int) -> list[PendingMessage]:
         """Return what arrives up to a time and was not returned before."""
         first = self._given
         self._given = max(int(np.searchsorted(self._arrival, now_ns, side='right')), first)
@@ -100,6 +100,6 @@ class RecordedFeed:
         """Arrival of the last message that counts."""
         return self._last_ns
 
-    def _delivery(self, k: int) -> Delivery:
+    def _delivery(self, k: int) -> PendingMessage:
         taker, array = self._arrays[self._taker[k]]
-        return Delivery(int(self._arrival[k]), taker, array.take([int(self._row[k])]))
+        return PendingMessage(int(self._arrival[k]), taker, array.take([int(self._row[k])]))

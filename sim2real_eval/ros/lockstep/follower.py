@@ -11,14 +11,14 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.live_navsat import LiveNavsat
 from sim2real_eval.judge.routing import COMMAND, FIX, HEADING
 from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.ros.lockstep.delivery import Delivery
+from sim2real_eval.ros.lockstep.delivery import PendingMessage
 from sim2real_eval.ros.lockstep.grids import node_grids
 from sim_sensors.measurements import FixArray, FloatArray, ImuArray, OdometryArray, TwistArray
 
-__all__ = ['Follower']
+__all__ = ['ExpectedJudge']
 
 
-class Follower:
+class ExpectedJudge:
     """Takes the same messages and ticks as a node.
 
     Where navsat_transform is not inside the node it is here, and hears the node's own odometry.
@@ -32,7 +32,7 @@ class Follower:
 
     Attributes
     ----------
-    fed : list of str
+    navsat_inputs : list of str
         Inputs that the navsat_transform here feeds.
     expected : Estimate or None
         What the last step publishes.
@@ -45,10 +45,12 @@ class Follower:
         self._setup, self._inside = setup, inside
         self._judge = LiveJudge(config, navsat if inside else None, frames, setup.case.correct)
         self._navsat: LiveNavsat | None = None
-        self.fed: list[str] = []
+        self.navsat_inputs: list[str] = []
         if navsat is not None and not inside:
             self._navsat = LiveNavsat(navsat, config.base_link_frame, frames)
-            self.fed = [source.name for source in config.sources if source.topic == NAVSAT_TOPIC]
+            self.navsat_inputs = [
+                source.name for source in config.sources if source.topic == NAVSAT_TOPIC
+            ]
 
     def begin(self, start_ns: int, *, warm_up: bool = True) -> None:
         """Start afresh, with timers that begin at a time unless the set-up says otherwise.
@@ -77,19 +79,19 @@ class Follower:
         """Whether the filter has taken a measurement; before, ticks do nothing."""
         return self._judge.initialised
 
-    def take(self, delivery: Delivery) -> int:
+    def take(self, delivery: PendingMessage) -> int:
         """Take a message; return how many odometry/gps a node publishes at once for it."""
         taker, array = delivery.taker, delivery.array
         fixes = self._navsat or self._judge
         if taker == FIX:
             assert isinstance(array, FixArray)
-            return len(fixes.see_fix(array) or [])
+            return len(fixes.receive_fix(array) or [])
         if taker == HEADING:
             assert isinstance(array, ImuArray)
-            fixes.see_heading(array)
+            fixes.receive_heading(array)
         elif taker == COMMAND:
             assert isinstance(array, TwistArray)
-            self._judge.see_command(array)
+            self._judge.receive_command(array)
         else:
             self._judge.receive(taker, array)
         return 0
@@ -104,17 +106,17 @@ class Follower:
         self.position = self._judge.navsat_tick() if inside else None
         return self.initialised and (self.filter_ticks or inside)
 
-    def see_odometry(self, pose: FloatArray) -> None:
+    def receive_odometry(self, pose: FloatArray) -> None:
         """Take an odometry of the node, for the navsat_transform here."""
         if self._navsat is not None:
-            self._navsat.see_odometry(pose)
+            self._navsat.receive_odometry(pose)
 
     @property
     def needs_odometry(self) -> bool:
         """Whether a navsat_transform is here."""
         return self._navsat is not None
 
-    def navsat_step(self, now_ns: int) -> tuple[GpsPosition, list[Delivery]] | None:
+    def navsat_step(self, now_ns: int) -> tuple[GpsPosition, list[PendingMessage]] | None:
         """Tick the navsat_transform here if it is due; return what is delivered next."""
         if self._navsat is None or not self._navsat_ticks:
             return None
@@ -133,4 +135,4 @@ class Follower:
             pose_covariance=found.covariance[None],
             twist_covariance=np.zeros((1, 6, 6)),
         )
-        return found, [Delivery(now_ns, name, array) for name in self.fed]
+        return found, [PendingMessage(now_ns, name, array) for name in self.navsat_inputs]

@@ -17,13 +17,13 @@ from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.measurements import FloatArray, OdometryArray
 
-__all__ = ['Heard', 'decoded', 'pose_of', 'publishers_of', 'stamp_of']
+__all__ = ['OdometryInbox', 'decoded', 'pose_of', 'publishers_of', 'stamp_of']
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _DEPTH = 100
 
 
-class Heard:
+class OdometryInbox:
     """Serialised nav_msgs/Odometry of one topic that nobody has taken yet.
 
     Parameters

@@ -17,8 +17,8 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.routing import FIX, HEADING, route
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
-from sim2real_eval.ros.lockstep.delivery import Delivery
-from sim2real_eval.ros.lockstep.heard import Heard
+from sim2real_eval.ros.lockstep.delivery import PendingMessage
+from sim2real_eval.ros.lockstep.heard import OdometryInbox
 from sim2real_eval.ros.lockstep.node_command import NodeCommand, own_transforms, ros_arguments
 from sim2real_eval.ros.lockstep.parameter_file import navsat_parameters, write_parameters
 from sim2real_eval.ros.lockstep.process import JudgeProcess, executable
@@ -57,8 +57,8 @@ class PacedSide(Side):
         tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
         base = setup.filter.base_link_frame
         frames, moved = dict(self._frames), dict(self._moved)
-        self._inputs -= set(self._follower.fed)
-        self._takers -= set(self._follower.fed)
+        self._inputs -= set(self._follower.navsat_inputs)
+        self._takers -= set(self._follower.navsat_inputs)
         for taker, topic in ((FIX, routing.fix), (HEADING, routing.heading)):
             if topic is None:
                 continue
@@ -81,7 +81,7 @@ class PacedSide(Side):
         super().__enter__()
         node, space, stack = self._node, self._space, self._stack
         try:
-            self._positions = Heard(node, f'{space}/{NAVSAT_TOPIC}')
+            self._positions = OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}')
             stack.callback(self._positions.close)
             self._navsat_questions = Questions(node, f'{space}/{_NAVSAT_NAME}')
             stack.callback(self._navsat_questions.close)
@@ -127,7 +127,7 @@ class PacedSide(Side):
             lambda: self._node.count_publishers(f'{self._space}/{NAVSAT_TOPIC}') > 0, NAVSAT_TOPIC
         )
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Work:
+    def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
         """Send messages to the nodes."""
         self._collect()
         for delivery in deliveries:

@@ -31,7 +31,7 @@ _ABSENT = (
 _LINES_OF_LOG = 3
 _PR_SET_PDEATHSIG = 1
 # How long a node may take to end after each signal, seconds.
-_FAREWELLS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0))
+_SHUTDOWN_SIGNALS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0))
 
 
 def executable(judge: str, node: str = 'ekf_node') -> list[str]:
@@ -157,12 +157,12 @@ class JudgeProcess:
         if self._process is None:
             return
         try:
-            for number, patience in _FAREWELLS:
+            for number, timeout in _SHUTDOWN_SIGNALS:
                 # The whole group: the executable may be a script that started the node.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self._process.pid, number)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(patience)
+                    self._process.wait(timeout)
                     break
             # What it started and did not end itself.
             with contextlib.suppress(ProcessLookupError):

@@ -22,8 +22,8 @@ _BY_TICK = (
 _BY_FIX = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
 # How far ekf_node may be from the embedded judge beside it. Rounding gives up to 5e-6 m/s. One
 # message that is lost moves a velocity by anything, but always the variances, by percents.
-_MOST_APART = 1e-3
-_MOST_APART_IN_VARIANCE = 1e-3
+_TOLERANCE = 1e-3
+_VARIANCE_TOLERANCE = 1e-3
 # Smaller differences are not told apart, and in smaller variances none.
 _ROUNDING = 1e-9
 
@@ -151,30 +151,30 @@ class Published:
             one, other = _variances(getattr(run, field)), _variances(self._all(field))
             larger = np.maximum(np.maximum(one, other), _ROUNDING)
             spread = np.maximum(spread, (np.abs(one - other) / larger).max(axis=1))
-        astray = ~((apart <= _MOST_APART) & (spread <= _MOST_APART_IN_VARIANCE))
-        if astray.any():
-            first = int(np.argmax(astray))
+        mismatch = ~((apart <= _TOLERANCE) & (spread <= _VARIANCE_TOLERANCE))
+        if mismatch.any():
+            first = int(np.argmax(mismatch))
             raise JudgeError(
                 f'{self._name}: the estimate of the tick at {self.ticks[first]} ns is '
                 f'{apart[first]:.1g} m/s or rad/s and {spread[first]:.1%} of a variance from '
-                f'the embedded judge, {_MOST_APART:g} and {_MOST_APART_IN_VARIANCE:.1%} are '
-                f'allowed: a message was lost on the way{self.unheard(moved, first)}, or the '
+                f'the embedded judge, {_TOLERANCE:g} and {_VARIANCE_TOLERANCE:.1%} are '
+                f'allowed: a message was lost on the way{self.unsubscribed(moved, first)}, or the '
                 'node differs'
             )
         apart = np.abs(run.linear_velocity - self._all('linear_velocity'))
         return run, float(apart.max())
 
-    def astray(
+    def mismatch(
         self, now_ns: int, stamps: Sequence[int], expected: str, moved: Iterable[str]
     ) -> JudgeError:
         """Return the error for other stamps than expected at a tick."""
         return JudgeError(
             f'{self._name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
-            f'expected {expected}: a message was lost on the way{self.unheard(moved)}, or this is '
-            'another version of the judge'
+            f'expected {expected}: a message was lost on the way{self.unsubscribed(moved)}, or '
+            'this is another version of the judge'
         )
 
-    def unheard(self, moved: Iterable[str], index: int | None = None) -> str:
+    def unsubscribed(self, moved: Iterable[str], index: int | None = None) -> str:
         """Say which inputs may never have counted, for want of transforms, for a message."""
         index = len(self.odometry) if index is None else index
         never = [name for name in moved if self._given.get(name, -1) >= index]

@@ -17,9 +17,9 @@ from sim2real_eval.judge.frames import FrameTree
 from sim2real_eval.judge.routing import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge_setup import JudgeSetup
 from sim2real_eval.recording import Recording
-from sim2real_eval.ros.lockstep.delivery import Delivery
-from sim2real_eval.ros.lockstep.follower import Follower
-from sim2real_eval.ros.lockstep.heard import Heard, pose_of, stamp_of
+from sim2real_eval.ros.lockstep.delivery import PendingMessage
+from sim2real_eval.ros.lockstep.follower import ExpectedJudge
+from sim2real_eval.ros.lockstep.heard import OdometryInbox, pose_of, stamp_of
 from sim2real_eval.ros.lockstep.node_command import NODE_NAME, NodeCommand
 from sim2real_eval.ros.lockstep.process import JudgeProcess
 from sim2real_eval.ros.lockstep.published import Published, rounded_up
@@ -87,9 +87,9 @@ class Side:
         self._command = self._command_of(judge)
         routing = route(recording, setup.filter, setup.navsat, setup.case)
         tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
-        self._follower = Follower(setup, tree, inside=not self._real)
+        self._follower = ExpectedJudge(setup, tree, inside=not self._real)
         inputs = [name for name, topic in routing.sources.items() if topic is not None]
-        self._inputs = {*inputs, *self._follower.fed}
+        self._inputs = {*inputs, *self._follower.navsat_inputs}
         if setup.navsat is not None and not setup.navsat.timed:
             # Its fixes are measurements when they arrive.
             self._inputs.add(FIX)
@@ -115,11 +115,11 @@ class Side:
             stack.callback(self._senders.close)
             self._static = StaticFrames(node, space, self._recording, self._moved)
             stack.callback(self._static.close)
-            self._filtered = Heard(node, f'{space}/{FILTERED_TOPIC}')
+            self._filtered = OdometryInbox(node, f'{space}/{FILTERED_TOPIC}')
             stack.callback(self._filtered.close)
-            self._positions: Heard | None = None
+            self._positions: OdometryInbox | None = None
             if self._setup.navsat is not None and not self._real:
-                self._positions = Heard(node, f'{space}/{NAVSAT_TOPIC}')
+                self._positions = OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}')
                 stack.callback(self._positions.close)
             self._questions = Questions(node, f'{space}/{NODE_NAME}')
             stack.callback(self._questions.close)
@@ -160,7 +160,7 @@ class Side:
     def begin(self, start_ns: int) -> int:
         """Set the timers for the run; return the first time of the clock."""
         self._follower.begin(start_ns, warm_up=self._followed)
-        self._carried: list[Delivery] = []
+        self._carried: list[PendingMessage] = []
         self._latest = ''
         self._published = Published(self.name)
         return self._follower.grids.filter.origin_ns
@@ -202,7 +202,7 @@ class Side:
         # One of a run before that did not end well is known for some seconds more.
         yield Wait(lambda: len(self._filtered.publishers) == 1, f'the end of another {own}')
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Work:
+    def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
         """Send messages to the node, at no greater pace than it takes them."""
         follower, questions = self._follower, self._questions
         carried, self._carried = self._carried, []
@@ -278,13 +278,13 @@ class Side:
             # The node publishes at every tick, to answer; this one it would not have published.
             newest = self._published.newest_ns
             if stamps and newest is not None and stamps[-1] > newest:
-                raise self._published.astray(now_ns, stamps, 'none', self._moved)
+                raise self._published.mismatch(now_ns, stamps, 'none', self._moved)
             return
         if stamps != [expected.stamp_ns]:
-            raise self._published.astray(now_ns, stamps, str(expected.stamp_ns), self._moved)
+            raise self._published.mismatch(now_ns, stamps, str(expected.stamp_ns), self._moved)
         self._published.add(data[0], expected)
         if follower.needs_odometry:
-            follower.see_odometry(pose_of(data[0]))
+            follower.receive_odometry(pose_of(data[0]))
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`.

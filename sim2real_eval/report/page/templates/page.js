@@ -17,7 +17,7 @@
   function plain(text) { return text.replace(/\s+/g, ' ').trim(); }
   function value(row, column) { return plain(row.cells[column].textContent); }
   function number(text) {
-    // A chance may be told as < 0.001, an exponent have a minus of its own.
+    // A p-value may be shown as < 0.001, an exponent have a minus of its own.
     var found = parseFloat(text.replace(/\u2212/g, '-').replace(/^< /, ''));
     return isNaN(found) ? Infinity : found;
   }
