@@ -80,9 +80,10 @@ class ChronoImu(SampledImu):
     """Chrono's normal-drift IMU: y = truth + N(mean, std) + b, b walking before it is used.
 
     Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
-    Var b[k] = k drift^2 dt / drift_time. Source: [Chrono] ChNoiseNormalDrift, [Mahajan2024], section IV-A. As upstream the accelerometer measures the acceleration in world axes, no sensor is
-    turned in the body, and the covariance is one sample's outer product, see
-    `sim_sensors.imu_kinematics.WorldAxes` and `sim_sensors.imu_statement.OuterProduct`.
+    Var b[k] = k drift^2 dt / drift_time. Source: [Chrono] ChNoiseNormalDrift,
+    [Mahajan2024], section IV-A. As upstream the accelerometer measures the acceleration in world
+    axes, no sensor is turned in the body, and the covariance is one sample's outer product, see
+    `WorldAxes` and `OuterProduct`.
     """
 
     kind: ClassVar[str] = 'chrono_normal_drift'

@@ -186,8 +186,8 @@ def joint_p_values(values: FloatArray) -> PValues:
     """Return the p-value of each distance, alone and among all of them.
 
     Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
-    and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances have to do with each other, the
-    probability that any of them falls below a level by accident is at most that level.
+    and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances
+    have to do with each other, the probability that any of them falls below a level by accident is at most that level.
 
     Parameters
     ----------
