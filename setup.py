@@ -103,7 +103,7 @@ setup(
             "robotpy-wpimath>=2024; sys_platform == 'linux' and platform_machine == 'x86_64'",
             'ruff>=0.17.5,<0.18',
             'scipy-stubs>=1.15',
-            # An independent answer to what sim_sensors.transformations says.
+            # An independent answer to what sim_sensors.core.rotations says.
             'transforms3d>=0.4.2',
             'types-PyYAML>=6.0.12',
             # Expands the URDF of the robot.

@@ -17,7 +17,7 @@ from measuring import table
 
 from sim2real_eval.characterization.allan import allan_curve
 from sim2real_eval.characterization.allan_fit import fit_terms
-from sim_sensors.seeding import stream
+from sim_sensors.core.seeding import stream
 
 TERMS = ('white', 'bias_instability', 'random_walk')
 

@@ -16,7 +16,7 @@ from measuring import parse, seconds, spread, table, write
 
 from sim2real_eval.characterization.allan import allan_curve, averaging_factors
 from sim2real_eval.characterization.allan_fit import fit_terms, fitted_factors
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
 
 SAMPLES, AXES, RATE = 2_160_000, 6, 100.0
 TAUS = 50

@@ -14,8 +14,9 @@ from scipy.io import loadmat
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sim2real_eval.recording import Recording, StaticTransform, write_recording
-from sim_sensors.measurements import ImuArray, MagneticFieldArray, OdometryArray
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.measurements import ImuArray, MagneticFieldArray, OdometryArray
 
 START_NS = 1_600_000_000_000_000_000
 """Stamp of the first sample; the trials state none."""

@@ -23,16 +23,28 @@ from arithmetic import operations, peak_flops
 from measuring import parse, seconds, spread, table, write
 from textbook_filters import FilterpyFilter, NumpyFilter
 
-from sim2real_eval.judge import FilterConfig, NavsatConfig, embedded, judge, judge_all
-from sim2real_eval.judge.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.correction import correct, process
-from sim2real_eval.judge.filter import INITIALISED, Dynamics, Filter, new_filter, padded
-from sim2real_eval.judge.prediction import predict
-from sim2real_eval.recording import Recording
-from sim_sensors import gps, imu
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.resources import config_path
-from sim_sensors.scenarios import FigureEight
+from sim2real_eval.judge.robot_localization import embedded
+from sim2real_eval.judge.robot_localization.configuration import (
+    DEFAULT_PROCESS_NOISE,
+    FilterConfig,
+)
+from sim2real_eval.judge.robot_localization.correction import correct, process
+from sim2real_eval.judge.robot_localization.ekf import predict
+from sim2real_eval.judge.robot_localization.embedded import judge, judge_all
+from sim2real_eval.judge.robot_localization.filter import (
+    INITIALISED,
+    Dynamics,
+    Filter,
+    new_filter,
+    padded,
+)
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.config_files import config_path
+from sim_sensors.gps import gps
+from sim_sensors.imu import imu
+from sim_sensors.motion.scenarios import FigureEight
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 N = 15
 STATES = np.array([9, 10, 11, 12, 13, 14])

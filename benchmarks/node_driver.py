@@ -29,8 +29,8 @@ from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 
-from sim2real_eval.ros.lockstep.domain import free_domain, private_context
-from sim_sensors.measurements import OdometryArray
+from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.ros.messages import odometry_messages, time_message
 
 TIMEOUT_S = 30.0

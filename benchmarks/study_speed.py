@@ -26,17 +26,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measuring import parse, seconds, spread, table, write
 
-from sim2real_eval.judge import FilterConfig, JudgedRun, NavsatConfig, judge_all
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge_all
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.metrics.options import speed
 from sim2real_eval.metrics.scores import RunScore, score_run
-from sim2real_eval.metrics.speeds import speed
-from sim2real_eval.recording import Recording, write_recording
-from sim2real_eval.series import VelocitySeries
+from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.study_file import StudyFile
-from sim_sensors import gps, imu
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.path_following import DRIVES, drive
-from sim_sensors.resources import config_path
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core.config_files import config_path
+from sim_sensors.gps import gps
+from sim_sensors.imu import imu
+from sim_sensors.motion.path_following import DRIVES, drive
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 MODELS = ('baseline', 'ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 RUNS = 10

@@ -22,8 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measuring import table, write
 
-from sim2real_eval.uncertainty import ScoredRuns, UncertaintyOptions, uncertainty
-from sim_sensors.seeding import stream
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty
+from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim_sensors.core.seeding import stream
 
 CORRELATION = 0.7
 RUNS = (10, 30)

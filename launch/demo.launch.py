@@ -26,7 +26,7 @@ from sim2real_eval.ros_launch.nodes import (
     trajectory_node,
 )
 from sim2real_eval.ros_launch.packages import check_packages
-from sim_sensors.resources import config_path
+from sim_sensors.core.config_files import config_path
 
 SENSORS = ('imu_node', 'gps_node')
 PUBLISHED = ('imu/data', 'gps/fix', 'odometry/filtered')

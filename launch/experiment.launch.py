@@ -21,17 +21,12 @@ from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, Argument, declare, profile_file
-from sim2real_eval.ros_launch.lossless import (
-    MEASUREMENTS,
-    miscount,
-    profiles_file,
-    published,
-)
+from sim2real_eval.ros_launch.lossless import MEASUREMENTS, miscount, profiles_file, published
 from sim2real_eval.ros_launch.nodes import include, note_mounting, trajectory_node, typed
 from sim2real_eval.ros_launch.packages import check_packages
 from sim2real_eval.ros_launch.runs import Run, Runs
-from sim_sensors.errors import ParameterError
-from sim_sensors.seeding import run_label
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.seeding import run_label
 
 TRUTH = 'ground_truth/odometry'
 # What a recording is made of, to the last message: the default sensors of sensors.launch.py.

@@ -20,11 +20,10 @@ from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 
 from sim2real_eval.ros_launch.arguments import declare
 from sim2real_eval.ros_launch.lossless import odometry_qos
-from sim2real_eval.ros_launch.mounting import of_models
+from sim2real_eval.ros_launch.mounting import of_models, world_configuration
 from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform
 from sim2real_eval.ros_launch.packages import check_packages
-from sim2real_eval.ros_launch.surroundings import world_configuration
-from sim_sensors.resources import config_path
+from sim_sensors.core.config_files import config_path
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, NoiseTerms
-from sim_sensors.flicker import Flicker
-from sim_sensors.measurements import FloatArray
-from sim_sensors.noise import RandomWalk, WhiteDensity
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.noise.flicker import Flicker
+from sim_sensors.noise.processes import RandomWalk, WhiteDensity
 
 N = 1e-3
 

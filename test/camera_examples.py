@@ -6,15 +6,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.camera import CameraModel
-from sim_sensors.camera_pose import CameraPose
-from sim_sensors.distortion import Distortion
-from sim_sensors.landmarks import Landmarks
-from sim_sensors.measurements import FloatArray
-from sim_sensors.pinhole import Intrinsics
-from sim_sensors.pose_estimate import PoseEstimate
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.world import World
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.dlt import CameraPose
+from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.world.landmarks import Landmarks
+from sim_sensors.world.world import World
 
 LENS = Distortion(k1=-0.28, k2=0.11, p1=0.0012, p2=-0.0008, k3=-0.02)
 VGA = Intrinsics(fx=670.24, fy=665.54, cx=332.95, cy=237.40)

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.recording import Recording, write_recording
-from sim2real_eval.synthetic import motion_of, synthetic_recording
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 VERBS = (
     'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'gate', 'report', 'compare',

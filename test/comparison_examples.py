@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim2real_eval.comparison import ComparisonOptions, Source, compare
-from sim2real_eval.comparison_folder import comparison_record, write_comparison
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.report.comparison_folder import comparison_record, write_comparison
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.comparison import ComparisonOptions, Source, compare
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 RUNS = [(f'drive_{motion}', n) for motion in ('line', 'circle') for n in (1, 2)]
 

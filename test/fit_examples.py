@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real_eval.fitting.evaluations import Evaluations, RealRuns
-from sim2real_eval.fitting.folds import deal_folds
-from sim2real_eval.fitting.identification import Identified, identify
-from sim2real_eval.fitting.objective import METRICS
-from sim2real_eval.fitting.search import search
-from sim2real_eval.fitting.tuned import ParameterTarget, Tuned
-from sim2real_eval.fitting.validation import Validation, validate
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.run_plan import ComparisonOptions
-from sim2real_eval.twin import Twin
-from sim2real_eval.uncertainty import UncertaintyOptions
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns
+from sim2real_eval.study.fitting.fit import deal_folds
+from sim2real_eval.study.fitting.identification import Identified, identify
+from sim2real_eval.study.fitting.objective import METRICS
+from sim2real_eval.study.fitting.search import search
+from sim2real_eval.study.fitting.tuned import ParameterTarget, Tuned
+from sim2real_eval.study.fitting.validation import Validation, validate
+from sim2real_eval.study.run_plan import ComparisonOptions
 
 Law = Callable[[np.ndarray], np.ndarray]
 SPREAD = 0.15

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real_eval.metrics import MetricOptions, RunScore, vepd_table
-from sim2real_eval.series_folder import REAL
-from sim2real_eval.tables import write_csv
+from sim2real_eval.common.tables import write_csv
+from sim2real_eval.metrics.distances import vepd_table
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.metrics.series_folder import REAL
 
 
 def write_result(

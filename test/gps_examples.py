@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from sim_sensors.scenarios import Standstill
+from sim_sensors.motion.scenarios import Standstill
 
 # Bound of statistical comparisons in standard errors: 7e-6 per comparison.
 SIGMAS = 4.5

@@ -6,14 +6,15 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.characterization.standing_fixes import StandingRun
-from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors import gps, imu
-from sim_sensors.gps import GpsModel
-from sim_sensors.imu import ImuModel
-from sim_sensors.measurements import FloatArray
-from sim_sensors.position_noise import PositionNoise
-from sim_sensors.scenarios import Standstill
-from sim_sensors.trajectory import Motion
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.gps import gps
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.gps.position_noise import PositionNoise
+from sim_sensors.imu import imu
+from sim_sensors.imu.imu import ImuModel
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.motion.trajectory import Motion
 
 START_NS = 1_700_000_000_000_000_000
 

@@ -10,9 +10,9 @@ import math
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.attitude import Orientation
-from sim_sensors.scenarios import Standstill
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.imu.orientation import Orientation
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.motion.trajectory import Trajectory
 
 SIGMAS = 4.5
 G = 9.80665

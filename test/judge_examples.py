@@ -11,12 +11,18 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.filter import Dynamics, padded
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.state import STATE_NAMES, N
-from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors.measurements import FixArray, ImuArray, MessageArray, OdometryArray, TwistArray
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.filter import Dynamics, padded
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.state import STATE_NAMES, N
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core.measurements import (
+    FixArray,
+    ImuArray,
+    MessageArray,
+    OdometryArray,
+    TwistArray,
+)
 
 START_NS = 1_000_000_000_000
 

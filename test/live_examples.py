@@ -20,19 +20,18 @@ from judge_examples import (
     stamps,
 )  # fmt: skip
 
-from sim2real_eval.judge import (
-    Estimate,
+from sim2real_eval.judge.estimate import Estimate, GpsPosition, JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import (
+    NAVSAT_TOPIC,
     FilterConfig,
-    GpsPosition,
-    JudgedRun,
-    LiveJudge,
-    NavsatConfig,
-    ReplayOptions,
+    topic_name,
 )
-from sim2real_eval.judge.configuration import NAVSAT_TOPIC, topic_name
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors.measurements import FixArray, MessageArray
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core.measurements import FixArray, MessageArray
 
 MOUNTED = (
     StaticTransform('base_link', 'imu_link', (0.3, -0.1, 0.2), (0.0, 0.0, 0.6, 0.8)),

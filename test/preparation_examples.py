@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.filter import NO_STAMP
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.inputs import build_inputs
-from sim2real_eval.judge.preparation import new_part_state, prepare, select
-from sim2real_eval.judge.queue import new_queue
-from sim2real_eval.judge.state import N
-from sim2real_eval.recording import StaticTransform
-from sim_sensors.measurements import MessageArray
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.filter import NO_STAMP
+from sim2real_eval.judge.robot_localization.inputs import build_inputs
+from sim2real_eval.judge.robot_localization.preparation import new_part_state, prepare, select
+from sim2real_eval.judge.robot_localization.queue import new_queue
+from sim2real_eval.judge.robot_localization.state import N
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.measurements import MessageArray
 
 
 class Measurement(NamedTuple):

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
-from sim2real_eval.recording import Recording, StaticTransform, write_recording
-from sim_sensors.measurements import (
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,
     MagneticFieldArray,

@@ -8,7 +8,8 @@ from typing import Any
 
 from study_examples import drawn_study
 
-from sim2real_eval.study import RunKey, StudyOutcome
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import RunKey
 
 HOSTILE = (
     '<script>alert(1)</script>',

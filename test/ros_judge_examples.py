@@ -24,11 +24,11 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.judge import LiveJudge
-from sim2real_eval.judge.timers import Grids
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.timers import Grids
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim_sensors.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 PATIENCE_S = 60.0
 _AGAIN_S = 0.5

@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.inertial.settings import InertialSettings
-from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors import rotations
-from sim_sensors.environment import LocalFrame
-from sim_sensors.measurements import FixArray, FloatArray, ImuArray, OdometryArray
-from sim_sensors.scenarios import Scenario
+from sim2real_eval.judge.inertial.settings import InertialSettings
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, OdometryArray
+from sim_sensors.motion.scenarios import Scenario
+from sim_sensors.world.geodesy import LocalFrame
 
 START_NS = 1_700_000_000_000_000_000
 ORIGIN = LocalFrame(43.07, -89.4, 260.0)

@@ -17,6 +17,8 @@ from sim2real_eval.characterization.allan import (
     AllanCurve,
     allan_curve,
     averaging_factors,
+    confidence_band,
+    local_slopes,
     simple_relative_error,
 )
 from sim2real_eval.characterization.allan_covariance import (
@@ -24,12 +26,8 @@ from sim2real_eval.characterization.allan_covariance import (
     degrees_of_freedom,
     term_shapes,
 )
-from sim2real_eval.characterization.confidence import (
-    confidence_band,
-    local_slopes,
-)
-from sim_sensors.errors import ParameterError
-from sim_sensors.seeding import stream
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.seeding import stream
 
 
 def factors(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

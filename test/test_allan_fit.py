@@ -8,7 +8,13 @@ import pytest
 from allan_examples import N, record, recovered, truth
 
 from sim2real_eval.characterization.allan import AllanCurve, allan_curve, averaging_factors
-from sim2real_eval.characterization.allan_fit import AllanFit, fit_terms, model_variance
+from sim2real_eval.characterization.allan_fit import (
+    PLATEAU,
+    AllanFit,
+    fit_terms,
+    model_variance,
+    read_off,
+)
 from sim2real_eval.characterization.noise_terms import (
     COEFFICIENTS,
     Coefficient,
@@ -16,10 +22,9 @@ from sim2real_eval.characterization.noise_terms import (
     combined,
     term_variances,
 )
-from sim2real_eval.characterization.read_off import PLATEAU, read_off
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import FloatArray
-from sim_sensors.seeding import stream
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
 
 SAMPLES = 1 << 14
 

@@ -12,30 +12,30 @@ from filterpy.kalman import ExtendedKalmanFilter
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.attitude import (
+from sim2real_eval.benches.attitude.errors import attitude_errors
+from sim2real_eval.benches.attitude.estimate import estimate_attitude
+from sim2real_eval.benches.attitude.events import AttitudeInput, events_of, without_zero_rate
+from sim2real_eval.benches.attitude.filter import (
+    ACCELEROMETER,
+    CAMERA,
+    MAGNETOMETER,
     AttitudeError,
-    AttitudeInput,
     AttitudeSettings,
-    attitude_errors,
-    estimate_attitude,
+    xi_matrices,
 )
-from sim2real_eval.attitude.events import events_of
-from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
-from sim2real_eval.attitude.rest import without_zero_rate
-from sim2real_eval.attitude.study import (
+from sim2real_eval.benches.attitude.study import (
     HAND_HELD,
     AttitudeSetup,
     measure,
     simulated_run,
     simulated_study,
 )
-from sim_sensors import rotations
-from sim_sensors.catalogue import load_camera, load_imu, load_mag
-from sim_sensors.dipoles import Dipoles
-from sim_sensors.measurements import FloatArray, PoseArray
-from sim_sensors.swaying import Swaying
-from sim_sensors.world import World
-from sim_sensors.world_file import load_world
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, PoseArray
+from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.sensor.catalogue import load_camera, load_imu, load_mag
+from sim_sensors.world.dipoles import Dipoles
+from sim_sensors.world.world import World, load_world
 
 DURATION = 4.0
 TIMES = (1.0, 2.5, 4.0)

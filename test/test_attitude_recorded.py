@@ -10,18 +10,22 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.attitude import AttitudeError, AttitudeInput, AttitudeSettings
-from sim2real_eval.attitude.events import events_of
-from sim2real_eval.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER
-from sim2real_eval.attitude.recorded import recorded_run
-from sim2real_eval.measured_field import early_field, maker_with_field
-from sim2real_eval.recording import Recording, StaticTransform
-from sim2real_eval.synthetic import synthetic_recording
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_imu, load_mag
-from sim_sensors.measurements import FloatArray, PoseArray
-from sim_sensors.swaying import Swaying
-from sim_sensors.world_file import load_world
+from sim2real_eval.benches.attitude.events import AttitudeInput, events_of
+from sim2real_eval.benches.attitude.filter import (
+    ACCELEROMETER,
+    CAMERA,
+    MAGNETOMETER,
+    AttitudeError,
+    AttitudeSettings,
+)
+from sim2real_eval.benches.attitude.recorded import recorded_run
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.simulation.synthetic import early_field, maker_with_field, synthetic_recording
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.core.measurements import FloatArray, PoseArray
+from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.sensor.catalogue import load_imu, load_mag
+from sim_sensors.world.world import load_world
 
 WORLD = load_world('default')
 SETTINGS = AttitudeSettings(

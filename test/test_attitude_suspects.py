@@ -11,19 +11,14 @@ import pytest
 from cli_examples import call
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.attitude import (
-    AttitudeError,
-    AttitudeEstimate,
-    AttitudeInput,
-    AttitudeSettings,
-    attitude_errors,
-)
-from sim2real_eval.attitude.events import events_of
-from sim2real_eval.attitude.filter import ACCELEROMETER
-from sim2real_eval.attitude.study import HAND_HELD, AttitudeSetup, measure, simulated_study
-from sim_sensors.catalogue import load_imu, load_mag
-from sim_sensors.swaying import Swaying
-from sim_sensors.world_file import load_world
+from sim2real_eval.benches.attitude.errors import attitude_errors
+from sim2real_eval.benches.attitude.estimate import AttitudeEstimate
+from sim2real_eval.benches.attitude.events import AttitudeInput, events_of
+from sim2real_eval.benches.attitude.filter import ACCELEROMETER, AttitudeError, AttitudeSettings
+from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, measure, simulated_study
+from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.sensor.catalogue import load_imu, load_mag
+from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]
 SHORT = '--camera', 'none', '--runs', 2, '--duration', 8, '--jobs', 1

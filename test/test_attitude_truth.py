@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.attitude import AttitudeError, AttitudeInput, AttitudeSettings
-from sim2real_eval.attitude.events import events_of
-from sim2real_eval.attitude.rest import without_zero_rate
-from sim2real_eval.attitude.suspects import suspects
-from sim_sensors.measurements import FloatArray, ImuArray, MagneticFieldArray, PoseArray
+from sim2real_eval.benches.attitude.errors import suspects
+from sim2real_eval.benches.attitude.events import AttitudeInput, events_of, without_zero_rate
+from sim2real_eval.benches.attitude.filter import AttitudeError, AttitudeSettings
+from sim_sensors.core.measurements import FloatArray, ImuArray, MagneticFieldArray, PoseArray
 
 GRAVITY, NORTH = 9.8, np.array([0.0, 2e-5, -4e-5])
 STD = {'rate': 1e-2, 'force': 2e-2, 'field': 3e-7, 'pose': 1e-2}

@@ -11,21 +11,20 @@ from camera_examples import BENT, FORWARD, VGA, board, camera, cloud, swaying
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
-from sim_sensors import camera as cameras
-from sim_sensors.camera import CameraModel
-from sim_sensors.camera_measurement import CameraMeasurement
-from sim_sensors.delivery import Delivery
-from sim_sensors.errors import MotionError, ParameterError, SensorError
-from sim_sensors.feature_tracks import FeatureArray
-from sim_sensors.landmarks import Landmarks, Tags
-from sim_sensors.measurements import FloatArray
-from sim_sensors.mismatches import Mismatches
-from sim_sensors.pinhole import Intrinsics
-from sim_sensors.pose_estimate import PoseEstimate
-from sim_sensors.scenarios import Standstill
-from sim_sensors.scene import FIRST_TAG_ID, Scene
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.world import World
+from sim_sensors.camera import camera as cameras
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.features import FeatureArray, Mismatches
+from sim_sensors.camera.measurement import CameraMeasurement
+from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.camera.scene import FIRST_TAG_ID, Scene
+from sim_sensors.core.errors import MotionError, ParameterError, SensorError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.world.landmarks import Landmarks, Tags
+from sim_sensors.world.world import World
 
 
 def measured(

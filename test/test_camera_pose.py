@@ -8,14 +8,12 @@ import pytest
 from camera_examples import BENT, FORWARD, VGA, board, cloud, pose_errors
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.camera_pose import CameraPose
-from sim_sensors.dlt import dlt_pose, is_planar
-from sim_sensors.errors import SensorError
-from sim_sensors.landmarks import chessboard
-from sim_sensors.measurements import FloatArray
-from sim_sensors.pose_estimate import PoseEstimate
-from sim_sensors.pose_refinement import refined_pose
-from sim_sensors.world import World
+from sim_sensors.camera.dlt import CameraPose, dlt_pose, is_planar
+from sim_sensors.camera.pose import PoseEstimate, refined_pose
+from sim_sensors.core.errors import SensorError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.world.landmarks import chessboard
+from sim_sensors.world.world import World
 
 TILTED = CameraPose(
     np.array([0.3, 0.4, -0.2]),

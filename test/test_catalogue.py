@@ -12,9 +12,25 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_sensors.attitude import Orientation
-from sim_sensors.camera import CameraModel
-from sim_sensors.catalogue import (
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.features import Mismatches
+from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.core.config_files import config_path
+from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.parameters import Parameters, to_variant
+from sim_sensors.gps.covariance import POSITION_COVARIANCES
+from sim_sensors.gps.fix_states import FixStates, Outages
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.gps.models import POSITION_NOISES
+from sim_sensors.imu.gazebo import GazeboNoise
+from sim_sensors.imu.hector import HectorYaw
+from sim_sensors.imu.imu import ImuModel, SampledImu
+from sim_sensors.imu.models import IMU_MODELS, ChronoImu
+from sim_sensors.imu.orientation import Orientation
+from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors
+from sim_sensors.noise.electronics import Temperature
+from sim_sensors.sensor.catalogue import (
     load_camera,
     load_gps,
     load_imu,
@@ -23,27 +39,7 @@ from sim_sensors.catalogue import (
     load_wheels,
     names,
 )
-from sim_sensors.delivery import Delivery
-from sim_sensors.distortion import Distortion
-from sim_sensors.errors import ParameterError, Sim2RealError
-from sim_sensors.fix_states import FixStates
-from sim_sensors.gps import GpsModel
-from sim_sensors.gps_covariance import POSITION_COVARIANCES
-from sim_sensors.gps_noise import POSITION_NOISES
-from sim_sensors.imu import ImuModel
-from sim_sensors.imu_gazebo import GazeboNoise
-from sim_sensors.imu_hector import HectorYaw
-from sim_sensors.imu_models import IMU_MODELS, ChronoImu
-from sim_sensors.imu_upstream import SampledImu
-from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors
-from sim_sensors.mismatches import Mismatches
-from sim_sensors.outages import Outages
-from sim_sensors.parameters import Parameters
-from sim_sensors.pinhole import Intrinsics
-from sim_sensors.pose_estimate import PoseEstimate
-from sim_sensors.resources import config_path
-from sim_sensors.temperature import Temperature
-from sim_sensors.variants import to_variant
+from sim_sensors.sensor.delivery import Delivery
 
 LOADERS = {
     'imu': load_imu, 'gps': load_gps, 'mag': load_mag, 'camera': load_camera,

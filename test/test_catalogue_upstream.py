@@ -8,8 +8,8 @@ import dataclasses
 import pytest
 
 from sim2real_eval.cli.main import main
-from sim_sensors.catalogue import load_gps, load_imu, load_wheels, names
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.sensor.catalogue import load_gps, load_imu, load_wheels, names
 
 
 def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):

@@ -12,33 +12,33 @@ from gps_standstill_examples import errors, run_of_errors, standing
 from scipy.linalg import cholesky, solve_triangular, toeplitz
 
 from sim2real_eval.characterization.gps_characterization import characterize_gps
-from sim2real_eval.characterization.gps_file import gps_yaml
-from sim2real_eval.characterization.gps_likeness import (
+from sim2real_eval.characterization.gps_simulated import (
     gps_recovered_parameters,
     simulated_statistics,
-)
-from sim2real_eval.characterization.honesty import (
-    CovarianceConsistency,
-    covariance_consistency,
-    square_moments,
 )
 from sim2real_eval.characterization.markov_fit import fit_markov
 from sim2real_eval.characterization.markov_likelihood import autocovariance, innovations
 from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.characterization.standing_fixes import StandingOptions, standing_runs
-from sim2real_eval.characterization.stated_covariance import fit_stated
+from sim2real_eval.characterization.stated_covariance import (
+    CovarianceConsistency,
+    covariance_consistency,
+    fit_stated,
+    square_moments,
+)
 from sim2real_eval.characterization.walk_fit import fit_walk, second_difference_factor
-from sim2real_eval.recording import StaticTransform
-from sim_sensors import gps
-from sim_sensors.catalogue import load_gps
-from sim_sensors.gnss_noise import GnssNoise
-from sim_sensors.gps import GpsModel
-from sim_sensors.gps_covariance import ConstantCovariance, HdopCovariance
-from sim_sensors.gps_noise import GaussianNoise, RandomWalkNoise
-from sim_sensors.measurements import FloatArray
-from sim_sensors.position_noise import PositionNoise
-from sim_sensors.scenarios import Circle
-from sim_sensors.seeding import stream
+from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.report.sensor_set_folder import gps_yaml
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+from sim_sensors.gps import gps
+from sim_sensors.gps.covariance import ConstantCovariance, HdopCovariance
+from sim_sensors.gps.gnss_noise import GnssNoise
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.gps.models import GaussianNoise, RandomWalkNoise
+from sim_sensors.gps.position_noise import PositionNoise
+from sim_sensors.motion.scenarios import Circle
+from sim_sensors.sensor.catalogue import load_gps
 
 RATE = 10.0
 

@@ -14,14 +14,14 @@ import pytest
 from cli_examples import call, check_refused, contents, write_runs
 from gps_standstill_examples import standing
 
-from sim2real_eval.allan_folder import FILES
 from sim2real_eval.characterization.analysis import AllanOptions, analyse
 from sim2real_eval.characterization.signal_files import TableOptions, read_signals
 from sim2real_eval.characterization.signals import AXES, SignalFileError
-from sim2real_eval.recording import write_recording
-from sim_sensors.catalogue import load_imu
-from sim_sensors.measurements import FloatArray
-from sim_sensors.seeding import stream
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report.allan_folder import FILES
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+from sim_sensors.sensor.catalogue import load_imu
 
 Capture = pytest.CaptureFixture[str]
 RATE, SECONDS = 50.0, 200

@@ -14,16 +14,18 @@ from cli_examples import call, check_refused, contents, run_of, write_runs
 from gps_standstill_examples import standing
 
 from sim2real_eval.characterization.calibration import calibrate
-from sim2real_eval.characterization.fitted_imu import fit_imu
-from sim2real_eval.characterize_folder import FILES
-from sim2real_eval.recording import StaticTransform, read_recording, write_recording
-from sim2real_eval.synthetic import synthetic_recording
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.gnss_noise import GnssNoise
-from sim_sensors.gps_covariance import HdopCovariance
-from sim_sensors.imu_chain import ImuChain
-from sim_sensors.scenarios import Circle, Standstill
+from sim2real_eval.characterization.reidentification import fit_imu
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report.sensor_set_folder import FILES
+from sim2real_eval.simulation.synthetic import synthetic_recording
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.gps.covariance import HdopCovariance
+from sim_sensors.gps.gnss_noise import GnssNoise
+from sim_sensors.imu.chain import ImuChain
+from sim_sensors.motion.scenarios import Circle, Standstill
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 Capture = pytest.CaptureFixture[str]
 WHITE, WANDER, TIME = 0.01, 0.05, 4.0

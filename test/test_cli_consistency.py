@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from cli_examples import call, run_of, write_runs
 
-from sim2real_eval.metrics import MetricError
 from sim2real_eval.metrics.normalised_squares import Squares
-from sim2real_eval.recording import write_recording
-from sim2real_eval.report.consistency_plot import consistency_figure
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report.consistency import consistency_figure
 
 Capture = pytest.CaptureFixture[str]
 PNG = b'\x89PNG\r\n'

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_examples import call, contents
 
-from sim2real_eval.demo import Demo
+from sim2real_eval.cli.demo import Demo
 
 Capture = pytest.CaptureFixture[str]
 
@@ -83,7 +83,7 @@ def test_an_older_demo_comes_back_when_the_new_one_fails(
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('sim2real_eval.demo.compare', fail)
+    monkeypatch.setattr('sim2real_eval.cli.demo.compare', fail)
     with pytest.raises(KeyboardInterrupt):
         Demo(out, runs=1, seed=0).run(jobs=1, progress=lambda: None)
     assert contents(out) == {'SYNTHETIC.txt': b'older'}

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from cli_examples import DURATION, call, check_refused, contents
 
-from sim2real_eval.recording import write_recording
-from sim2real_eval.synthetic import motion_of, synthetic_recording
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 Capture = pytest.CaptureFixture[str]
 SIGMA = 0.2

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from cli_examples import Screen, call, check_refused, contents, run_of, segments
 
-from sim2real_eval.following import waypoints_of
-from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
-from sim2real_eval.recording import read_recording, write_recording
-from sim_sensors.catalogue import load_camera
-from sim_sensors.environment import DEFAULT_ORIGIN
-from sim_sensors.tracking import TRACKERS
-from sim_sensors.world_file import load_world
+from sim2real_eval.benches.following import waypoints_of
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.roles import VISION_TOPIC, WHEEL_TOPIC
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.following.tracking import TRACKERS
+from sim_sensors.sensor.catalogue import load_camera
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
+from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,8 +13,8 @@ from cli_examples import Outcome, call, check_refused, run_of
 from comparison_examples import options, twin, written
 from gate_examples import write_result
 
-from sim2real_eval.gate.result import GatedResult
-from sim2real_eval.recording import write_recording
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.study.gate.result import GatedResult
 
 Capture = pytest.CaptureFixture[str]
 

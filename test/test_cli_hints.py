@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_examples import call, write_runs
 
-from sim2real_eval import tables
+from sim2real_eval.common import tables
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,9 +11,9 @@ import pytest
 from cli_examples import call, write_runs
 from judge_examples import read_rows
 
-from sim2real_eval.inertial.error_state import ErrorStateJudge
-from sim2real_eval.judge.transform_file import TransformFile
-from sim2real_eval.recording import read_recording
+from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.reading import read_recording
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,12 +12,12 @@ import time
 
 import pytest
 
-from sim2real_eval.cli.interruption import interruptible
+from sim2real_eval.cli.main import interruptible
 
 # Waits for a signal where C, or the end of an object, lets no exception out; then for ever.
 _DEAF = """
 import ctypes, sys, time
-from sim2real_eval.cli.interruption import interruptible
+from sim2real_eval.cli.main import interruptible
 
 def wait():
     print('ready', flush=True)

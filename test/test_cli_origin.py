@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from cli_examples import call, check_refused
 
-from sim2real_eval.recording import Recording, read_recording
-from sim_sensors.environment import LocalFrame
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.world.geodesy import LocalFrame
 
 Capture = pytest.CaptureFixture[str]
 SYDNEY = LocalFrame(-33.8568, 151.2153, 24.0)

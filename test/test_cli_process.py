@@ -148,7 +148,7 @@ def test_linear_algebra_has_one_thread_unless_the_user_wants_more(
 ) -> None:
     code = (
         'import os\n'
-        'from sim2real_eval.workers import single_threads\n'
+        'from sim2real_eval.common.workers import single_threads\n'
         'before = dict(os.environ)\n'
         'with single_threads():\n'
         '    import numpy\n'

@@ -15,11 +15,14 @@ from recording_examples import arrays_equal
 from smoother_examples import drive
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.recording import Recording, RecordingError, read_recording, write_recording
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.scenarios import HalfSine
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.motion.scenarios import HalfSine
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 pytest.importorskip('gtsam')
 

@@ -14,7 +14,7 @@ from cli_examples import call, check_refused, contents, run_of
 from report_examples import HOSTILE, small_study
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.recording import write_recording
+from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.standing import standings
 from sim2real_eval.report.paper_tables import (

@@ -15,9 +15,9 @@ from cli_examples import Screen, call, check_refused, contents
 from scenario_examples import PAGE, params
 from test_rigid_scenarios import write_table
 
-from sim2real_eval.preintegration import ScenarioRunner
-from sim2real_eval.preintegration.study import PAGE_ERROR
-from sim_sensors.rigid_scenarios import ConstantTwist
+from sim2real_eval.benches.preintegration.runner import ScenarioRunner
+from sim2real_eval.benches.preintegration.study import PAGE_ERROR
+from sim_sensors.motion.spatial_scenarios import ConstantTwist
 
 Capture = pytest.CaptureFixture[str]
 FILES = {'scenario.json', 'scenario.png', 'measurements.csv', 'errors.csv'}
@@ -39,7 +39,7 @@ def test_the_progress_bar_counts_the_runs(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long ones are drawn a few at a time, of which the bar tells each time: here 3 of 20."""
-    monkeypatch.setattr('sim2real_eval.preintegration.runner._SAMPLES_AT_ONCE', 300)
+    monkeypatch.setattr('sim2real_eval.benches.preintegration.runner._SAMPLES_AT_ONCE', 300)
     called = []
     ScenarioRunner(PAGE, params()).prediction_errors(1.0, 20, progress=lambda: called.append(1))
     assert len(called) == 20

@@ -13,8 +13,8 @@ import pytest
 from cli_examples import Screen, call, contents, write_runs
 from recording_examples import arrays_equal
 
-from sim2real_eval.recording import read_recording
-from sim_sensors.scenarios import Circle
+from sim2real_eval.recording.reading import read_recording
+from sim_sensors.motion.scenarios import Circle
 
 Capture = pytest.CaptureFixture[str]
 SHORT = ('--duration', 6)

@@ -12,10 +12,9 @@ import pytest
 from cli_examples import Outcome, call, check_refused, contents, segments, write_runs
 
 from sim2real_eval.cli.main import build_parser
-from sim2real_eval.comparison import Source
-from sim2real_eval.metrics import MetricOptions
-from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
-from sim2real_eval.recording import Recording
+from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.study.comparison import Source
 
 Capture = pytest.CaptureFixture[str]
 

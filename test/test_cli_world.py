@@ -13,14 +13,13 @@ from cli_examples import call, check_refused
 from matplotlib import image
 from pygeomag import GeoMag
 
-from sim2real_eval.report.world_plot import strength_levels, world_figure
-from sim2real_eval.world_map import default_area, default_height, things, world_map
-from sim_sensors.dipoles import Dipoles
-from sim_sensors.earth_field import EarthField, wmm_epoch
-from sim_sensors.errors import ParameterError
-from sim_sensors.landmarks import chessboard
-from sim_sensors.world import World
-from sim_sensors.world_file import load_world, world_names
+from sim2real_eval.benches.world import default_area, default_height, things, world_map
+from sim2real_eval.report.world import strength_levels, world_figure
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.world.dipoles import Dipoles
+from sim_sensors.world.fields import EarthField, wmm_epoch
+from sim_sensors.world.landmarks import chessboard
+from sim_sensors.world.world import World, load_world, world_names
 
 Capture = pytest.CaptureFixture[str]
 NORTH = EarthField(model='constant', value=(0.0, 2e-5, -4e-5))

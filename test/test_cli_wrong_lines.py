@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sim2real_eval.cli.main import build_parser
-from sim2real_eval.recording import write_recording
+from sim2real_eval.recording.writing import write_recording
 
 Capture = pytest.CaptureFixture[str]
 

@@ -17,26 +17,26 @@ from rich.console import Console
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
+from sim2real_eval.benches.signals import SignalStudy, study_signals
 from sim2real_eval.cli.arguments import sources
 from sim2real_eval.cli.model_lists import single_sensors, twins
-from sim2real_eval.recording import Recording, StaticTransform, write_recording
-from sim2real_eval.signals import (
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report import signal_folder
+from sim2real_eval.signals.comparison import (
     SignalComparison,
-    SignalComparisonError,
-    SignalOptions,
     SignalRow,
     compare_runs,
     compare_signals,
-    folder,
-    run_signals,
 )
+from sim2real_eval.signals.measured import run_signals
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.pairs import partners
-from sim2real_eval.signals.study import SignalStudy, study_signals
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.attitude import Orientation
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.imu.orientation import Orientation
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 Capture = pytest.CaptureFixture[str]
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
@@ -218,8 +218,8 @@ def test_sets_without_a_common_sensor_are_refused() -> None:
 
 @pytest.fixture(scope='module')
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp('runs')
-    return write_runs(folder, ('drive_circle', 1), ('drive_half_sine', 1))
+    signal_folder = tmp_path_factory.mktemp('runs')
+    return write_runs(signal_folder, ('drive_circle', 1), ('drive_half_sine', 1))
 
 
 WRONG = {
@@ -263,7 +263,7 @@ def test_folder_is_whole_and_the_same_for_any_number_of_jobs(
     first = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one', '--json')
     assert first.status == 0, first.err
     # The pictures are drawn from what is compared; drawing them again takes longest of all.
-    monkeypatch.setattr(folder, 'save_signal_plots', lambda *_: [])
+    monkeypatch.setattr(signal_folder, 'save_signal_plots', lambda *_: [])
     second = call(capsys, *arguments, '--jobs', 2, '--out', tmp_path / 'two', '--published')
     assert second.status == 0, second.err
     files = contents(tmp_path / 'one')
@@ -291,7 +291,7 @@ def test_given_recordings_are_compared_as_made_ones(
     runs: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`simulate --truth` and then `--sim`; a recording without truth is left out and named."""
-    monkeypatch.setattr(folder, 'save_signal_plots', lambda *_: [])
+    monkeypatch.setattr(signal_folder, 'save_signal_plots', lambda *_: [])
     done = call(
         capsys, 'simulate', '--truth', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',
     )  # fmt: skip

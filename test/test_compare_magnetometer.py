@@ -13,17 +13,18 @@ from cli_examples import call
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.measured_field import early_field, maker_with_field
-from sim2real_eval.recording import Recording, StaticTransform, write_recording
-from sim2real_eval.signals import SignalOptions, compare_runs, run_signals
-from sim2real_eval.signals.published import LIGORIO_2015
-from sim2real_eval.synthetic import synthetic_recording
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.catalogue import load_imu, load_mag
-from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors
-from sim_sensors.swaying import Swaying
-from sim_sensors.world_file import load_world
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.signals.comparison import compare_runs
+from sim2real_eval.signals.measured import run_signals
+from sim2real_eval.signals.options import LIGORIO_2015, SignalOptions
+from sim2real_eval.simulation.synthetic import early_field, maker_with_field, synthetic_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors
+from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.sensor.catalogue import load_imu, load_mag
+from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]
 WORLD = load_world('default')

@@ -10,11 +10,12 @@ import pytest
 from cli_examples import contents, run_of, write_runs
 from comparison_examples import RUNS, options, sources, twin, written
 
-from sim2real_eval.comparison import Comparison, compare, compare_one
-from sim2real_eval.metrics import MetricOptions, vepd
-from sim2real_eval.synthetic import motion_of, synthetic_recording
-from sim2real_eval.twin_maker import TwinMaker, within
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim2real_eval.metrics.distances import vepd
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
+from sim2real_eval.simulation.twin_maker import TwinMaker, within
+from sim2real_eval.study.comparison import Comparison, compare, compare_one
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 
 @pytest.fixture(scope='module')

@@ -12,12 +12,13 @@ import pytest
 from cli_examples import segments, write_runs
 from comparison_examples import RUNS, options, twin, written
 
-from sim2real_eval.comparison_folder import check_target
-from sim2real_eval.metrics import MetricOptions, vepd_from_series
-from sim2real_eval.series_folder import read_series_folder, write_series_folder
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.published import vepd_from_series
+from sim2real_eval.metrics.series_folder import read_series_folder, write_series_folder
+from sim2real_eval.report.comparison_folder import check_target
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 
 @pytest.fixture(scope='module')

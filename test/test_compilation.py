@@ -11,8 +11,8 @@ import numba
 import numpy as np
 import pytest
 
-from sim2real_eval.workers import Workers
-from sim_sensors import compilation
+from sim2real_eval.common.workers import Workers
+from sim_sensors.core import compilation
 
 
 def twice(x: Any) -> Any:
@@ -65,7 +65,7 @@ def test_what_workers_compile_is_announced_by_the_command_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Every worker says it; who started them hears it once, and nothing where nobody listens."""
-    log = logging.getLogger('sim_sensors.compilation')
+    log = logging.getLogger('sim_sensors.core.compilation')
     caplog.set_level(logging.WARNING, logger='sim_sensors')
     with Workers(2) as workers:
         assert workers.map(log.info, ['compiling'] * 4) == [None] * 4

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_sensors import gps, imu
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.delivery import Delivery
-from sim_sensors.errors import ParameterError
-from sim_sensors.scenarios import Standstill
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.gps import gps
+from sim_sensors.imu import imu
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.sensor.delivery import Delivery
 
 SIGMAS = 4.5
 ALL = Delivery(jitter=0.02, drop_out=0.3, drop_out_length=0.05)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.dipoles import Dipoles
-from sim_sensors.errors import ParameterError
-from sim_sensors.world_file import load_world
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.world.dipoles import Dipoles
+from sim_sensors.world.world import load_world
 
 RNG = np.random.default_rng(5)
 

@@ -13,10 +13,10 @@ from judge_examples import START_NS
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.inertial import InertialSettings
-from sim2real_eval.inertial.error_state import FilteredRun, filter_inputs
-from sim_sensors.measurements import FloatArray
-from sim_sensors.scenarios import Circle, FigureEight, HalfSine, Line, Standstill
+from sim2real_eval.judge.error_state.error_state import FilteredRun, filter_inputs
+from sim2real_eval.judge.inertial.settings import InertialSettings
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.scenarios import Circle, FigureEight, HalfSine, Line, Standstill
 
 G = 9.80665
 DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=15.0)

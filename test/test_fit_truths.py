@@ -8,9 +8,8 @@ import pytest
 from fit_examples import drawn_fit, tuned
 from scipy.stats import energy_distance, wasserstein_distance
 
-from sim2real_eval.fitting.folds import deal_folds
-from sim2real_eval.fitting.objective import METRICS
-from sim2real_eval.fitting.prediction import prediction_scores, sign_flip_p_value
+from sim2real_eval.study.fitting.fit import deal_folds
+from sim2real_eval.study.fitting.objective import METRICS, prediction_scores, sign_flip_p_value
 
 TRUTH = 0.2
 

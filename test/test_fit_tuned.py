@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from sim2real_eval.fitting.model_file import model_yaml
-from sim2real_eval.fitting.tuned import parse_tuned, set_values, tunable
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu, names
-from sim_sensors.errors import ParameterError
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.fitting.tuned import model_yaml, parse_tuned, set_values, tunable
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.sensor.catalogue import load_gps, load_imu, names
 
 BOTH = Twin('start', load_gps('ch_gauss'), load_imu('chrono'))
 GPS = Twin('start', load_gps('ch_gauss'), None)

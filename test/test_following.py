@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.differential_drive import DifferentialDrive, WheelRates
-from sim_sensors.errors import MotionError, ParameterError
-from sim_sensors.following import (
+from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.following.follower import (
     Follower,
     FollowSettings,
     PoseSensor,
@@ -22,10 +21,8 @@ from sim_sensors.following import (
     drive_along,
     heading_of,
 )
-from sim_sensors.odometry import OdometryMotion
-from sim_sensors.planar import Pose, advance, relative, twist_between, wrap
-from sim_sensors.reference import ReferenceMotion
-from sim_sensors.tracking import (
+from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion, tracking_error
+from sim_sensors.following.tracking import (
     TRACKERS,
     DistancePid,
     OpenLoop,
@@ -33,8 +30,10 @@ from sim_sensors.tracking import (
     YawDistancePid,
     YawPid,
 )
-from sim_sensors.tracking_error import ErrorStatistics, tracking_error
-from sim_sensors.waypoint_table import Waypoints, repaired_waypoints
+from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.motion.planar import Pose, advance, relative, twist_between, wrap
+from sim_sensors.motion.waypoint_table import Waypoints, repaired_waypoints
 
 PERFECT = DifferentialDrive(wheel_lag=0.0)
 SIZES = st.floats(0.01, 2.0)

@@ -16,18 +16,17 @@ import pytest
 import scipy.linalg
 import scipy.stats
 
-from sim_sensors.catalogue import load_gps
-from sim_sensors.delivery import Delivery
-from sim_sensors.environment import DEFAULT_ORIGIN
-from sim_sensors.errors import ParameterError
-from sim_sensors.fix_states import FIX_STATES, FixStates
-from sim_sensors.gnss_noise import GnssNoise
-from sim_sensors.gps import GpsModel, simulate
-from sim_sensors.gps_covariance import ConstantCovariance
-from sim_sensors.gps_noise import GaussianNoise
-from sim_sensors.outages import Outages
-from sim_sensors.scenarios import Circle, Line, Standstill
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.gps.covariance import ConstantCovariance
+from sim_sensors.gps.fix_states import FIX_STATES, FixStates, Outages
+from sim_sensors.gps.gnss_noise import GnssNoise
+from sim_sensors.gps.gps import GpsModel, simulate
+from sim_sensors.gps.models import GaussianNoise
+from sim_sensors.motion.scenarios import Circle, Line, Standstill
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.catalogue import load_gps
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 SIGMAS = 4.5
 CHANGING = FixStates(initial='rtk', dwell=(5.0, 20.0, 20.0, 10.0, 120.0))

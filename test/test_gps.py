@@ -19,14 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_sensors.catalogue import load_gps
-from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
-from sim_sensors.errors import MotionError, ParameterError
-from sim_sensors.gps import GpsModel, simulate
-from sim_sensors.gps_covariance import ConstantCovariance, HdopCovariance, ZeroCovariance
-from sim_sensors.gps_noise import GaussianNoise, NoNoise, RandomWalkNoise
-from sim_sensors.scenarios import Circle, Line, Standstill
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.gps.covariance import ConstantCovariance, HdopCovariance, ZeroCovariance
+from sim_sensors.gps.gps import GpsModel, simulate
+from sim_sensors.gps.models import GaussianNoise, NoNoise, RandomWalkNoise
+from sim_sensors.motion.scenarios import Circle, Line, Standstill
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.catalogue import load_gps
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 SIGMAS = 4.5
 NOISES = {'none': NoNoise(), 'gauss': GaussianNoise(), 'walk': RandomWalkNoise()}

@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from gps_examples import SIGMAS, ensemble, lag_one, still, upstream, variances
 
-from sim_sensors.catalogue import load_gps, names
-from sim_sensors.environment import DEFAULT_ORIGIN
-from sim_sensors.gps import GpsModel, simulate
-from sim_sensors.gps_noise import POSITION_NOISES
-from sim_sensors.gps_upstream import GazeboPositionNoise
-from sim_sensors.scenarios import Circle, Standstill
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.gps.gps import GpsModel, simulate
+from sim_sensors.gps.models import POSITION_NOISES, GazeboPositionNoise
+from sim_sensors.motion.scenarios import Circle, Standstill
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.catalogue import load_gps, names
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 

@@ -16,12 +16,11 @@ import scipy.linalg
 from gps_examples import SIGMAS, ensemble, lag_one, still, upstream
 from pyproj import Geod, Proj
 
-from sim_sensors.catalogue import load_gps
-from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
-from sim_sensors.geodesy import GEODESIES, to_geodetic
-from sim_sensors.gps import GpsModel
-from sim_sensors.gps_upstream import HectorNoise
-from sim_sensors.px4_noise import Px4ClassicNoise, Px4MarkovNoise
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.gps.models import HectorNoise
+from sim_sensors.gps.px4 import Px4ClassicNoise, Px4MarkovNoise
+from sim_sensors.sensor.catalogue import load_gps
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
 
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim_sensors.attitude import Orientation
-from sim_sensors.errors import MotionError
-from sim_sensors.imu import simulate
-from sim_sensors.imu_models import AirSimImu, ChronoImu, IdealImu
-from sim_sensors.scenarios import Circle, FigureEight, Standstill
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core.errors import MotionError
+from sim_sensors.imu.imu import simulate
+from sim_sensors.imu.models import AirSimImu, ChronoImu, IdealImu
+from sim_sensors.imu.orientation import Orientation
+from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
+from sim_sensors.motion.trajectory import Trajectory
 
 SIGMAS = 4.5
 G = 9.80665

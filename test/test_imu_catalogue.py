@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from imu_examples import SIGMAS, G, bound, cut, still, upstream
 
-from sim_sensors.catalogue import load_imu, names
-from sim_sensors.imu_chain import GyroscopeChain
-from sim_sensors.imu_matlab import MatlabAccelerometer, MatlabGyroscope, MatlabImu
-from sim_sensors.imu_models import IMU_MODELS
-from sim_sensors.scenarios import Circle, FigureEight
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.imu.chain import GyroscopeChain
+from sim_sensors.imu.matlab import MatlabAccelerometer, MatlabGyroscope, MatlabImu
+from sim_sensors.imu.models import IMU_MODELS
+from sim_sensors.motion.scenarios import Circle, FigureEight
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.catalogue import load_imu, names
 
 # All of them.
 

@@ -18,17 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
-from sim_sensors.digitisation import IncrementQuantiser, saturate
-from sim_sensors.errors import ParameterError
-from sim_sensors.flicker import Flicker
-from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain
-from sim_sensors.imu_models import IdealImu
-from sim_sensors.low_pass import LowPass
-from sim_sensors.noise import Ramp
-from sim_sensors.scenarios import FigureEight, Standstill
-from sim_sensors.seeding import stream
-from sim_sensors.temperature import Temperature
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.seeding import stream
+from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.imu.models import IdealImu
+from sim_sensors.motion.scenarios import FigureEight, Standstill
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.noise.electronics import IncrementQuantiser, LowPass, Temperature, saturate
+from sim_sensors.noise.flicker import Flicker
+from sim_sensors.noise.processes import Ramp
 
 SIGMAS = 4.5
 PLATEAU = math.sqrt(2.0 * math.log(2.0) / math.pi)

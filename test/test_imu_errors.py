@@ -13,7 +13,7 @@ import allantools
 import numpy as np
 import pytest
 
-from sim_sensors.imu_models import (
+from sim_sensors.imu.models import (
     AirSimAccelerometer,
     AirSimGyroscope,
     AirSimImu,
@@ -21,7 +21,7 @@ from sim_sensors.imu_models import (
     ChronoGyroscope,
     ChronoImu,
 )
-from sim_sensors.scenarios import Standstill
+from sim_sensors.motion.scenarios import Standstill
 
 SIGMAS = 4.5
 G = 9.80665

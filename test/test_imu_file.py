@@ -17,18 +17,20 @@ from hypothesis import strategies as st
 from sim2real_eval.characterization.imu_file import (
     chain_model,
     chain_yaml,
+    discrete,
     dithered_white,
     kalibr_yaml,
     sdf_noise,
+    sheet_units,
+    si_unit,
 )
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
 from sim2real_eval.characterization.reidentification import reidentify, simulated_standstill
-from sim2real_eval.characterization.sheet_units import discrete, sheet_units, si_unit
 from sim2real_eval.characterization.signals import AXES, quantity_of
-from sim_sensors import imu
-from sim_sensors.catalogue import load_imu
-from sim_sensors.environment import STANDARD_GRAVITY
-from sim_sensors.scenarios import Standstill
+from sim_sensors.imu import imu
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.sensor.catalogue import load_imu
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 QUANTITIES = st.sampled_from(['gyroscope', 'accelerometer'])
 

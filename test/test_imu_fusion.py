@@ -14,12 +14,12 @@ from imu_examples import G, cut, still
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.cli.main import main
-from sim_sensors.attitude import Orientation
-from sim_sensors.catalogue import load_imu
-from sim_sensors.errors import ParameterError
-from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain
-from sim_sensors.imu_models import IdealImu
-from sim_sensors.scenarios import Circle, FigureEight
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.imu.models import IdealImu
+from sim_sensors.imu.orientation import Orientation
+from sim_sensors.motion.scenarios import Circle, FigureEight
+from sim_sensors.sensor.catalogue import load_imu
 
 
 def test_without_the_library_the_mode_is_refused_in_one_line(monkeypatch):

@@ -15,15 +15,15 @@ import pytest
 from imu_examples import SIGMAS, TRUTH, G, bound, many, moving, still, upstream
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.imu_gazebo import (
+from sim_sensors.imu.gazebo import (
     GazeboImu,
     GazeboRosImu,
     GazeboRosImuSensor,
     SdfAccelerometer,
     SdfGyroscope,
 )
-from sim_sensors.imu_models import ChronoImu
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.imu.models import ChronoImu
+from sim_sensors.motion.trajectory import Trajectory
 
 # Chrono.
 

@@ -15,10 +15,10 @@ import pytest
 from imu_examples import G, bound, many, moving, still, upstream
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.errors import SensorError
-from sim_sensors.imu_hector import HectorAccelerometer, HectorGyroscope, HectorImu, HectorYaw
-from sim_sensors.imu_models import ChronoImu
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core.errors import SensorError
+from sim_sensors.imu.hector import HectorAccelerometer, HectorGyroscope, HectorImu, HectorYaw
+from sim_sensors.imu.models import ChronoImu
+from sim_sensors.motion.trajectory import Trajectory
 
 # Hector.
 

@@ -15,13 +15,13 @@ import pytest
 from imu_examples import SIGMAS, G, bound, many, moving, still, upstream
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.attitude import Orientation
-from sim_sensors.catalogue import load_imu
-from sim_sensors.errors import ParameterError
-from sim_sensors.imu_carla import CarlaGyroscope, CarlaImu, compass
-from sim_sensors.imu_gnss_ins_sim import GnssInsSimGyroscope, GnssInsSimImu
-from sim_sensors.imu_rotors import RotorsImu
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.imu.carla import CarlaGyroscope, CarlaImu, compass
+from sim_sensors.imu.gnss_ins_sim import GnssInsSimGyroscope, GnssInsSimImu
+from sim_sensors.imu.orientation import Orientation
+from sim_sensors.imu.rotors import RotorsImu
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.catalogue import load_imu
 
 # RotorS.
 

@@ -12,18 +12,14 @@ import pytest
 from judge_examples import START_NS, fixes, imu, recording, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.inertial import (
-    InertialInputs,
-    InertialSettings,
-    first_attitude,
-    inertial_inputs,
-)
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.recording import StaticTransform
-from sim2real_eval.recording.errors import RecordingError
-from sim_sensors.environment import LocalFrame
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import FixArray, FloatArray
+from sim2real_eval.common.errors import JudgeError, RecordingError
+from sim2real_eval.judge.inertial.alignment import first_attitude
+from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
+from sim2real_eval.judge.inertial.settings import InertialSettings
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FixArray, FloatArray
+from sim_sensors.world.geodesy import LocalFrame
 
 G = 9.80665
 PLACE = LocalFrame(43.0, -89.4, 260.0)

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.inertial.error_state import ErrorStateJudge
-from sim2real_eval.judge_setup import velocity_series
-from sim2real_eval.recording import Recording, StaticTransform
-from sim2real_eval.synthetic import synthetic_recording, truth_of
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.scenarios import Circle, HalfSine
-from sim_sensors.trajectory import Motion
+from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
+from sim2real_eval.judge.setup import velocity_series
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.simulation.synthetic import synthetic_recording, truth_of
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.motion.scenarios import Circle, HalfSine
+from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 CIRCLE = Circle(duration=20.0, radius=8.0, speed=3.0, rest_time=1.5)
 HALF_SINE = HalfSine(duration=20.0, length=40.0, amplitude=6.0, speed=3.0, rest_time=1.5)

@@ -9,14 +9,14 @@ import pytest
 from judge_examples import filter_config, imu, mask, navsat_config, odometry, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.advice import (
+from sim2real_eval.judge.estimate import PartCount
+from sim2real_eval.judge.robot_localization.advice import (
     input_advice,
     mounting_advice,
     navsat_advice,
     part_advice,
 )
-from sim2real_eval.judge.judged import PartCount
-from sim_sensors.measurements import ImuArray
+from sim_sensors.core.measurements import ImuArray
 
 CLOCK = stamps(10.0, 1.0)
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from judge_examples import write
 
-from sim2real_eval.judge.clock import Clock, ReplayOptions
-from sim2real_eval.judge.options import Options
-from sim2real_eval.recording import StaticTransform
-from sim_sensors.errors import ParameterError
+from sim2real_eval.judge.robot_localization.replay_options import Clock, Options, ReplayOptions
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.errors import ParameterError
 
 CASE = """
 node: ekf_node

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from judge_examples import IMU, mask, parameter_file
 
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim_sensors.errors import ParameterError
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim_sensors.core.errors import ParameterError
 
 
 def read(folder: Path, **parameters: Any) -> FilterConfig:

@@ -13,9 +13,9 @@ import yaml
 from judge_examples import read_rows
 from recording_examples import REFERENCE
 
-from sim2real_eval.judge.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.correction import advance, process
-from sim2real_eval.judge.filter import (
+from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
+from sim2real_eval.judge.robot_localization.correction import advance, process
+from sim2real_eval.judge.robot_localization.filter import (
     CONTROL_NS,
     INITIALISED,
     LAST_NS,
@@ -24,7 +24,7 @@ from sim2real_eval.judge.filter import (
     padded,
     sigma_weights,
 )
-from sim2real_eval.judge.state import N
+from sim2real_eval.judge.robot_localization.state import N
 
 VISIBLE = ('control', 'dynamic_3d', 'gating_angles', 'late_gaps_ticks', 'masks_fullcov')
 CASES = sorted(

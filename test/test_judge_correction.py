@@ -21,8 +21,8 @@ from textbook_filter import (
     wrapped,
 )
 
-from sim2real_eval.judge.correction import correct
-from sim2real_eval.judge.state import VX, YAW, N, X
+from sim2real_eval.judge.robot_localization.correction import correct
+from sim2real_eval.judge.robot_localization.state import VX, YAW, N, X
 
 
 @settings(deadline=None, max_examples=60)

@@ -12,12 +12,12 @@ import pytest
 import yaml
 from cli_examples import call, write_runs
 
-from sim2real_eval.consistency_check import check_consistency
-from sim2real_eval.judge.advice import divergence_remedy
-from sim2real_eval.judge.judged import Corrections, part_counts
-from sim2real_eval.judge.part_table import PartName
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.recording import read_recording
+from sim2real_eval.judge.estimate import Corrections, part_counts
+from sim2real_eval.judge.robot_localization.advice import divergence_remedy
+from sim2real_eval.judge.robot_localization.parts import PartName
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.consistency import check_consistency
+from sim2real_eval.recording.reading import read_recording
 
 Capture = pytest.CaptureFixture[str]
 

@@ -22,10 +22,10 @@ from textbook_filter import (
     transfer,
 )
 
-from sim2real_eval.judge.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.correction import advance, process
-from sim2real_eval.judge.filter import LAST_NS, new_filter
-from sim2real_eval.judge.state import AX, STATE_NAMES, VX, VYAW, YAW, N, X
+from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
+from sim2real_eval.judge.robot_localization.correction import advance, process
+from sim2real_eval.judge.robot_localization.filter import LAST_NS, new_filter
+from sim2real_eval.judge.robot_localization.state import AX, STATE_NAMES, VX, VYAW, YAW, N, X
 
 
 class Oracle(ExtendedKalmanFilter):

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from judge_examples import YAW, filter_config, imu, mask, odometry, recording, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.recording import StaticTransform
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import StaticTransform
 
 
 def transforms_of(rng: np.random.Generator, names: list[str]) -> list[StaticTransform]:

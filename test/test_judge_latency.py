@@ -22,12 +22,12 @@ from judge_examples import (
     stamps,
 )
 
-from sim2real_eval.judge.clock import Clock, ReplayOptions
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.judged import JudgedRun
-from sim2real_eval.recording import Recording
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
+from sim2real_eval.recording.recording import Recording
 
 SECONDS = 4.0
 

@@ -7,14 +7,14 @@ import dataclasses
 
 import numpy as np
 
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.recording import Recording, StaticTransform
-from sim2real_eval.synthetic import truth_of
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.gps_covariance import ConstantCovariance
-from sim_sensors.scenarios import SCENARIOS
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.simulation.synthetic import truth_of
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.gps.covariance import ConstantCovariance
+from sim_sensors.motion.scenarios import SCENARIOS
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 ANTENNA = (0.8, 0.3, 0.5)
 TOPIC = '/ground_truth/odometry'

@@ -29,20 +29,21 @@ from live_examples import (
     step_through,
 )  # fmt: skip
 
-from sim2real_eval.judge import (
-    FilterConfig,
-    JudgeError,
-    LiveJudge,
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.robot_localization import live_filter
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.navsat_configuration import (
     NavsatConfig,
-    ReplayOptions,
-    judge,
-    live_filter,
+    with_front_end,
 )
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.navsat_configuration import with_front_end
-from sim2real_eval.judge.queue import grown, new_queue, pop, push
-from sim2real_eval.recording import StaticTransform, read_recording
-from sim_sensors.measurements import PoseArray
+from sim2real_eval.judge.robot_localization.queue import grown, new_queue, pop, push
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.measurements import PoseArray
 
 TRACES = (
     'a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat', 'd_wheel_imu',

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from judge_examples import YAW, filter_config, fixes, imu, navsat_config, recording, stamps
 
-from sim2real_eval.judge import JudgedRun, JudgeError, judge, judge_all
-from sim2real_eval.recording import Recording
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.embedded import judge, judge_all
+from sim2real_eval.recording.recording import Recording
 
 PARAMETERS = {
     **YAW,

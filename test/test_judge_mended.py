@@ -26,14 +26,14 @@ from judge_examples import (
 from preparation_examples import mounted, prepared
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.clock import ReplayOptions
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.judged import JudgedRun
-from sim2real_eval.judge.state import ROLL, VROLL, N
-from sim2real_eval.recording import StaticTransform
-from sim_sensors.environment import LocalFrame
-from sim_sensors.measurements import OdometryArray, PoseArray
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.judge.robot_localization.state import ROLL, VROLL, N
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.measurements import OdometryArray, PoseArray
+from sim_sensors.world.geodesy import LocalFrame
 
 G = 9.80665
 GRAVITY = ReplayOptions(correct=frozenset({'gravity'}))

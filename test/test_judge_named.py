@@ -9,12 +9,11 @@ import pytest
 import yaml
 from cli_examples import call, write_runs
 
-from sim2real_eval.judge import ReplayOptions
-from sim2real_eval.judge.options import Options
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.recording import read_recording
-from sim2real_eval.told import Weight, weight_of
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim2real_eval.common.findings import Weight, weight_of
+from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.reading import read_recording
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 Capture = pytest.CaptureFixture[str]
 YAW_RATE = [index == 11 for index in range(15)]

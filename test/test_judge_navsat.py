@@ -22,11 +22,11 @@ from judge_examples import (
 from pyproj import Geod
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.clock import Clock, ReplayOptions
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.judged import JudgedRun
-from sim2real_eval.judge.navsat import (
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.fixes import to_utm
+from sim2real_eval.judge.robot_localization.navsat import (
     Navsat,
     NavsatState,
     lost_fixes,
@@ -36,8 +36,8 @@ from sim2real_eval.judge.navsat import (
     receive_odometry,
     tick,
 )
-from sim2real_eval.judge.utm import to_utm
-from sim2real_eval.recording import StaticTransform
+from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
+from sim2real_eval.recording.recording import StaticTransform
 
 GEOD = Geod(ellps='WGS84')
 POSITION = {'odom0': 'odometry/gps', 'odom0_config': mask('x', 'y')}

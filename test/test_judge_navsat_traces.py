@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge import GpsPosition, NavsatConfig
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.live_navsat import LiveNavsat
+from sim2real_eval.judge.estimate import GpsPosition
+from sim2real_eval.judge.robot_localization.live_front_end import LiveNavsat
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.metadata import read_transforms
-from sim_sensors.measurements import FixArray, ImuArray
+from sim_sensors.core.measurements import FixArray, ImuArray
 
 TRACES = Path(__file__).parent / 'traces' / 'navsat'
 CASES = sorted(path.name for path in TRACES.iterdir())

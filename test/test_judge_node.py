@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from judge_examples import read_rows
 
-from sim2real_eval.judge.clock import ReplayOptions
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.judged import JudgedRun
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.recording import read_recording
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.recording.reading import read_recording
 
 ALONE = (
     'd_wheel_imu',

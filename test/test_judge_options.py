@@ -10,11 +10,11 @@ import pytest
 from cli_examples import call
 from judge_examples import mask, odometry, parameter_file, recording, stamps
 
-from sim2real_eval.judge.clock import ReplayOptions
-from sim2real_eval.judge.options import Options
-from sim2real_eval.judge_setup import JudgeSetup, check_for_nodes
-from sim2real_eval.recording import read_recording, write_recording
-from sim_sensors.errors import ParameterError
+from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
+from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.errors import ParameterError
 
 Capture = pytest.CaptureFixture[str]
 UKF = Options(unscented=True)

@@ -8,13 +8,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sim2real_eval.judge import FilterConfig, NavsatConfig
-from sim2real_eval.judge.configuration import SourceConfig
-from sim2real_eval.judge.plausibility import datum_advice, motion_advice, twist_advice
-from sim2real_eval.run_notes import merge_notes
-from sim2real_eval.told import Weight, assumed, by_weight, decisive, weight_of
-from sim_sensors.measurements import FixArray, OdometryArray
-from sim_sensors.resources import config_path
+from sim2real_eval.common.findings import Weight, assumed, by_weight, decisive, weight_of
+from sim2real_eval.judge.robot_localization.advice import datum_advice, motion_advice, twist_advice
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, SourceConfig
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.study.run_notes import merge_notes
+from sim_sensors.core.config_files import config_path
+from sim_sensors.core.measurements import FixArray, OdometryArray
 
 CLEAN = FilterConfig.from_file(config_path('judge', 'clean.yaml'))
 NAVSAT = NavsatConfig.from_file(config_path('judge', 'clean_navsat.yaml'))

@@ -22,9 +22,9 @@ from textbook_filter import (
     wrapped,
 )
 
-from sim2real_eval.judge.filter import CONTROL_NS
-from sim2real_eval.judge.prediction import predict, wrap_angle
-from sim2real_eval.judge.state import AX, VROLL, VX, VYAW, YAW, N, X
+from sim2real_eval.judge.robot_localization.ekf import predict, wrap_angle
+from sim2real_eval.judge.robot_localization.filter import CONTROL_NS
+from sim2real_eval.judge.robot_localization.state import AX, VROLL, VX, VYAW, YAW, N, X
 
 
 @settings(deadline=None, max_examples=60)

@@ -13,10 +13,10 @@ from judge_examples import filter_config, imu, mask, odometry, stamps
 from preparation_examples import mounted, prepared
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.state import ROLL, VROLL, N
-from sim2real_eval.recording import StaticTransform
-from sim_sensors.measurements import PoseArray, TwistArray
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.robot_localization.state import ROLL, VROLL, N
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.measurements import PoseArray, TwistArray
 
 G = 9.80665
 

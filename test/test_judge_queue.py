@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_examples import START_NS, filter_config, imu, mask, odometry, recording, stamps
 
-from sim2real_eval.judge import embedded
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.queue import free_slot, new_queue, pop, push
+from sim2real_eval.judge.robot_localization import embedded
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.queue import free_slot, new_queue, pop, push
 
 
 class Heap:

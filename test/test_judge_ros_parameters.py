@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_examples import IMU, parameter_file, write
 
-from sim2real_eval.judge.clock import ReplayOptions
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.ros_parameters import read_node_parameters
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 
 @pytest.mark.parametrize('node', ['/**', 'ekf_filter_node', '/ekf_filter_node', 'any_other_name'])

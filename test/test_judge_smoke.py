@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 from judge_examples import mask, odometry, parameter_file, stamps
 
-from sim2real_eval.judge_setup import JudgeSetup, profiles, velocity_series
-from sim2real_eval.recording import Recording, read_recording, write_recording
+from sim2real_eval.judge.setup import JudgeSetup, profiles, velocity_series
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
 
 
 def test_wheel_odometry_of_constant_speed_is_believed(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from judge_examples import (
     stamps,
 )
 
-from sim2real_eval.judge.clock import Clock, ReplayOptions
-from sim2real_eval.judge.embedded import judge
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 
 IMU_PERIOD = 10_000_000
 

@@ -23,18 +23,18 @@ from judge_examples import (
 )
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.clock import Clock, ReplayOptions
-from sim2real_eval.judge.configuration import FilterConfig
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.judged import JudgedRun
-from sim2real_eval.judge.navsat_configuration import NavsatConfig
-from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.gps import simulate as simulate_gps
-from sim_sensors.imu import simulate as simulate_imu
-from sim_sensors.measurements import MessageArray
-from sim_sensors.scenarios import HalfSine, Line, Scenario, Standstill
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core.measurements import MessageArray
+from sim_sensors.gps.gps import simulate as simulate_gps
+from sim_sensors.imu.imu import simulate as simulate_imu
+from sim_sensors.motion.scenarios import HalfSine, Line, Scenario, Standstill
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 FIELDS = (
     'position', 'orientation', 'linear_velocity', 'angular_velocity', 'pose_covariance',

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Transformer
 
-from sim2real_eval.judge.utm import to_utm, utm_zone
+from sim2real_eval.judge.robot_localization.fixes import to_utm, utm_zone
 
 
 @settings(deadline=None, max_examples=60)

@@ -11,15 +11,15 @@ from cli_examples import run_of
 from judge_examples import fixes, odometry, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.consistency_check import check_consistency
-from sim2real_eval.judge import JudgedRun
-from sim2real_eval.judge.transform_file import TransformFile
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.judged_world import truth_in_world
-from sim2real_eval.metrics import MetricError
-from sim2real_eval.recording import Recording, StaticTransform
-from sim_sensors.environment import LocalFrame
-from sim_sensors.measurements import FixArray, OdometryArray
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.consistency import check_consistency
+from sim2real_eval.metrics.normalised_squares import truth_in_world
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core.measurements import FixArray, OdometryArray
+from sim_sensors.world.geodesy import LocalFrame
 
 FRAME = LocalFrame(latitude_deg=43.0, longitude_deg=-89.4, altitude_m=260.0)
 ARM = np.array([0.6, -0.3, 1.2])

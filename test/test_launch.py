@@ -13,15 +13,15 @@ import yaml
 from catkin_pkg.package import parse_package
 from launch_examples import FILES, calls, declared, executables, keyword, mentioned, tree, used
 
-from sim2real_eval.cli import main
-from sim2real_eval.recording import read_recording
+from sim2real_eval.cli.main import main
+from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT
+from sim2real_eval.ros_launch.mounting import world_configuration
 from sim2real_eval.ros_launch.packages import needed
-from sim2real_eval.ros_launch.surroundings import world_configuration
-from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY
-from sim_sensors.errors import ParameterError
-from sim_sensors.resources import config_names, config_path
-from sim_sensors.world_file import load_world
+from sim_sensors.core.config_files import config_names, config_path
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY
+from sim_sensors.world.world import load_world
 
 # What to look with is the user's choice, and no dependency.
 VIEWERS = {'rviz2', 'plotjuggler', 'foxglove_bridge'}

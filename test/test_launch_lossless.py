@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sim2real_eval.cli import main
+from sim2real_eval.cli.main import main
 from sim2real_eval.ros_launch.lossless import miscount, odometry_qos, profiles_file, published
 
 TRUTH, INERTIAL, FIXES = '/ground_truth/odometry', '/imu/data', '/gps/fix'

@@ -19,9 +19,9 @@ from launch_examples import FILES, Started, calls, declared, description, starte
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS
 from sim2real_eval.ros_launch.packages import needed
-from sim_sensors.errors import ParameterError
-from sim_sensors.resources import config_path
-from sim_sensors.world_file import load_world
+from sim_sensors.core.config_files import config_path
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.world.world import load_world
 
 PACKAGE = 'sim2real_sensors'
 OTHERS = {

@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_sensors import camera, gps, imu, magnetometer, vision_pose, wheel_odometry
-from sim_sensors.catalogue import (
+from sim_sensors.camera import camera
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.gps import gps
+from sim_sensors.imu import imu
+from sim_sensors.live.odometry import LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.magnetometer import magnetometer
+from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.sensor.catalogue import (
     load_camera,
     load_gps,
     load_imu,
@@ -19,14 +28,10 @@ from sim_sensors.catalogue import (
     load_vision,
     load_wheels,
 )
-from sim_sensors.delivery import Delivery
-from sim_sensors.errors import MotionError
-from sim_sensors.live_odometry import LiveOdometry, Verdict
-from sim_sensors.live_sensor import LiveSensor
-from sim_sensors.measurements import MessageArray, OdometryArray
-from sim_sensors.motions import motion_of, truth_of
-from sim_sensors.odometry import OdometryMotion
-from sim_sensors.world_file import load_world
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.vision import vision_pose
+from sim_sensors.wheels import wheel_odometry
+from sim_sensors.world.world import load_world
 
 TRUTH = truth_of(motion_of('drive_circle', seed=1, run='a', duration=3.0, parameters={}))
 

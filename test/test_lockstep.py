@@ -24,26 +24,23 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from sim2real_eval.judge import Clock, JudgedRun, JudgeError
-from sim2real_eval.judge.options import Options
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.recording import read_recording
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.external import static_frames
+from sim2real_eval.judge.external.conductor import Conductor
+from sim2real_eval.judge.external.delivery import PendingMessage, RecordedFeed
+from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim2real_eval.judge.external.follower import node_grids
+from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
+from sim2real_eval.judge.external.process import executable
+from sim2real_eval.judge.external.published import Published, publishers_of
+from sim2real_eval.judge.external.senders import Senders, input_topics
+from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
-from sim2real_eval.ros.lockstep import (
-    Conductor,
-    GraphJudgeSetup,
-    PendingMessage,
-    RecordedFeed,
-    Side,
-    static_frames,
-)
-from sim2real_eval.ros.lockstep.domain import free_domain, private_context
-from sim2real_eval.ros.lockstep.grids import node_grids
-from sim2real_eval.ros.lockstep.heard import publishers_of
-from sim2real_eval.ros.lockstep.process import executable
-from sim2real_eval.ros.lockstep.published import Published
-from sim2real_eval.ros.lockstep.senders import Senders, input_topics
-from sim_sensors.measurements import MessageArray
+from sim2real_eval.recording.reading import read_recording
+from sim_sensors.core.measurements import MessageArray
 
 try:
     executable('robot_localization')

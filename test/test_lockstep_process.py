@@ -25,11 +25,12 @@ from cli_examples import call, command, contents, environment, run_of
 from judge_examples import read_rows
 
 from sim2real_eval.cli import judge_arguments
-from sim2real_eval.judge import JudgeError
-from sim2real_eval.recording import write_recording
-from sim2real_eval.ros.lockstep import JudgeProcess, conductor
-from sim2real_eval.ros.lockstep import process as process_module
-from sim2real_eval.ros.lockstep.domain import free_domain, private_context
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.external import conductor
+from sim2real_eval.judge.external import process as process_module
+from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim2real_eval.judge.external.process import JudgeProcess
+from sim2real_eval.recording.writing import write_recording
 
 Capture = pytest.CaptureFixture[str]
 NO_PROC = pytest.mark.skipif(

@@ -16,18 +16,17 @@ from hypothesis import strategies as st
 from imu_examples import SIGMAS, bound, cut, still
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.catalogue import load_mag, names
-from sim_sensors.delivery import Delivery
-from sim_sensors.dipoles import Dipoles
-from sim_sensors.earth_field import EarthField
-from sim_sensors.errors import ParameterError
-from sim_sensors.imu_chain import AccelerometerChain, GyroscopeChain, ImuChain
-from sim_sensors.magnetometer import Magnetometer, MagnetometerErrors, simulate
-from sim_sensors.noise import WhiteDensity, correlation_root
-from sim_sensors.scenarios import FigureEight, Standstill
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.world import World
-from sim_sensors.world_file import load_world
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors, simulate
+from sim_sensors.motion.scenarios import FigureEight, Standstill
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.noise.processes import WhiteDensity, correlation_root
+from sim_sensors.sensor.catalogue import load_mag, names
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.world.dipoles import Dipoles
+from sim_sensors.world.fields import EarthField
+from sim_sensors.world.world import World, load_world
 
 EARTH = (1e-6, 2.2e-5, -4.2e-5)
 WORLD = World(earth_field=EarthField(model='constant', value=EARTH))

@@ -12,27 +12,27 @@ from scipy.stats import energy_distance as scipy_energy
 from scipy.stats import kendalltau, spearmanr
 from study_examples import drawn_study
 
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.metrics import MetricOptions
-from sim2real_eval.metrics.energy import EnergyDistance, energy_distance
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.distances import EnergyDistance, energy_distance
 from sim2real_eval.metrics.error_curves import (
     CurveDistance,
     autocorrelation,
     error_autocorrelations,
     error_spectra,
 )
-from sim2real_eval.metrics.rankings import rank_agreement
-from sim2real_eval.run_plan import ComparisonOptions, RunPlan
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.published import rank_agreement
 from sim2real_eval.signals.distances import SpectrumDistance
+from sim2real_eval.simulation.synthetic import synthetic_recording
+from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.observation import observe
-from sim2real_eval.study.ranking_agreement import PAPER
-from sim2real_eval.study.run_speeds import speed_error
-from sim2real_eval.study.side_metrics import METRICS, metric_tables
-from sim2real_eval.study.side_results import METRIC_COLUMNS, SideResults, side_results
-from sim2real_eval.synthetic import synthetic_recording
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.path_following import drive
+from sim2real_eval.study.outcome import speed_error
+from sim2real_eval.study.run_plan import ComparisonOptions, RunPlan
+from sim2real_eval.study.secondary_metrics import METRICS, metric_tables
+from sim2real_eval.study.secondary_results import METRIC_COLUMNS, SideResults, side_results
+from sim2real_eval.study.sensitivity import PAPER
+from sim_sensors.motion.path_following import drive
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 
 def test_energy_distance_is_scipys_in_one_dimension() -> None:

@@ -12,11 +12,12 @@ from judge_examples import filter_config, mask, odometry, recording, stamps
 from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge import JudgedRun, judge
-from sim2real_eval.metrics.autocorrelation import correlation_time
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
+from sim2real_eval.metrics.error_curves import correlation_time
 from sim2real_eval.metrics.normalised_squares import Squares, nees, nis
-from sim_sensors.measurements import OdometryArray
+from sim_sensors.core.measurements import OdometryArray
 
 RATE = 20.0
 SECONDS = 400.0

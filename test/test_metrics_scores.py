@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma
 
-from sim2real_eval.metrics.entropy import wiener_entropy
 from sim2real_eval.metrics.options import MetricError, MetricOptions
-from sim2real_eval.metrics.scores import RunScore, prepare, resample, score_run
-from sim2real_eval.series import SeriesError, VelocitySeries
-from sim_sensors.errors import ParameterError
-from sim_sensors.seeding import stream
+from sim2real_eval.metrics.scores import RunScore, prepare, resample, score_run, wiener_entropy
+from sim2real_eval.metrics.series import SeriesError, VelocitySeries
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.seeding import stream
 
 POWER = MetricOptions(spectrum='power')
 signals = st.lists(

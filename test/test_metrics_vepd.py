@@ -12,12 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from sim2real_eval.metrics.distances import (
-    VEPD_COLUMNS,
-    coverage_notes,
-    vepd,
-    vepd_table,
-)
+from sim2real_eval.metrics.distances import VEPD_COLUMNS, coverage_notes, vepd, vepd_table
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.published import (
     MODEL_LABELS,
@@ -25,12 +20,12 @@ from sim2real_eval.metrics.published import (
     TABLE_1,
     TABLE_2,
     published_vepd,
+    vepd_from_series,
 )
-from sim2real_eval.metrics.recomputation import vepd_from_series
 from sim2real_eval.metrics.scores import RunScore, prepare
-from sim2real_eval.series import SeriesError, VelocitySeries
-from sim2real_eval.series_folder import SeriesKey, write_series_folder
-from sim_sensors.seeding import stream
+from sim2real_eval.metrics.series import SeriesError, VelocitySeries
+from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
+from sim_sensors.core.seeding import stream
 
 
 def score(rmse: float, entropy: float) -> RunScore:

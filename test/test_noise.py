@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_sensors.bounded_walk import BoundedWalk
-from sim_sensors.digitisation import quantise
-from sim_sensors.noise import (
+from sim_sensors.core.seeding import stream
+from sim_sensors.gps.position_noise import BoundedWalk
+from sim_sensors.noise.electronics import quantise
+from sim_sensors.noise.processes import (
     Decay,
     GaussMarkov,
     IntegralNoise,
@@ -28,7 +29,6 @@ from sim_sensors.noise import (
     White,
     WhiteDensity,
 )
-from sim_sensors.seeding import stream
 
 SIGMAS = 4.5
 

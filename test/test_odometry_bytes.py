@@ -13,11 +13,11 @@ pytest.importorskip('rclpy', reason='no ROS')
 import numpy as np
 from rclpy.serialization import serialize_message
 
-from sim_sensors.errors import MotionError
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import odometry_array, odometry_messages
-from sim_sensors.ros.odometry_bytes import odometry_of_bytes
+from sim_sensors.ros.odometry_topic import odometry_of_bytes
 
 TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=1.0, parameters={}))
 

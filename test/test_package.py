@@ -30,7 +30,7 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'llvmlite': ('numba', 'python3-numba'),
     'numba': ('numba', 'python3-numba'),
     'numpy': ('numpy', 'python3-numpy'),
-    # No rosdep key: `sim_sensors.earth_field` tries it and says what to do where it is not there.
+    # No rosdep key: `sim_sensors.world.fields` tries it and says what to do where it is not there.
     'pygeomag': ('pygeomag', None),
     'pyproj': ('pyproj', 'python3-pyproj'),
     'rich': ('rich', 'python3-rich'),

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from camera_examples import BENT, LENS, VGA
 
-from sim_sensors.distortion import Distortion
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import FloatArray
-from sim_sensors.pinhole import Intrinsics
+from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
 
 FRC = Intrinsics(
     width=1280,

@@ -16,12 +16,12 @@ from rich.console import Console
 from sim2real_eval.metrics.distances import VepdRow
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.console import vepd_console_table
-from sim2real_eval.report.figures import model_colours
 from sim2real_eval.report.histograms import ENTROPY, RMSE, histogram_figure, save_histograms
 from sim2real_eval.report.overlays import Overlay, overlay_figure, save_overlays
-from sim2real_eval.series import VelocitySeries
-from sim_sensors.seeding import stream
+from sim2real_eval.report.style import model_colours
+from sim_sensors.core.seeding import stream
 
 FIVE = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 

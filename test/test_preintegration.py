@@ -25,21 +25,23 @@ from scenario_examples import (
 )
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.preintegration import (
-    ConstantBias,
+from sim2real_eval.benches.preintegration.measurements import (
     PreintegratedCombinedMeasurements,
     PreintegratedImuMeasurements,
+)
+from sim2real_eval.benches.preintegration.page_noise import page_noise
+from sim2real_eval.benches.preintegration.params import (
+    ConstantBias,
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.preintegration.page_noise import page_noise
-from sim2real_eval.preintegration.right_jacobian import (
+from sim2real_eval.benches.preintegration.steps import (
     exponential,
     inverse_jacobian,
     inverse_terms,
     jacobian,
 )
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
 
 DT = 0.01
 FORMS = ('tangent', 'manifold')

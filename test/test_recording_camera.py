@@ -13,20 +13,22 @@ from cli_examples import call, check_refused
 from recording_examples import TYPESTORE, arrays_equal, drive
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.recording import Recording, read_recording, write_recording
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.cdr import decode, encode
-from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import FEATURES
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.ros_launch.mounting import of_models
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.camera import simulate
-from sim_sensors.camera_info import CameraInfoArray
-from sim_sensors.camera_measurement import CameraMessages
-from sim_sensors.catalogue import load_camera
-from sim_sensors.feature_tracks import FeatureArray
-from sim_sensors.pose_estimate import PoseEstimate
-from sim_sensors.world_file import load_world
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.camera.camera import simulate
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.measurement import CameraMessages
+from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.sensor.catalogue import load_camera
+from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]
 WORLD = """

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from recording_examples import TYPESTORE, arrays_equal, drive
 
-from sim2real_eval.recording import Recording, read_recording, write_recording
-from sim2real_eval.recording.camera_info_table import read_camera_info, write_camera_info
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.cdr import decode, encode
-from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.recording.csv_folder import read_camera_info, write_camera_info
 from sim2real_eval.recording.message_types import CAMERA_INFO
-from sim_sensors.camera_info import CameraInfoArray
-from sim_sensors.distortion import Distortion
-from sim_sensors.pinhole import Intrinsics
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.pinhole import Distortion, Intrinsics
 
 TYPE = CAMERA_INFO.name
 STAMPS = 1_000_000_000_000 + 40_000_000 * np.arange(50)

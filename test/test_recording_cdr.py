@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_examples import TYPESTORE, arrays_equal, drive
 
-from sim2real_eval.recording import RecordingError, StaticTransform
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode, encode_transforms
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE, default_type
+from sim2real_eval.recording.recording import StaticTransform
 
 
 def fields_of(message: object, kind) -> dict[str, object]:

@@ -14,16 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_examples import drive
 
-from sim2real_eval.recording import (
-    Recording,
-    RecordingError,
-    StaticTransform,
-    read_recording,
-    write_recording,
-)
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.checks import check_messages
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.roles import run_name, scenario_of
-from sim_sensors.measurements import MessageArray
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.measurements import MessageArray
 
 STORAGES = ['mcap', 'sqlite3', 'csv']
 

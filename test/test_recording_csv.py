@@ -17,16 +17,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from recording_examples import REFERENCE, arrays_equal, assert_same, drive
 
-from sim2real_eval.recording import (
-    RecordingError,
-    read_recording,
-    write_recording,
-)
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.csv_table import read_table, write_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim_sensors.measurements import (
-    TwistArray,
-)
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.measurements import TwistArray
 
 NODE = REFERENCE / 'judge/node'
 

@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recording_examples import SUFFIX, write_bags
 
-from sim2real_eval.recording import RecordingError, read_recording, recording_digest
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.reading import read_recording
 
 
 @pytest.fixture(scope='module')

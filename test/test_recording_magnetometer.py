@@ -13,13 +13,13 @@ from cli_examples import call, check_refused
 from recording_examples import drive
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.recording import read_recording, write_recording
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker, within
-from sim_sensors.catalogue import load_mag
-from sim_sensors.environment import LocalFrame
-from sim_sensors.world import World
-from sim_sensors.world_file import load_world
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker, within
+from sim_sensors.sensor.catalogue import load_mag
+from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.world import World, load_world
 
 Capture = pytest.CaptureFixture[str]
 MOTION = ('simulate', '--motion', 'circle', '--duration', '4', '--gps', 'baseline')

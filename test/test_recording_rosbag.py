@@ -14,14 +14,12 @@ import pytest
 from recording_examples import REAL, SUFFIX, TYPESTORE, assert_same, drive, write_bags
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
-from sim2real_eval.recording import (
-    RecordingError,
-    read_recording,
-    recording_digest,
-    write_recording,
-)
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import default_type
+from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.writing import write_recording
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])

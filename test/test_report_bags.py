@@ -15,11 +15,11 @@ from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 from study_examples import drawn_study
 
-from sim2real_eval.recording import read_recording
-from sim2real_eval.series_folder import REAL
-from sim2real_eval.study import StudyOutcome
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.study.bags import START_NS, write_bags
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.study.outcome import StudyOutcome
+from sim_sensors.core.errors import Sim2RealError
 
 
 @pytest.fixture(scope='module')

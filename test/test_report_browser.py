@@ -14,7 +14,7 @@ import pytest
 from browser_examples import Browser, browser_binary, running_browser
 from report_examples import HOSTILE, hostile_study, small_study
 
-from sim2real_eval.report.page import study_page
+from sim2real_eval.report.page.page import study_page
 
 BINARY = browser_binary()
 pytestmark = pytest.mark.skipif(BINARY is None, reason='no chromium or chrome on the path')

@@ -11,15 +11,15 @@ from matplotlib.image import imread
 from rich.console import Console
 from study_examples import drawn_study
 
-from sim2real_eval.report.ranks_plot import save_ranks
-from sim2real_eval.report.ranks_table import (
+from sim2real_eval.report.ranking_plots import save_ranks
+from sim2real_eval.report.ranking_tables import (
     metric_lines,
     ranking_pairs_table,
     ranks_table,
     sensitivity_lines,
     short_number,
 )
-from sim2real_eval.study.side_results import SideResults, side_results
+from sim2real_eval.study.secondary_results import SideResults, side_results
 
 
 @pytest.fixture(scope='module')

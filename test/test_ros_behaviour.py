@@ -28,8 +28,8 @@ from ros_examples import (
 from sensor_msgs.msg import Imu
 from std_srvs.srv import Trigger
 
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import odometry_messages
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))

@@ -21,17 +21,15 @@ from sensor_msgs.msg import CameraInfo, PointCloud2
 
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import CAMERA_INFO
-from sim_sensors import camera
-from sim_sensors.camera import CameraModel
-from sim_sensors.camera_info import CameraInfoArray
-from sim_sensors.catalogue import load_camera
-from sim_sensors.feature_bytes import ROW, feature_rows
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.mismatches import Mismatches
-from sim_sensors.odometry import OdometryMotion
-from sim_sensors.ros.feature_messages import camera_info, feature_messages
-from sim_sensors.ros.messages import pose_messages
-from sim_sensors.world_file import load_world
+from sim_sensors.camera import camera
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.features import ROW, Mismatches, feature_rows
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.ros.messages import camera_info, feature_messages, pose_messages
+from sim_sensors.sensor.catalogue import load_camera
+from sim_sensors.world.world import load_world
 
 WORLD = """
 chessboards:

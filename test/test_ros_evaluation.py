@@ -31,12 +31,13 @@ from ros_evaluation_examples import (
 )
 from ros_examples import Graph
 
-from sim_sensors import gps, imu
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.measurements import MessageArray, OdometryArray
-from sim_sensors.motions import START_NS
-from sim_sensors.odometry import OdometryMotion
-from sim_sensors.seeding import run_label
+from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.seeding import run_label
+from sim_sensors.gps import gps
+from sim_sensors.imu import imu
+from sim_sensors.motion.motions import START_NS
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 SECONDS = 3.0
 MOTIONS = ('drive_line', 'drive_circle', 'drive_half_sine')

@@ -14,10 +14,10 @@ from ros_examples import graph_of_its_own
 
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import default_type
-from sim2real_eval.ros.evaluation_broadcast import Broadcast, message_class
-from sim_sensors.camera_info import CameraInfoArray
-from sim_sensors.feature_tracks import FeatureArray
-from sim_sensors.pinhole import Intrinsics
+from sim2real_eval.ros.evaluation.feed import Broadcast, message_class
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import Intrinsics
 
 
 def test_every_topic_of_a_recording_is_shown() -> None:

@@ -20,20 +20,20 @@ from rclpy.qos import QoSProfile
 from ros_evaluation_examples import bags_parameter, onlooker, short_bags
 from ros_examples import Graph
 
-from sim2real_eval.judge import JudgedRun
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.recording import read_recording
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.ros import evaluation_node
-from sim2real_eval.ros.evaluation_bench import SensorBench
-from sim2real_eval.ros.evaluation_difference import first_difference
+from sim2real_eval.ros.evaluation.bench import SensorBench
+from sim2real_eval.ros.evaluation.run import first_difference
+from sim2real_eval.ros.evaluation.sensors import TwinGpsNode
+from sim2real_eval.ros.evaluation.tally import Stop, Stopped
 from sim2real_eval.ros.evaluation_node import EvaluationNode
-from sim2real_eval.ros.evaluation_sensors import TwinGpsNode
-from sim2real_eval.ros.evaluation_stop import Stop, Stopped
-from sim2real_eval.run_plan import PlannedRun, RunPlan
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.run_plan import PlannedRun, RunPlan
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 STAMPS = np.array([1, 2], dtype=np.int64)
 RUN = JudgedRun(

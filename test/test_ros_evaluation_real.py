@@ -14,8 +14,8 @@ pytest.importorskip('rclpy', reason='no ROS')
 from cli_examples import call
 from ros_evaluation_examples import evaluation, onlooker, short_bags
 
-from sim2real_eval.judge import JudgeError
-from sim2real_eval.ros.lockstep.process import executable
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.external.process import executable
 
 try:
     executable('robot_localization')

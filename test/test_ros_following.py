@@ -15,13 +15,13 @@ from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3Stamped
 from nav_msgs.msg import Path
 from ros_examples import TIMEOUT, Graph, graph_of_its_own
 
-from sim_sensors.differential_drive import DifferentialDrive
-from sim_sensors.live_following import LiveFollower, Step
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.motions import motion_of, truth_of
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.following.tracking import TRACKERS
+from sim_sensors.live.follower import LiveFollower, Step
+from sim_sensors.motion.drive_kinematics import DifferentialDrive
+from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.waypoint_table import read_waypoints
 from sim_sensors.ros.messages import odometry_messages, stamp_ns, time_message
-from sim_sensors.tracking import TRACKERS
-from sim_sensors.waypoint_table import read_waypoints
 
 # The robot drives a circle; the path asks for a wider one, so that all errors are alive.
 TRUTH = truth_of(

@@ -28,15 +28,17 @@ from live_examples import (
 )  # fmt: skip
 from ros_judge_examples import Graph, Heard, Script, command, play
 
-from sim2real_eval.judge import FilterConfig, NavsatConfig, ReplayOptions, judge
-from sim2real_eval.judge.clock import Clock
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.recording import Recording
+from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 from sim2real_eval.recording.cdr import encode_transforms
+from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.metadata import transform_mappings
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros.judge_node import JudgeNode
-from sim2real_eval.ros.lockstep.domain import free_domain, private_context
-from sim_sensors.measurements import PoseArray
+from sim_sensors.core.measurements import PoseArray
 
 SECONDS = 1.6
 STEP_NS = 10_000_000

@@ -19,18 +19,18 @@ from ros_examples import DEEP, Graph, final_stamps, fix_bits, graph_of_its_own, 
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.synthetic import synthetic_recording
-from sim2real_eval.twin import Twin
-from sim_sensors import gps, imu
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.delivery import Delivery
-from sim_sensors.environment import LocalFrame
-from sim_sensors.fix_states import FixStates
-from sim_sensors.measurements import FixArray, ImuArray, OdometryArray
-from sim_sensors.motions import motion_of, truth_of
-from sim_sensors.odometry import OdometryMotion
-from sim_sensors.outages import Outages
+from sim2real_eval.simulation.synthetic import synthetic_recording
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
+from sim_sensors.gps import gps
+from sim_sensors.gps.fix_states import FixStates, Outages
+from sim_sensors.imu import imu
+from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages
+from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.world.geodesy import LocalFrame
 
 MOTION = motion_of('drive_half_sine', seed=3, run='run_1', duration=4.0, parameters={})
 TRUTH = truth_of(MOTION)

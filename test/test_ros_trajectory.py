@@ -26,7 +26,7 @@ from ros_examples import (
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 
-from sim_sensors.motions import START_NS, motion_of, truth_of
+from sim_sensors.motion.motions import START_NS, motion_of, truth_of
 from sim_sensors.ros.messages import stamp_ns
 
 CIRCLE = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))

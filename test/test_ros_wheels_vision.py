@@ -19,14 +19,15 @@ from ros_examples import DEEP, Graph, final_stamps, graph_of_its_own, stamps
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from sim_sensors import vision_pose, wheel_odometry
-from sim_sensors.catalogue import load_vision, load_wheels
-from sim_sensors.motions import truth_of
-from sim_sensors.odometry import OdometryMotion
-from sim_sensors.resources import config_path
+from sim_sensors.core.config_files import config_path
+from sim_sensors.motion.motions import truth_of
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.motion.scenarios import Circle
 from sim_sensors.ros.messages import odometry_messages, pose_messages
-from sim_sensors.scenarios import Circle
-from sim_sensors.world_file import load_world
+from sim_sensors.sensor.catalogue import load_vision, load_wheels
+from sim_sensors.vision import vision_pose
+from sim_sensors.wheels import wheel_odometry
+from sim_sensors.world.world import load_world
 
 TRUTH = truth_of(Circle(radius=3.0, speed=2.0, duration=4.0))
 ORIGIN = int(TRUTH.stamp_ns[0])

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim2real_eval.judge.plausibility import motion_advice
-from sim2real_eval.run_notes import merge_notes, notes_of_models
+from sim2real_eval.judge.robot_localization.advice import motion_advice
+from sim2real_eval.study.run_notes import merge_notes, notes_of_models
 
 WORDS = st.sampled_from(['lost', 'imu0', 'x', 'of', 'gap', 'v2.1-beta', '/gps/fix', '(-1)', '3x:'])
 NOTES = st.lists(st.lists(WORDS, min_size=1, max_size=4).map(' '.join), max_size=4)

@@ -20,20 +20,19 @@ from scenario_examples import (
     random_scenario,
 )
 
-from sim2real_eval.preintegration import (
-    CombinedScenarioRunner,
+from sim2real_eval.benches.preintegration.params import (
     ConstantBias,
     PreintegrationError,
     PreintegrationParams,
-    ScenarioRunner,
 )
-from sim2real_eval.preintegration.agreement import covariance_agreement
-from sim_sensors.discrete_scenario import DiscreteScenario
-from sim_sensors.errors import MotionError
-from sim_sensors.motions import truth_of
-from sim_sensors.rigid_scenarios import Accelerating, ConstantTwist
-from sim_sensors.scenarios import FigureEight, Standstill
-from sim_sensors.trajectory import Trajectory
+from sim2real_eval.benches.preintegration.runner import CombinedScenarioRunner, ScenarioRunner
+from sim2real_eval.benches.preintegration.study import covariance_agreement
+from sim_sensors.core.errors import MotionError
+from sim_sensors.motion.discrete_scenario import DiscreteScenario
+from sim_sensors.motion.motions import truth_of
+from sim_sensors.motion.scenarios import FigureEight, Standstill
+from sim_sensors.motion.spatial_scenarios import Accelerating, ConstantTwist
+from sim_sensors.motion.trajectory import Trajectory
 
 T = 2.0
 

@@ -11,17 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim2real_eval.characterization.analysis import AllanOptions, analyse, prepared
-from sim2real_eval.characterization.screening import (
-    gaussian_shrinkage,
-    resolution,
-    screen,
-)
-from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
-from sim2real_eval.characterization.stamps import evenly_spaced
+from sim2real_eval.characterization.screening import gaussian_shrinkage, resolution, screen
+from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
 from sim2real_eval.characterization.standstill import longest_standstill
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import FloatArray, IntArray
-from sim_sensors.seeding import stream
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.seeding import stream
 
 
 def noise(label: str, n: int, columns: int | None = None) -> FloatArray:

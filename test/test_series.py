@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim2real_eval.series import (
+from sim2real_eval.common.tables import csv_text, write_csv, write_json
+from sim2real_eval.metrics.series import (
     COLUMNS,
     SeriesError,
     VelocitySeries,
     read_series,
     write_series,
 )
-from sim2real_eval.series_folder import (
+from sim2real_eval.metrics.series_folder import (
     MODEL_FOLDERS,
     SeriesKey,
     read_series_folder,
     write_series_folder,
 )
-from sim2real_eval.tables import csv_text, write_csv, write_json
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 samples = st.lists(st.tuples(finite, finite), min_size=1, max_size=20).map(

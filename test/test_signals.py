@@ -12,8 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, wasserstein_distance
 
-from sim2real_eval.signals.agreement import agreement
-from sim2real_eval.signals.alignment import find_lag
+from sim2real_eval.metrics.error_curves import default_segment, spectrum
+from sim2real_eval.metrics.uncertainty.permutation_test import (
+    distance_p_values,
+    permute_labels,
+    split_half_distance,
+)
+from sim2real_eval.signals.agreement import (
+    agreement,
+    find_lag,
+    grid,
+    median_rate,
+    median_trend,
+    off_grid,
+    resample,
+    wrap,
+)
 from sim2real_eval.signals.distances import (
     ErrorDistance,
     SpectrumDistance,
@@ -21,15 +35,7 @@ from sim2real_eval.signals.distances import (
     wasserstein,
 )
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
-from sim2real_eval.signals.spectrum import default_segment, spectrum
-from sim2real_eval.signals.trend import median_trend
-from sim2real_eval.uncertainty.relabelling import (
-    distance_p_values,
-    permute_labels,
-    split_half_distance,
-)
-from sim_sensors.seeding import stream
+from sim_sensors.core.seeding import stream
 
 
 def noise(label: str, *shape: int) -> np.ndarray:

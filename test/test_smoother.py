@@ -15,17 +15,18 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 from smoother_examples import SETTINGS, START_NS, drive
 
-from sim2real_eval.consistency_check import check_consistency
-from sim2real_eval.inertial.error_state import ErrorStateJudge
-from sim2real_eval.inertial.settings import InertialSettings, Smoother
-from sim2real_eval.inertial.smoother import SmootherJudge, smooth
-from sim2real_eval.judge import JudgedRun
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge_setup import Judge, velocity_series
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.inertial.settings import InertialSettings, Smoother
+from sim2real_eval.judge.setup import Judge, velocity_series
+from sim2real_eval.judge.smoother.smoother import SmootherJudge, smooth
+from sim2real_eval.metrics.consistency import check_consistency
 from sim2real_eval.metrics.normalised_squares import nees
-from sim2real_eval.recording import Recording, read_recording
-from sim_sensors.measurements import FixArray, ImuArray
-from sim_sensors.scenarios import Circle, HalfSine, Line, Scenario
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FixArray, ImuArray
+from sim_sensors.motion.scenarios import Circle, HalfSine, Line, Scenario
 
 pytest.importorskip('gtsam')
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim2real_eval.inertial.chain import joint_covariances
+from sim2real_eval.judge.smoother.chain import joint_covariances
 
 
 @pytest.mark.parametrize('count', [2, 3, 7])

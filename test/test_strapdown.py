@@ -9,9 +9,9 @@ from inertial_examples import error_of
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.inertial.strapdown import add_error, grow, move
-from sim_sensors.measurements import FloatArray
-from sim_sensors.scenarios import FigureEight
+from sim2real_eval.judge.inertial.strapdown import add_error, grow, move
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.scenarios import FigureEight
 
 G = 9.80665
 DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=15.0)

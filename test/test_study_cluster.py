@@ -11,9 +11,9 @@ import pytest
 from cli_examples import call, contents
 from study_file_examples import small_plan, write_study_file
 
-from sim2real_eval.recording import write_recording
+from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.runner import run_study
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 distributed = pytest.importorskip('distributed')
 

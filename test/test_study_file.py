@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from study_file_examples import SMALL, write_study_file
 
-from sim2real_eval.comparison import Source
+from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.errors import Sim2RealError
-from sim_sensors.resources import config_names, config_path
+from sim_sensors.core.config_files import config_names, config_path
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 STUDIES = config_names('studies')
 

@@ -12,18 +12,18 @@ import pytest
 from cli_examples import call, contents, environment
 from study_file_examples import SMALL, small_plan, write_study_file
 
-from sim2real_eval.comparison import ComparisonOptions, Source, compare
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.metrics import score_run
-from sim2real_eval.recording import write_recording
-from sim2real_eval.series_folder import REAL, read_series_folder
-from sim2real_eval.study import RunKey, StudyOutcome
-from sim2real_eval.study.failures import Losses, StudyFailure
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.scores import score_run
+from sim2real_eval.metrics.series_folder import REAL, read_series_folder
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.comparison import ComparisonOptions, Source, compare
+from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.run import Losses, RunKey, StudyFailure
 from sim2real_eval.study.runner import run_study
 from sim2real_eval.study.stand_in import StandIn
-from sim2real_eval.twin import Twin
-from sim_sensors.catalogue import load_gps, load_imu
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 
 def recorded(folder: Path) -> list[Path]:
@@ -255,8 +255,8 @@ def test_real_recordings_take_the_place_of_stand_ins(
 
 
 def test_stand_ins_are_the_recordings_of_the_demo() -> None:
+    from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
     from sim2real_eval.study.study_file import Overrides, StudyFile
-    from sim2real_eval.synthetic import motion_of, synthetic_recording
 
     (first, *_) = StudyFile.read('b_gps_models', Overrides(seed=4, runs=1)).recordings
     assert isinstance(first, StudyRecording)

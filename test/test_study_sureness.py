@@ -16,14 +16,15 @@ from study_examples import drawn_study
 from study_file_examples import SMALL, write_study_file
 
 from sim2real_eval.cli.main import main
+from sim2real_eval.common.tables import write_columns, write_csv
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty
+from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.report.page.standing import standings
-from sim2real_eval.report.uncertainty_table import uncertainty_table
-from sim2real_eval.series_folder import REAL
-from sim2real_eval.study import StudyOutcome
+from sim2real_eval.report.ranking_tables import uncertainty_table
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import study_uncertainty, uncertainty_records
 from sim2real_eval.study.study_file import Overrides, StudyFile
-from sim2real_eval.study.sureness import study_uncertainty, uncertainty_records
-from sim2real_eval.tables import write_columns, write_csv
-from sim2real_eval.uncertainty import ScoredRuns, uncertainty
 
 
 def test_every_scenario_and_pair_of_every_judge_is_told() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from sim_sensors import rotations
-from sim_sensors.errors import MotionError
-from sim_sensors.scenarios import Circle, FigureEight, Standstill
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.waypoints import WaypointMotion
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import MotionError
+from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.motion.waypoints import WaypointMotion
 
 FIELDS = [field.name for field in dataclasses.fields(Trajectory)]
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_trajectory import assert_consistent, assert_identical, chunked, tumbling
 
-from sim_sensors import rotations
-from sim_sensors.errors import MotionError
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion
-from sim_sensors.scenarios import Circle, FigureEight
-from sim_sensors.trajectory import Trajectory
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion
+from sim_sensors.motion.scenarios import Circle, FigureEight
+from sim_sensors.motion.trajectory import Trajectory
 
 ORIGIN = 1_700_000_000_000_000_000
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from judge_examples import filter_config, imu, mask, recording, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.comparison import Source
-from sim2real_eval.judge.clock import ReplayOptions
-from sim2real_eval.judge.embedded import judge
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.transform_file import TransformFile
-from sim2real_eval.recording import StaticTransform, write_recording
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.recording.frames import FrameTree, TransformFile
+from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.study.comparison import Source
+from sim_sensors.core.errors import Sim2RealError
 
 ROBOT = """<?xml version="1.0"?>
 <!-- as xacro leaves it -->

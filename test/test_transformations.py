@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from sim_sensors import transformations
-from sim_sensors.transformations import euler_from_quaternion, quaternion_from_euler
+from sim_sensors.core import rotations
+from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_euler
 
 ANGLES = st.tuples(
     st.floats(-math.pi, math.pi),
@@ -57,7 +57,7 @@ def library() -> Any:
 @pytest.fixture(params=['scipy', 'tf_transformations'])
 def _chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = None if request.param == 'scipy' else library()
-    monkeypatch.setattr(transformations, '_tf_transformations', lambda: chosen)
+    monkeypatch.setattr(rotations, '_tf_transformations', lambda: chosen)
 
 
 with_either = pytest.mark.usefixtures('_chosen')
@@ -143,7 +143,7 @@ def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
     answers = []
     for choice in (None, library()):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(transformations, '_tf_transformations', lambda choice=choice: choice)
+            patch.setattr(rotations, '_tf_transformations', lambda choice=choice: choice)
             quaternion = quaternion_from_euler(*angles)
             answers.append((quaternion, euler_from_quaternion(quaternion)))
     (first, euler), (second, other) = answers
@@ -167,8 +167,8 @@ def test_scipy_takes_the_place_of_a_broken_library(
     (tmp_path / 'tf_transformations.py').write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, 'tf_transformations', raising=False)
-    choose = transformations._tf_transformations.__wrapped__
-    monkeypatch.setattr(transformations, '_tf_transformations', functools.cache(choose))
+    choose = rotations._tf_transformations.__wrapped__
+    monkeypatch.setattr(rotations, '_tf_transformations', functools.cache(choose))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         if told is not None:

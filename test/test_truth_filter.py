@@ -12,9 +12,11 @@ from recording_examples import drive
 from scipy.signal import butter, freqz_sos
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.recording import RecordingError, read_recording, write_recording
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.truth_filter import low_passed
-from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
 RATE = 200.0
 START = 10**18

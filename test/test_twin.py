@@ -10,18 +10,20 @@ import pytest
 from recording_examples import arrays_equal
 from recording_examples import drive as full_recording
 
-from sim2real_eval.recording import Note, Recording, RecordingError, StaticTransform
-from sim2real_eval.synthetic import START_NS, truth_of
-from sim2real_eval.truth_frame import truth_origin
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker, within
-from sim_sensors import gps, imu
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.environment import DEFAULT_ORIGIN, LocalFrame
-from sim_sensors.errors import MotionError
-from sim_sensors.measurements import FixArray, OdometryArray
-from sim_sensors.scenarios import Circle, FigureEight
-from sim_sensors.trajectory import Motion
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.recording import Note, Recording, StaticTransform
+from sim2real_eval.recording.truth_frame import truth_origin
+from sim2real_eval.simulation.synthetic import START_NS, truth_of
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker, within
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import FixArray, OdometryArray
+from sim_sensors.gps import gps
+from sim_sensors.imu import imu
+from sim_sensors.motion.scenarios import Circle, FigureEight
+from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
 NOISY = Twin('noisy', load_gps('ch_rw'), load_imu('chrono'))

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge import JudgeError
-from sim2real_eval.recording import Recording, StaticTransform
-from sim2real_eval.synthetic import truth_of
-from sim2real_eval.truth_frame import frame_remarks, truth_origin
-from sim2real_eval.twin import Twin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors.catalogue import load_gps, load_imu
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.scenarios import SCENARIOS
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.truth_frame import frame_remarks, truth_origin
+from sim2real_eval.simulation.synthetic import truth_of
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.scenarios import SCENARIOS
+from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 TOPIC = '/ground_truth/odometry'
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kstest, wasserstein_distance
 
-from sim2real_eval.metrics import MetricError
-from sim2real_eval.uncertainty import ScoredRuns, Uncertainty, UncertaintyOptions, uncertainty
-from sim2real_eval.uncertainty.distances import MeanWasserstein
-from sim2real_eval.uncertainty.ranking import rank_distribution, significance_groups
-from sim2real_eval.uncertainty.relabelling import permute_labels
-from sim_sensors.seeding import stream
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty
+from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
+from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
+from sim2real_eval.metrics.uncertainty.pairs import rank_distribution, significance_groups
+from sim2real_eval.metrics.uncertainty.permutation_test import permute_labels
+from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
+from sim_sensors.core.seeding import stream
 
 FEW = UncertaintyOptions(resamples=500)
 

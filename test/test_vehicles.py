@@ -11,10 +11,10 @@ from scipy.integrate import solve_ivp
 from scipy.spatial import cKDTree
 from test_trajectory import FIELDS, assert_identical
 
-from sim_sensors import rotations
-from sim_sensors.errors import MotionError
-from sim_sensors.path_following import DRIVES, PurePursuit, RunVariation, drive, waypoints
-from sim_sensors.vehicles import ART, VehicleCommand, VehicleState
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import MotionError
+from sim_sensors.motion.path_following import DRIVES, PurePursuit, RunVariation, drive, waypoints
+from sim_sensors.motion.vehicles import ART, VehicleCommand, VehicleState
 
 START = VehicleState(0.0, 0.0, 0.0, 0.0)
 STEADY = RunVariation(**dict.fromkeys(RunVariation.declared(), 0.0) | {'disturbance_time': 1.0})

@@ -15,16 +15,15 @@ import pytest
 from scipy.spatial.transform import Rotation
 from wheel_examples import dance, pieces, same_bits, straight
 
-from sim_sensors import vision_pose
-from sim_sensors.catalogue import load_vision, names
-from sim_sensors.errors import ParameterError, SensorError
-from sim_sensors.landmarks import Tags
-from sim_sensors.scenarios import Circle, Standstill
-from sim_sensors.vision_gate import Gate
-from sim_sensors.vision_law import Frc2024, TagDistance
-from sim_sensors.vision_pose import VisionModel
-from sim_sensors.world import World
-from sim_sensors.world_file import load_world
+from sim_sensors.core.errors import ParameterError, SensorError
+from sim_sensors.motion.scenarios import Circle, Standstill
+from sim_sensors.sensor.catalogue import load_vision, names
+from sim_sensors.vision import vision_pose
+from sim_sensors.vision.gate import Gate
+from sim_sensors.vision.view import Frc2024, TagDistance
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.world.landmarks import Tags
+from sim_sensors.world.world import World, load_world
 
 SIGMAS = 4.5
 RING = load_world('tag_ring')

@@ -16,13 +16,13 @@ import pytest
 from scipy import stats
 from wheel_examples import perfect, straight
 
-from sim_sensors.catalogue import load_wheels
-from sim_sensors.cubature import points_of
-from sim_sensors.planar_steps import pose_covariances
-from sim_sensors.scenarios import FigureEight
-from sim_sensors.wheel_drives import DifferentialWheels, SwerveWheels
-from sim_sensors.wheel_noise import SteeringOffset
-from sim_sensors.wheel_slip import Slip
+from sim_sensors.motion.planar import pose_covariances
+from sim_sensors.motion.scenarios import FigureEight
+from sim_sensors.sensor.catalogue import load_wheels
+from sim_sensors.wheels.constants import points_of
+from sim_sensors.wheels.drives import DifferentialWheels, SwerveWheels
+from sim_sensors.wheels.noise import SteeringOffset
+from sim_sensors.wheels.slip import Slip
 
 LAWS = [[], [3.0], [3.0, 3.0, 1.8], [1.8] * 4, [3.0] * 4 + [1.8] * 4]
 

@@ -14,22 +14,16 @@ import numpy as np
 import pytest
 from wheel_examples import dance, heading_of, perfect, pieces, same_bits, straight
 
-from sim_sensors import wheel_odometry
-from sim_sensors.catalogue import load_wheels, names
-from sim_sensors.differential_drive import DifferentialDrive, WheelRates
-from sim_sensors.errors import MotionError, ParameterError
-from sim_sensors.motions import motion_of
-from sim_sensors.scenarios import Circle, FigureEight, Standstill
-from sim_sensors.swerve import weights_of
-from sim_sensors.wheel_drives import AckermannWheels, DifferentialWheels, SwerveWheels
-from sim_sensors.wheel_noise import (
-    NoWheelNoise,
-    PerDistance,
-    SquaredIncrement,
-    SteeringOffset,
-)
-from sim_sensors.wheel_odometry import WheelOdometryModel
-from sim_sensors.wheel_slip import Slip
+from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates, weights_of
+from sim_sensors.motion.motions import motion_of
+from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
+from sim_sensors.sensor.catalogue import load_wheels, names
+from sim_sensors.wheels import wheel_odometry
+from sim_sensors.wheels.drives import AckermannWheels, DifferentialWheels, SwerveWheels
+from sim_sensors.wheels.noise import NoWheelNoise, PerDistance, SquaredIncrement, SteeringOffset
+from sim_sensors.wheels.slip import Slip
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 SIGMAS = 4.5
 SWERVE = SwerveWheels(module_x=(0.3, 0.25, -0.3, -0.2), module_y=(0.2, -0.3, 0.25, -0.2))

@@ -11,11 +11,11 @@ import math
 import numpy as np
 import pytest
 
-from sim_sensors.scenarios import Circle
-from sim_sensors.wheel_drives import DifferentialWheels
-from sim_sensors.wheel_noise import NoWheelNoise
-from sim_sensors.wheel_odometry import WheelOdometryModel
-from sim_sensors.wheel_slip import Slip
+from sim_sensors.motion.scenarios import Circle
+from sim_sensors.wheels.drives import DifferentialWheels
+from sim_sensors.wheels.noise import NoWheelNoise
+from sim_sensors.wheels.slip import Slip
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 SIGMAS = 4.5
 

@@ -12,17 +12,20 @@ import numpy as np
 import pytest
 from cli_examples import call
 
-from sim2real_eval.judge_setup import JudgeSetup
-from sim2real_eval.planar_sensors import VISION_TOPIC, WHEEL_TOPIC
-from sim2real_eval.recording import read_recording
-from sim2real_eval.wheel_drive import RecordedMotion
-from sim2real_eval.wheel_errors import single_errors
-from sim2real_eval.wheel_run import JUDGES
-from sim2real_eval.wheel_study import WheelSetup, WheelStudy, run_wheel_study
-from sim_sensors.catalogue import load_vision, load_wheels
-from sim_sensors.scenarios import FigureEight
-from sim_sensors.wheel_noise import NoWheelNoise
-from sim_sensors.world_file import load_world
+from sim2real_eval.benches.wheels.run import JUDGES, RecordedMotion
+from sim2real_eval.benches.wheels.study import (
+    WheelSetup,
+    WheelStudy,
+    run_wheel_study,
+    single_errors,
+)
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.roles import VISION_TOPIC, WHEEL_TOPIC
+from sim_sensors.motion.scenarios import FigureEight
+from sim_sensors.sensor.catalogue import load_vision, load_wheels
+from sim_sensors.wheels.noise import NoWheelNoise
+from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]
 VARIANTS = {

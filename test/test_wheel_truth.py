@@ -14,11 +14,12 @@ import pytest
 from cli_examples import call
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.recording import Recording, write_recording
-from sim2real_eval.wheel_drive import RecordedMotion
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.motions import START_NS, truth_of
-from sim_sensors.scenarios import FigureEight
+from sim2real_eval.benches.wheels.run import RecordedMotion
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.motions import START_NS, truth_of
+from sim_sensors.motion.scenarios import FigureEight
 
 Capture = pytest.CaptureFixture[str]
 TOPIC = '/ground_truth/odometry'

@@ -12,17 +12,15 @@ import pytest
 from scipy.spatial.transform import Rotation
 from wmm_examples import VALUES_2020, VALUES_2025
 
-from sim_sensors.earth_field import EarthField, decimal_year, wmm_field
-from sim_sensors.environment import LocalFrame
-from sim_sensors.errors import ParameterError, SensorError
-from sim_sensors.gravity import Gravity, normal_gravity
-from sim_sensors.imu import simulate
-from sim_sensors.imu_models import IdealImu
-from sim_sensors.landmarks import Landmarks, Tags, chessboard
-from sim_sensors.resources import config_path
-from sim_sensors.scenarios import Standstill
-from sim_sensors.world import World
-from sim_sensors.world_file import load_world, world_names
+from sim_sensors.core.config_files import config_path
+from sim_sensors.core.errors import ParameterError, SensorError
+from sim_sensors.imu.imu import simulate
+from sim_sensors.imu.models import IdealImu
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.world.fields import EarthField, Gravity, decimal_year, normal_gravity, wmm_field
+from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.landmarks import Landmarks, Tags, chessboard
+from sim_sensors.world.world import World, load_world, world_names
 
 # WGS84: GM (m^3/s^2), angular rate (rad/s), semi-axes (m); NIMA TR8350.2, tables 3.1 and 3.3.
 GM, OMEGA, A, B = 3986004.418e8, 7292115e-11, 6378137.0, 6356752.3142451793

@@ -8,10 +8,10 @@ import itertools
 
 import numpy as np
 
-from sim_sensors import rotations
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.wheel_noise import NoWheelNoise
-from sim_sensors.wheel_odometry import WheelOdometryModel
+from sim_sensors.core import rotations
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.wheels.noise import NoWheelNoise
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 
 def dance(times):

@@ -12,8 +12,8 @@ from sim2real_eval.characterization.analysis import analyse, combined_terms
 from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.characterization.reidentification import reidentify, simulated_standstill
 from sim2real_eval.characterization.signals import AXES, Signals
-from sim2real_eval.report.allan_plot import save_allan_plot
-from sim_sensors.imu_chain import GyroscopeChain, ImuChain
+from sim2real_eval.report.allan import save_allan_plot
+from sim_sensors.imu.chain import GyroscopeChain, ImuChain
 
 RATE, HOURS = 20.0, 6
 

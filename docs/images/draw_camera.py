@@ -14,14 +14,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.report.figures import new_figure, save_png
-from sim_sensors.camera import CameraModel
-from sim_sensors.camera_measurement import CameraMeasurement
-from sim_sensors.catalogue import load_camera
-from sim_sensors.mismatches import Mismatches
-from sim_sensors.pose_estimate import PoseEstimate
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.world_file import load_world
+from sim2real_eval.report.style import new_figure, save_png
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.features import Mismatches
+from sim_sensors.camera.measurement import CameraMeasurement
+from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.sensor.catalogue import load_camera
+from sim_sensors.world.world import load_world
 
 FRAMES = 150
 LEFT, RIGHT = '#0072b2', '#d55e00'

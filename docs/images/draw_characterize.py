@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from sim2real_eval.characterization.gps_characterization import characterize_gps
-from sim2real_eval.recording import Recording
-from sim2real_eval.report.gps_noise_plot import save_gps_plot
-from sim_sensors import gps
-from sim_sensors.gnss_noise import GnssNoise
-from sim_sensors.gps import GpsModel
-from sim_sensors.gps_covariance import HdopCovariance
-from sim_sensors.scenarios import Standstill
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.report.gps_noise import save_gps_plot
+from sim_sensors.gps import gps
+from sim_sensors.gps.covariance import HdopCovariance
+from sim_sensors.gps.gnss_noise import GnssNoise
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.motion.scenarios import Standstill
 
 RECEIVER = GpsModel(
     rate=5.0,

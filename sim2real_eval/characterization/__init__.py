@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sensor's errors are, from recordings in which it stood still."""
+"""Sensor errors from recordings in which the sensor stood still."""

@@ -21,16 +21,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
-from sim_sensors.compilation import compiled
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import FloatArray, IntArray
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray, IntArray
 
 __all__ = [
     'FEWEST_SAMPLES',
     'AllanCurve',
     'allan_curve',
     'averaging_factors',
+    'confidence_band',
+    'local_slopes',
     'simple_relative_error',
 ]
 
@@ -263,3 +266,50 @@ def _sums_of_squares(
             d = phase[k + 2 * m] - 2.0 * phase[k + m] + phase[k]
             total += d * d
         sums[index] += total
+
+
+# -------- Confidence bands of an Allan curve: chi-square with equivalent degrees of freedom.
+#
+# edf * estimate / truth is taken as chi-square with edf degrees of freedom (Riley, NIST
+# SP 1065,
+# section 5.3). The edf depend on the kind of noise: they are those of the fitted sum of
+# processes,
+# `degrees_of_freedom`.
+
+
+def local_slopes(curve: AllanCurve) -> FloatArray:
+    """Return d log(deviation) / d log(tau) at each point, `(k,)`, from its neighbours."""
+    level = np.log(np.maximum(curve.deviation, np.finfo(np.float64).tiny))
+    return np.asarray(np.gradient(level, np.log(curve.factors)))
+
+
+def confidence_band(
+    curve: AllanCurve, freedom: FloatArray, probability: float = 0.683
+) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds of the true deviation, each `(k,)`.
+
+    Parameters
+    ----------
+    curve : AllanCurve
+    freedom : (k,) float
+        Equivalent degrees of freedom of each point.
+    probability : float
+        Two-sided; 0.683 is one sigma.
+
+    Examples
+    --------
+    >>> from sim2real_eval.characterization.allan import allan_curve
+    >>> from sim2real_eval.characterization.allan_covariance import degrees_of_freedom
+    >>> curve = allan_curve(np.random.default_rng(1).standard_normal(1000), 1.0)
+    >>> white = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    >>> freedom = degrees_of_freedom(curve.n, curve.factors, white)
+    >>> low, high = confidence_band(curve, freedom)
+    >>> bool(np.all(low < curve.deviation)) and bool(np.all(curve.deviation < high))
+    True
+    """
+    tail = 0.5 * (1.0 - probability)
+    low, high = chi2.ppf(1.0 - tail, freedom), chi2.ppf(tail, freedom)
+    return (
+        np.asarray(np.sqrt(curve.variance * freedom / low)),
+        np.asarray(np.sqrt(curve.variance * freedom / high)),
+    )

@@ -27,8 +27,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.compilation import compiled
-from sim_sensors.measurements import FloatArray, IntArray
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.measurements import FloatArray, IntArray
 
 __all__ = [
     'RANDOM_TERMS',

@@ -12,6 +12,7 @@ from sim2real_eval.characterization.allan import (
     AllanCurve,
     allan_curve,
     averaging_factors,
+    confidence_band,
     simple_relative_error,
 )
 from sim2real_eval.characterization.allan_covariance import degrees_of_freedom
@@ -21,16 +22,19 @@ from sim2real_eval.characterization.allan_fit import (
     fit_terms,
     fitted_factors,
     model_variance,
+    read_off,
 )
-from sim2real_eval.characterization.confidence import confidence_band
 from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
-from sim2real_eval.characterization.plausibility import unit_warnings
-from sim2real_eval.characterization.read_off import read_off
 from sim2real_eval.characterization.screening import resolution, screen
-from sim2real_eval.characterization.signals import SignalFileError, Signals, quantity_of, unit_of
-from sim2real_eval.characterization.stamps import evenly_spaced
-from sim2real_eval.characterization.standstill import longest_standstill
-from sim_sensors.measurements import FloatArray
+from sim2real_eval.characterization.signals import (
+    SignalFileError,
+    Signals,
+    evenly_spaced,
+    quantity_of,
+    unit_of,
+)
+from sim2real_eval.characterization.standstill import longest_standstill, unit_warnings
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = [
     'AllanOptions',

@@ -10,23 +10,22 @@ from typing import Any
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult, analyse
-from sim2real_eval.characterization.fitted_imu import fit_imu
 from sim2real_eval.characterization.gps_characterization import (
     GpsResult,
     characterize_gps,
     mounting,
 )
-from sim2real_eval.characterization.gps_likeness import (
+from sim2real_eval.characterization.gps_simulated import (
     SimulatedStatistic,
     gps_recovered_parameters,
     simulated_statistics,
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms
-from sim2real_eval.characterization.reidentification import Reidentified, reidentify
+from sim2real_eval.characterization.reidentification import Reidentified, fit_imu, reidentify
 from sim2real_eval.characterization.signals import SignalFileError, signals_of
-from sim2real_eval.recording import Recording
-from sim_sensors.errors import Sim2RealError
-from sim_sensors.imu_chain import ImuChain
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.imu.chain import ImuChain
 
 __all__ = ['Calibration', 'ImuResult', 'calibrate']
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization.honesty import CovarianceConsistency, covariance_consistency
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
 from sim2real_eval.characterization.screening import resolution
 from sim2real_eval.characterization.signals import SignalFileError
@@ -18,16 +17,21 @@ from sim2real_eval.characterization.standing_fixes import (
     StandingRun,
     standing_runs,
 )
-from sim2real_eval.characterization.stated_covariance import StatedFit, fit_stated
+from sim2real_eval.characterization.stated_covariance import (
+    CovarianceConsistency,
+    StatedFit,
+    covariance_consistency,
+    fit_stated,
+)
 from sim2real_eval.characterization.walk_fit import WalkFit, even_errors, fit_walk
-from sim2real_eval.judge.errors import JudgeError
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.recording import Recording
-from sim_sensors.gnss_noise import GnssNoise
-from sim_sensors.gps import GpsModel
-from sim_sensors.gps_noise import GaussianNoise
-from sim_sensors.measurements import FloatArray
-from sim_sensors.position_noise import PositionNoise
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.gps.gnss_noise import GnssNoise
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.gps.models import GaussianNoise
+from sim_sensors.gps.position_noise import PositionNoise
 
 __all__ = [
     'AXIS_NAMES',

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from sim2real_eval.characterization.estimate import ParameterEstimate, unseen
 from sim2real_eval.characterization.markov_likelihood import NO_WHITE, MarkovRecords
-from sim_sensors.measurements import FloatArray
+from sim2real_eval.characterization.noise_terms import ParameterEstimate, unseen
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['MarkovFit', 'fit_markov']
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim_sensors.compilation import compiled
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['NO_WHITE', 'MarkovRecords', 'autocovariance', 'innovations']
 

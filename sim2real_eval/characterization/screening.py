@@ -23,8 +23,8 @@ import math
 import numpy as np
 from scipy.stats import norm
 
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['FACTORS', 'Screened', 'gaussian_shrinkage', 'resolution', 'screen']
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.characterization.signals import SignalFileError
-from sim2real_eval.recording import Recording
-from sim_sensors.environment import LocalFrame
-from sim_sensors.measurements import FixArray, FloatArray, IntArray
-from sim_sensors.parameters import Parameters, parameter
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.world.geodesy import LocalFrame
 
 __all__ = ['StandingOptions', 'StandingRun', 'standing_runs']
 

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization.estimate import ParameterEstimate, read_off_value, unseen
+from sim2real_eval.characterization.noise_terms import ParameterEstimate, read_off_value, unseen
 from sim2real_eval.characterization.standing_fixes import StandingRun
-from sim_sensors.gps_noise import RandomWalkNoise
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.gps.models import RandomWalkNoise
 
 __all__ = ['WalkFit', 'even_errors', 'fit_walk', 'second_difference_factor']
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, topic_roles
-from sim2real_eval.cli.imu_arguments import (
-    add_fit_from,
-    add_motion,
-    add_units,
-    given_once,
+from sim2real_eval.cli.arguments import (
+    add_json,
+    add_overwrite,
+    add_seed,
+    add_topics,
+    at_least,
+    topic_roles,
 )
 from sim2real_eval.cli.output import (
     print_json,
@@ -21,8 +22,8 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
-from sim2real_eval.cli.shared_options import add_overwrite
-from sim_sensors.errors import ParameterError
+from sim2real_eval.cli.sensor_arguments import add_fit_from, add_motion, add_units, given_once
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult
@@ -124,14 +125,10 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.allan_folder import (
-        FILES,
-        allan_record,
-        write_allan_folder,
-    )
-    from sim2real_eval.characterization.fitted_imu import fit_imu
-    from sim2real_eval.recording import DEFAULT_TOPICS
-    from sim2real_eval.result_folder import check_result_files
+    from sim2real_eval.characterization.reidentification import fit_imu
+    from sim2real_eval.common.results import check_result_files
+    from sim2real_eval.recording.recording import DEFAULT_TOPICS
+    from sim2real_eval.report.allan_folder import FILES, allan_record, write_allan_folder
 
     given_once(options.recordings)
     if options.out:
@@ -154,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(record)
     else:
-        from sim2real_eval.report.allan_table import allan_console_table, units_legend
+        from sim2real_eval.report.allan import allan_console_table, units_legend
 
         print_table(
             allan_console_table(

@@ -11,18 +11,24 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real_eval.comparison import Source
+    from sim2real_eval.study.comparison import Source
+
 
 __all__ = [
+    'add_base_frame',
     'add_jobs',
     'add_json',
+    'add_overwrite',
     'add_seed',
+    'add_simulated_runs',
+    'add_storage',
     'add_topics',
+    'add_transforms',
     'at_least',
     'input_topics',
     'scenario_label',
@@ -167,8 +173,8 @@ def sources(
     """
     from pathlib import Path
 
-    from sim2real_eval.comparison import Source
     from sim2real_eval.recording.roles import run_name
+    from sim2real_eval.study.comparison import Source
 
     pairs = topic_roles(topics, inputs=inputs)
     seen: dict[Path, str] = {}
@@ -198,3 +204,56 @@ def _folder_above(path: Path, label: str) -> str:
     whole = path.resolve()
     named = next((one for one in (whole, *whole.parents) if one.stem == label), whole)
     return named.parent.name
+
+
+# -------- Options of files and of simulated runs that mean the same in every verb that has them.
+
+
+def add_overwrite(parser: argparse._ActionsContainer) -> None:
+    """Add --overwrite, for a verb whose --out is a folder DIR."""
+    parser.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+
+
+def add_storage(parser: argparse._ActionsContainer) -> None:
+    """Add --storage."""
+    parser.add_argument(
+        '--storage',
+        choices=('mcap', 'sqlite3', 'csv'),
+        default='mcap',
+        help='form of the recordings (default mcap)',
+    )
+
+
+def add_transforms(parser: argparse._ActionsContainer) -> None:
+    """Add --transforms; `TransformFile.from_file` reads what it names."""
+    parser.add_argument(
+        '--transforms',
+        metavar='FILE',
+        help='static transforms that replace or complete those of the recording: a URDF, or YAML '
+        'such as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], '
+        'rotation_xyzw: [0, 0, 0, 1]}"',
+    )
+
+
+def add_base_frame(parser: argparse._ActionsContainer) -> None:
+    """Add --base-frame."""
+    parser.add_argument(
+        '--base-frame',
+        default='base_link',
+        metavar='FRAME',
+        help='body frame of the robot, which lever arms count from (default base_link)',
+    )
+
+
+def add_simulated_runs(parser: argparse._ActionsContainer, *, repetitions: int = 1) -> None:
+    """Add --match-rates and --repetitions: how each recording is simulated."""
+    parser.add_argument(
+        '--match-rates', action='store_true', help='simulate at the rates of the real sensors'
+    )
+    parser.add_argument(
+        '--repetitions',
+        type=at_least(1, int),
+        default=repetitions,
+        metavar='N',
+        help=f'simulated runs per recording and model (default {repetitions})',
+    )

@@ -7,14 +7,15 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import (
+    add_base_frame,
     add_jobs,
     add_json,
+    add_overwrite,
     add_seed,
     add_topics,
     at_least,
     sources,
 )
-from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -23,12 +24,12 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
-from sim2real_eval.cli.shared_options import add_base_frame, add_overwrite
-from sim_sensors.errors import ParameterError
+from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.attitude.settings import AttitudeSettings
-    from sim2real_eval.attitude.study import AttitudeSetup, AttitudeStudy
+    from sim2real_eval.benches.attitude.filter import AttitudeSettings
+    from sim2real_eval.benches.attitude.study import AttitudeSetup, AttitudeStudy
 
 __all__ = ['add_parser', 'run']
 
@@ -154,7 +155,7 @@ def _add_filter(group: argparse._ActionsContainer) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.attitude_folder import check_attitude_folder, write_attitude
+    from sim2real_eval.report.attitude import check_attitude_folder, write_attitude
 
     settings = _settings(options)
     if options.out:
@@ -164,8 +165,8 @@ def run(options: argparse.Namespace) -> int:
         study, inputs, notes = _recorded(options, settings, failures)
     else:
         study, inputs, notes = _simulated(options, settings)
-    from sim2real_eval.attitude_folder import attitude_record
-    from sim2real_eval.told import by_weight
+    from sim2real_eval.common.findings import by_weight
+    from sim2real_eval.report.attitude import attitude_record
 
     notes = by_weight([*study.notes(), *notes])
     record = attitude_record(study, {**inputs, 'filter': settings.to_mapping(), 'notes': notes})
@@ -182,8 +183,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(study: AttitudeStudy, *, recorded: bool) -> None:
-    from sim2real_eval.report.attitude_table import attitude_table
-    from sim2real_eval.report.consistency_table import consistency_table
+    from sim2real_eval.report.attitude import attitude_table
+    from sim2real_eval.report.consistency import consistency_table
 
     n = len(study.names)
     kind = 'recorded' if recorded else 'simulated'
@@ -199,7 +200,7 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
 
 
 def _settings(options: argparse.Namespace) -> AttitudeSettings:
-    from sim2real_eval.attitude.settings import AttitudeSettings
+    from sim2real_eval.benches.attitude.filter import AttitudeSettings
 
     given: dict[str, Any] = dict.fromkeys(options.without, False)
     for name in (
@@ -218,7 +219,7 @@ def _settings(options: argparse.Namespace) -> AttitudeSettings:
 def _simulated(
     options: argparse.Namespace, settings: AttitudeSettings
 ) -> tuple[AttitudeStudy, dict[str, Any], list[str]]:
-    from sim2real_eval.attitude.study import simulated_study
+    from sim2real_eval.benches.attitude.study import simulated_study
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with recordings only')
@@ -241,10 +242,10 @@ def _simulated(
 def _setup(
     options: argparse.Namespace, chosen: dict[str, Any], settings: AttitudeSettings
 ) -> AttitudeSetup:
-    from sim2real_eval.attitude.study import HAND_HELD, AttitudeSetup
-    from sim_sensors.catalogue import load_camera, load_imu, load_mag
-    from sim_sensors.motions import motion_of
-    from sim_sensors.world_file import load_world
+    from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup
+    from sim_sensors.motion.motions import motion_of
+    from sim_sensors.sensor.catalogue import load_camera, load_imu, load_mag
+    from sim_sensors.world.world import load_world
 
     parameters = motion_parameters(options)
     if chosen['motion'] == _SIMULATED['motion']:
@@ -272,10 +273,10 @@ def _setup(
 def _recorded(
     options: argparse.Namespace, settings: AttitudeSettings, failures: list[str]
 ) -> tuple[AttitudeStudy, dict[str, Any], list[str]]:
-    from sim2real_eval.attitude.recorded import recorded_run
-    from sim2real_eval.attitude.study import study_of
-    from sim2real_eval.run_notes import merge_notes
-    from sim_sensors.world_file import load_world
+    from sim2real_eval.benches.attitude.recorded import recorded_run
+    from sim2real_eval.benches.attitude.study import study_of
+    from sim2real_eval.study.run_notes import merge_notes
+    from sim_sensors.world.world import load_world
 
     for name in (*_SIMULATED, 'set'):
         if getattr(options, name) not in (None, []):

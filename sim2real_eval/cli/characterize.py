@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, topic_roles
-from sim2real_eval.cli.imu_arguments import (
-    add_fit_from,
-    add_motion,
-    add_units,
-    given_once,
+from sim2real_eval.cli.arguments import (
+    add_base_frame,
+    add_json,
+    add_overwrite,
+    add_seed,
+    add_topics,
+    at_least,
+    topic_roles,
 )
 from sim2real_eval.cli.output import (
     complain,
@@ -22,11 +24,11 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
-from sim2real_eval.cli.shared_options import add_base_frame, add_overwrite
+from sim2real_eval.cli.sensor_arguments import add_fit_from, add_motion, add_units, given_once
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
-    from sim2real_eval.recording import Recording
+    from sim2real_eval.recording.recording import Recording
 
 __all__ = ['add_parser', 'run']
 
@@ -83,13 +85,13 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.characterization.analysis import AllanOptions
     from sim2real_eval.characterization.calibration import calibrate
     from sim2real_eval.characterization.signal_files import TableOptions
-    from sim2real_eval.characterize_folder import (
+    from sim2real_eval.common.results import check_result_files
+    from sim2real_eval.report.sensor_set_folder import (
         FILES,
         calibration_record,
         next_command,
         write_calibration,
     )
-    from sim2real_eval.result_folder import check_result_files
 
     given_once(options.recordings)
     if options.out:
@@ -126,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
-    from sim2real_eval.recording import read_recording
+    from sim2real_eval.recording.reading import read_recording
 
     topics = dict(topic_roles(options.topic))
 
@@ -142,7 +144,7 @@ def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
 def _print(found: Calibration) -> None:
     notes = list(found.notes)
     if found.gps is not None:
-        from sim2real_eval.report.gps_noise_table import gps_noise_table, gps_statistics_table
+        from sim2real_eval.report.gps_noise import gps_noise_table, gps_statistics_table
 
         print_table(gps_noise_table(found.gps))
         print_table(gps_statistics_table(found.simulated_statistics))
@@ -154,7 +156,7 @@ def _print(found: Calibration) -> None:
             if not is_recovered
         ]
     if found.imu is not None:
-        from sim2real_eval.report.allan_table import allan_console_table, units_legend
+        from sim2real_eval.report.allan import allan_console_table, units_legend
 
         imu = found.imu
         print_table(allan_console_table(imu.terms, imu.results, imu.again.recovered_parameters))

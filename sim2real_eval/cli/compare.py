@@ -7,9 +7,12 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import (
+    add_base_frame,
     add_jobs,
     add_json,
+    add_overwrite,
     add_seed,
+    add_simulated_runs,
     add_topics,
     at_least,
     sources,
@@ -22,11 +25,10 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
-from sim2real_eval.cli.shared_options import add_base_frame, add_overwrite, add_simulated_runs
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.signals import SignalOptions
+    from sim2real_eval.signals.options import SignalOptions
 
 __all__ = ['add_parser', 'run']
 
@@ -169,8 +171,8 @@ def _segment(text: str) -> int:
 
 
 def _options(options: argparse.Namespace) -> SignalOptions:
-    from sim2real_eval.signals import SignalOptions
-    from sim_sensors.environment import STANDARD_GRAVITY
+    from sim2real_eval.signals.options import SignalOptions
+    from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
     return SignalOptions(
         rate=options.rate or 0.0,
@@ -191,10 +193,10 @@ def run(options: argparse.Namespace) -> int:
         for dest, default in options.of_models.items():
             if getattr(options, dest) != default:
                 raise ParameterError(_WITH_MODELS[dest], '', 'goes with --models, not with --sim')
-    from sim2real_eval.result_folder import check_result_folder
-    from sim2real_eval.signals.folder import MARK
-    from sim2real_eval.signals.study import SignalStudy, study_record, study_signals
-    from sim_sensors.world_file import load_world
+    from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report.signal_folder import MARK
+    from sim_sensors.world.world import load_world
 
     check_result_folder(options.out, MARK, overwrite=options.overwrite)
     method = _options(options)

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.cli.arguments import (
     add_jobs,
     add_json,
+    add_overwrite,
     add_seed,
+    add_simulated_runs,
     add_topics,
     at_least,
     scenario_label,
     sources,
 )
-from sim2real_eval.cli.inertial_judge import INERTIAL
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.judge_arguments import INERTIAL, add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.metric_arguments import add_metric, metric_options
 from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.output import (
@@ -30,11 +31,10 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
-from sim2real_eval.cli.shared_options import add_overwrite, add_simulated_runs
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.fitting.fit import Fit
+    from sim2real_eval.study.fitting.fit import Fit
 
 __all__ = ['add_parser', 'run']
 
@@ -149,12 +149,12 @@ def _folds(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.comparison import ComparisonOptions
-    from sim2real_eval.fitting.fit import FitOptions, fit
-    from sim2real_eval.fitting.fit_folder import MARK, fit_record, write_fit
-    from sim2real_eval.fitting.tuned import parse_tuned
-    from sim2real_eval.result_folder import check_result_folder
-    from sim2real_eval.uncertainty import UncertaintyOptions
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+    from sim2real_eval.report.fit_folder import MARK, fit_record, write_fit
+    from sim2real_eval.study.comparison import ComparisonOptions
+    from sim2real_eval.study.fitting.fit import FitOptions, fit
+    from sim2real_eval.study.fitting.tuned import parse_tuned
 
     given = {
         sensor: _model_of(getattr(options, sensor), f'{sensor}.yaml') for sensor in ('gps', 'imu')
@@ -224,7 +224,7 @@ def _model_of(given: str, name: str) -> str:
 
 
 def _print(found: Fit, folder: Path) -> None:
-    from sim2real_eval.report.fit_table import fit_gain_table, fit_parameter_table
+    from sim2real_eval.report.fit import fit_gain_table, fit_parameter_table
 
     print_table(fit_parameter_table(found))
     print()

@@ -7,8 +7,15 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, sources
-from sim2real_eval.cli.origin import add_origin, origin_of
+from sim2real_eval.cli.arguments import (
+    add_json,
+    add_overwrite,
+    add_seed,
+    add_storage,
+    add_topics,
+    at_least,
+    sources,
+)
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -19,23 +26,24 @@ from sim2real_eval.cli.output import (
 )
 from sim2real_eval.cli.sensor_arguments import (
     OTHER_SENSORS,
+    add_origin,
     add_other_sensors,
+    origin_of,
     other_sensors,
     world_of,
 )
-from sim2real_eval.cli.shared_options import add_overwrite, add_storage
-from sim_sensors.errors import MotionError, ParameterError
+from sim_sensors.core.errors import MotionError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sim2real_eval.comparison import Source
-    from sim2real_eval.following import FollowedRun
-    from sim2real_eval.recording import Recording
-    from sim2real_eval.signals import SignalComparison
-    from sim_sensors.environment import LocalFrame
-    from sim_sensors.following import FollowSettings
-    from sim_sensors.waypoint_table import Waypoints
+    from sim2real_eval.benches.following import FollowedRun
+    from sim2real_eval.recording.recording import Recording
+    from sim2real_eval.signals.comparison import SignalComparison
+    from sim2real_eval.study.comparison import Source
+    from sim_sensors.following.follower import FollowSettings
+    from sim_sensors.motion.waypoint_table import Waypoints
+    from sim_sensors.world.geodesy import LocalFrame
 
 __all__ = ['add_parser', 'run']
 
@@ -143,14 +151,18 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.following import follow_waypoints, pooled_statistics
-    from sim2real_eval.following_folder import MARK, following_record, write_following
-    from sim2real_eval.report.following_table import following_console_table
-    from sim2real_eval.result_folder import check_result_folder
-    from sim2real_eval.run_notes import merge_notes
-    from sim2real_eval.twin import Twin
-    from sim_sensors.catalogue import load_gps, load_imu
-    from sim_sensors.environment import DEFAULT_ORIGIN
+    from sim2real_eval.benches.following import follow_waypoints, pooled_statistics
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report.following import (
+        MARK,
+        following_console_table,
+        following_record,
+        write_following,
+    )
+    from sim2real_eval.simulation.twin import Twin
+    from sim2real_eval.study.run_notes import merge_notes
+    from sim_sensors.sensor.catalogue import load_gps, load_imu
+    from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
@@ -249,7 +261,8 @@ def _comparison(
     """Hold the driven recordings against the real ones, and write that below --out."""
     from pathlib import Path
 
-    from sim2real_eval.signals import SignalOptions, compare_signals
+    from sim2real_eval.signals.comparison import compare_signals
+    from sim2real_eval.signals.options import SignalOptions
 
     real = [one.recording for one in followed if one.recording is not None]
     comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
@@ -276,8 +289,8 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
 
     import yaml
 
-    from sim_sensors.following import FollowSettings
-    from sim_sensors.yaml_file import read_yaml_mapping
+    from sim_sensors.core.config_files import read_yaml_mapping
+    from sim_sensors.following.follower import FollowSettings
 
     mapping: dict[str, Any] = read_yaml_mapping(Path(options.config)) if options.config else {}
     settings = FollowSettings.from_mapping(mapping, options.config or 'follow')
@@ -305,10 +318,10 @@ def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame)
     import math
     from pathlib import Path
 
-    from sim2real_eval.following import place_of, waypoints_of
+    from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.roles import scenario_of
-    from sim_sensors.motions import START_NS
-    from sim_sensors.waypoint_table import read_waypoints
+    from sim_sensors.motion.motions import START_NS
+    from sim_sensors.motion.waypoint_table import read_waypoints
 
     path = Path(source.path)
     recording = None

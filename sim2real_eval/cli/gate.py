@@ -9,7 +9,7 @@ from typing import Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, at_least
 from sim2real_eval.cli.output import print_json
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 __all__ = ['add_parser', 'run']
 
@@ -119,9 +119,8 @@ def _share(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.gate.case import GateOptions
-    from sim2real_eval.gate.result import GatedResult
-    from sim2real_eval.gate.verdict import judge_result, only
+    from sim2real_eval.study.gate.result import GatedResult, GateOptions
+    from sim2real_eval.study.gate.verdict import judge_result, only
 
     if options.max_increase is not None and options.baseline is None:
         raise ParameterError('--max-increase', '', 'goes with --baseline only')
@@ -152,8 +151,8 @@ def run(options: argparse.Namespace) -> int:
     if options.junit:
         import datetime
 
-        from sim2real_eval.gate.junit import junit_xml
-        from sim2real_eval.tables import write_bytes
+        from sim2real_eval.common.tables import write_bytes
+        from sim2real_eval.study.gate.junit import junit_xml
 
         write_bytes(
             options.junit, junit_xml(verdict, datetime.datetime.now(datetime.timezone.utc))

@@ -5,33 +5,75 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_topics, sources
-from sim2real_eval.cli.consistency import plot_path, show_consistency, show_over_runs
-from sim2real_eval.cli.inertial_judge import INERTIAL
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.judge_arguments import INERTIAL, add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.output import (
     complain,
     print_json,
     print_notes,
+    print_table,
     progress_bar,
     report_failures,
     successes,
 )
-from sim2real_eval.told import by_weight
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim2real_eval.common.findings import by_weight
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real_eval.comparison import Source
-    from sim2real_eval.consistency_check import Checked
-    from sim2real_eval.judge import JudgedRun
-    from sim2real_eval.judge_setup import Judge
-    from sim2real_eval.recording import Recording
+    from sim2real_eval.judge.estimate import JudgedRun
+    from sim2real_eval.judge.setup import Judge
+    from sim2real_eval.metrics.consistency import Checked
+    from sim2real_eval.recording.recording import Recording
+    from sim2real_eval.study.comparison import Source
 
-__all__ = ['add_parser', 'run']
+
+__all__ = ['add_parser', 'plot_path', 'run', 'show_consistency', 'show_over_runs']
+
+# -------- `sim2real judge --consistency`: table and plot of one run, and a table over several.
+
+
+def plot_path(estimate: Path) -> Path:
+    """Return where the plot of an estimate goes."""
+    return estimate.with_name(f'{estimate.stem}_consistency.png')
+
+
+def show_consistency(
+    checked: Checked, estimate: Path, *, title: str, quiet: bool
+) -> Mapping[str, Any]:
+    """Plot and, unless `quiet`, print the consistency of one run; return it for --json."""
+    from sim2real_eval.metrics.consistency import consistency
+    from sim2real_eval.report.consistency import consistency_table, save_consistency
+
+    rows = [consistency(squares) for squares in checked.squares]
+    plot = None
+    if any(len(squares) for squares in checked.squares):
+        plot = str(save_consistency(plot_path(estimate), checked.squares, title=title))
+    if not quiet:
+        print_table(consistency_table(rows, f'Consistency of {title}: ratio 1 is consistent'))
+        if plot:
+            print(f'plot: {plot}')
+    return {'consistency': [row.summary() for row in rows], 'consistency_plot': plot}
+
+
+def show_over_runs(runs: list[Checked], *, quiet: bool) -> list[Mapping[str, object]]:
+    """Print one more table, over all runs, unless `quiet`; return it for --json."""
+    from sim2real_eval.metrics.consistency import consistency, over_runs
+    from sim2real_eval.report.consistency import consistency_table
+
+    rows = [consistency(squares) for squares in over_runs([run.squares for run in runs])]
+    if not quiet:
+        title = (
+            f'Consistency of {len(runs)} runs: NIS of all, NEES summed over runs at equal times'
+        )
+        print_table(consistency_table(rows, title))
+    return [row.summary() for row in rows]
+
 
 _EPILOG = """\
 examples:
@@ -180,7 +222,7 @@ def _case_next_to(source: Source, options: argparse.Namespace) -> Path | None:
 
 def _no_way_back(setup: Judge) -> str:
     """Say why a judge makes no gps/filtered."""
-    from sim2real_eval.judge_setup import JudgeSetup
+    from sim2real_eval.judge.setup import JudgeSetup
 
     if isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu':
         return '--filtered-gps: the front end enu has none, only navsat_transform'
@@ -188,7 +230,7 @@ def _no_way_back(setup: Judge) -> str:
 
 
 def _checked(setup: Judge, recording: Recording, judged: JudgedRun) -> Checked:
-    from sim2real_eval.consistency_check import check_consistency
+    from sim2real_eval.metrics.consistency import check_consistency
 
     return check_consistency(setup, recording, judged)
 

@@ -7,17 +7,68 @@ import argparse
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.inertial_judge import INERTIAL, inertial_judge
-from sim2real_eval.cli.shared_options import add_transforms
-from sim_sensors.errors import ParameterError
+from sim2real_eval.cli.arguments import add_transforms
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real_eval.judge.options import Options
-    from sim2real_eval.judge_setup import Judge
+    from sim2real_eval.judge.robot_localization.replay_options import Options
+    from sim2real_eval.judge.setup import Judge
 
-__all__ = ['add_judge', 'add_judge_kind', 'judge_options', 'judge_setup']
+
+__all__ = [
+    'INERTIAL',
+    'add_judge',
+    'add_judge_kind',
+    'inertial_judge',
+    'judge_options',
+    'judge_setup',
+]
+
+# -------- --judge error_state and --judge gtsam: judges with settings of their own.
+
+INERTIAL = ('error_state', 'gtsam')
+
+_OF_NODES = {
+    'navsat_config': '--navsat-config',
+    'case': '--case',
+    'filter_kind': '--filter',
+    'section': '--section',
+    'correct': '--correct',
+    'latency': '--latency',
+    'front_end': '--front-end',
+    'filtered_gps': '--filtered-gps',
+}
+"""Options of robot_localization's nodes."""
+
+
+def inertial_judge(options: argparse.Namespace) -> Judge:
+    """Return the inertial judge that --judge names, with the settings that --config names.
+
+    Raises
+    ------
+    Sim2RealError
+        For an option that does not go with it, or wrong settings.
+    """
+    from sim2real_eval.recording.frames import TransformFile
+
+    for dest, option in _OF_NODES.items():
+        if getattr(options, dest, None):
+            raise ParameterError(
+                option,
+                '',
+                f'does not go with --judge {options.judge_kind}, only with the judges that are or '
+                "repeat robot_localization's nodes",
+            )
+    transforms = options.transforms and TransformFile.from_file(options.transforms)
+    if options.judge_kind == 'error_state':
+        from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
+
+        return ErrorStateJudge.load(options.config, transforms)
+    from sim2real_eval.judge.smoother.smoother import SmootherJudge
+
+    return SmootherJudge.load(options.config, transforms)
 
 
 def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -> None:
@@ -106,8 +157,12 @@ def judge_options(options: argparse.Namespace) -> Options:
         For a value that is not allowed, or a file of transforms that cannot be read.
     """
     from sim2real_eval.cli.arguments import input_topics
-    from sim2real_eval.judge.options import Options, corrections, latency_ns
-    from sim2real_eval.judge.transform_file import TransformFile
+    from sim2real_eval.judge.robot_localization.replay_options import (
+        Options,
+        corrections,
+        latency_ns,
+    )
+    from sim2real_eval.recording.frames import TransformFile
 
     correct = None
     if options.correct is not None:
@@ -152,7 +207,7 @@ def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> 
     Sim2RealError
         Also when ROS or robot_localization is needed and not installed.
     """
-    from sim2real_eval.judge_setup import JudgeSetup
+    from sim2real_eval.judge.setup import JudgeSetup
 
     kind, navsat_node = options.judge_kind, options.navsat_node
     if navsat_node != 'embedded' and kind != 'robot_localization':
@@ -176,6 +231,6 @@ def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> 
             f"{kind!r} needs rclpy: source the setup file of ROS, or pip install '.[ros]'; "
             'embedded needs nothing',
         )
-    from sim2real_eval.ros.lockstep import GraphJudgeSetup
+    from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
 
     return GraphJudgeSetup.of(setup, kind, navsat_node=navsat_node)

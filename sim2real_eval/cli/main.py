@@ -8,12 +8,16 @@ what it needs when it runs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from types import FrameType
+from typing import Any, NoReturn
 
 from sim2real_eval.cli import (
     allan,
@@ -35,12 +39,125 @@ from sim2real_eval.cli import (
     wheels,
     world,
 )
-from sim2real_eval.cli.interruption import interruptible
 from sim2real_eval.cli.output import complain, logged_on_terminal
-from sim2real_eval.workers import single_threads
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.common.workers import single_threads
+from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['build_parser', 'main']
+__all__ = ['Interruption', 'build_parser', 'interruptible', 'main']
+
+# -------- Ctrl-C and SIGTERM, heard also where they came at a bad moment.
+
+# Seconds from a dropped exception to the next: longer than C code takes to come back from Python,
+# shorter than anybody waits.
+_SOON = 0.1
+
+
+class Interruption:
+    """Whether somebody asked for the end, and whether that went unheard.
+
+    Attributes
+    ----------
+    error : KeyboardInterrupt, SystemExit or None
+        What the signal raised: KeyboardInterrupt for Ctrl-C, SystemExit for SIGTERM.
+    is_dropped : bool
+        True from when it was dropped until it is raised again.
+    """
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.is_dropped = False
+        self._handlers: dict[int, Any] = {}
+
+    def listen(self, numbers: Iterable[int]) -> None:
+        """Raise what these signals ask for in the main thread, which this must be called from."""
+        self._handlers = {number: signal.signal(number, self._stop) for number in numbers}
+
+    def drop(self) -> None:
+        """Take note that what was raised was dropped: it is raised again soon after."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # that has been raised in the main thread, too
+        self.is_dropped = True
+        # Not before it is needed: who started the command may have set an alarm to end it by.
+        if signal.SIGALRM not in self._handlers:
+            self._handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._again)
+        # A timer of the process, which ends with it, and whose signal interrupts what blocks.
+        signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+    def close(self) -> None:
+        """Leave timer and signals as they were; nothing is raised from here on."""
+        self.is_dropped = False
+        if signal.SIGALRM in self._handlers:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.error = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+        raise self.error
+
+    def _again(self, number: int, frame: FrameType | None) -> None:
+        if not self.is_dropped or self.error is None:
+            return
+        if sys.exc_info()[1] is not None:
+            # What fails ends the command by itself; what it removes on its way must be removed.
+            signal.setitimer(signal.ITIMER_REAL, _SOON)
+            return
+        self.is_dropped = False
+        raise self.error.with_traceback(None)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM, as from `timeout`, remove temporary files and worker processes like Ctrl-C.
+
+    While loops are compiled, LLVM calls Python from C, which cannot pass an exception on: that of
+    a signal is printed and dropped, and what was about to be compiled fails as if it were wrong.
+    After a signal every failure is therefore taken for the end that was asked for. Where nothing
+    fails, as in other callbacks of C and in `__del__`, what was dropped is raised again soon after
+    from where the main thread then is, or at the end of the block, if that comes first.
+
+    Raises
+    ------
+    KeyboardInterrupt, SystemExit
+        After Ctrl-C or SIGTERM, also in place of what failed then.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard = Interruption()
+    numbers = [signal.SIGTERM]
+    # Ignored, as in a program that a shell runs in the background, it stays so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        numbers.append(signal.SIGINT)
+    heard.listen(numbers)
+    hook = sys.unraisablehook
+
+    def quiet(dropped: sys.UnraisableHookArgs) -> None:
+        if heard.error is None or not _comes_of(dropped.exc_value, heard.error):
+            hook(dropped)
+        else:
+            heard.drop()
+
+    sys.unraisablehook = quiet
+    try:
+        yield
+        if heard.is_dropped and heard.error is not None:
+            raise heard.error
+    except Exception:
+        if heard.error is not None:
+            raise heard.error from None
+        raise
+    finally:
+        heard.close()
+        sys.unraisablehook = hook
+
+
+def _comes_of(error: BaseException | None, first: BaseException) -> bool:
+    """Return whether an exception is the first one, or what compiled code has made of it."""
+    while error is not None and error is not first:
+        error = error.__cause__ or error.__context__
+    return error is not None
+
 
 _EPILOG = """\
 exit status: 0 done; 1 done, but not for every recording, or an
@@ -110,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(parser.given)
     if options.version:
-        from sim2real_eval.provenance import versions
+        from sim2real_eval.common.results import versions
 
         for package, version in versions().items():
             print(f'{package} {version}')

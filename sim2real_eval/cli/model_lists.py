@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sim2real_eval.twin import REAL_SENSOR, Twin
-from sim_sensors.errors import ParameterError
+from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
+from sim_sensors.core.errors import ParameterError
 
 __all__ = ['single_sensors', 'twins']
 
@@ -26,7 +26,7 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     ParameterError
         For an unknown model, or when both sensors would stay real.
     """
-    from sim_sensors.catalogue import load_gps, load_imu
+    from sim_sensors.sensor.catalogue import load_gps, load_imu
 
     gps_names, imu_names = _pair(gps, imu)
     gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
@@ -52,7 +52,7 @@ def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
     For signals, which depend on the model of their own sensor only; see `twins`. Where models of
     two kinds share a name, the kind of sensor goes behind it.
     """
-    from sim_sensors.catalogue import KINDS
+    from sim_sensors.sensor.catalogue import KINDS
 
     gps_names, imu_names = _pair(gps, imu)
     named = {
@@ -83,7 +83,7 @@ def _pair(gps: str, imu: str) -> tuple[list[str], list[str]]:
 
 def _listed(text: str, kind: str) -> list[str]:
     """Return the names in a list, each once, the words paper and all written out."""
-    from sim_sensors.catalogue import PAPER_MODELS, names
+    from sim_sensors.sensor.catalogue import PAPER_MODELS, names
 
     found: list[str] = []
     for entry in filter(None, (part.strip() for part in text.split(','))):

@@ -12,7 +12,7 @@ from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json
 
 if TYPE_CHECKING:
-    from sim_sensors.parameters import Parameters
+    from sim_sensors.core.parameters import Parameters
 
 __all__ = ['add_parser', 'run']
 
@@ -37,10 +37,10 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.judge_setup import profiles
-    from sim_sensors.catalogue import KINDS, UPSTREAM, has_upstream, names
-    from sim_sensors.resources import config_names, config_path
-    from sim_sensors.world_file import world_names
+    from sim2real_eval.judge.setup import profiles
+    from sim_sensors.core.config_files import config_names, config_path
+    from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream, names
+    from sim_sensors.world.world import world_names
 
     sensors = {kind: {name: _usable(kind, name) for name in names(kind)} for kind in KINDS}
     worlds = world_names()
@@ -70,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _usable(kind: str, name: str) -> Parameters | None:
     """Return a preset; None where an optional library is missing, which its line names."""
-    from sim_sensors.catalogue import KINDS
-    from sim_sensors.errors import ParameterError
+    from sim_sensors.core.errors import ParameterError
+    from sim_sensors.sensor.catalogue import KINDS
 
     try:
         model: Parameters = KINDS[kind].load(name)

@@ -7,7 +7,14 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_topics, at_least, sources
+from sim2real_eval.cli.arguments import (
+    add_json,
+    add_storage,
+    add_topics,
+    add_transforms,
+    at_least,
+    sources,
+)
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -15,15 +22,14 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
-from sim2real_eval.cli.shared_options import add_storage, add_transforms
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from sim2real_eval.comparison import Source
-    from sim2real_eval.inertial.smoother import SmootherJudge
+    from sim2real_eval.judge.smoother.smoother import SmootherJudge
+    from sim2real_eval.study.comparison import Source
 
 __all__ = ['add_parser', 'run']
 
@@ -86,8 +92,8 @@ def run(options: argparse.Namespace) -> int:
     import dataclasses
     from pathlib import Path
 
-    from sim2real_eval.inertial.smoother import SmootherJudge
-    from sim2real_eval.judge.transform_file import TransformFile
+    from sim2real_eval.judge.smoother.smoother import SmootherJudge
+    from sim2real_eval.recording.frames import TransformFile
 
     judge = SmootherJudge.load(options.config)
     parameters = dataclasses.replace(judge.parameters, output_frequency=options.rate)
@@ -118,9 +124,9 @@ def _written(
     source: Source, judge: SmootherJudge, out: Path, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Make and write one recording; return what there is to say about it."""
-    from sim2real_eval.inertial.reference import make_reference
-    from sim2real_eval.recording import write_recording
-    from sim2real_eval.report.reference_plot import save_reference
+    from sim2real_eval.judge.smoother.reference import make_reference
+    from sim2real_eval.recording.writing import write_recording
+    from sim2real_eval.report.reference import save_reference
 
     recording = source.read()
     target = out / recording.name

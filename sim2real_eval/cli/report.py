@@ -9,7 +9,7 @@ from typing import Any
 
 from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json, progress_bar
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
 
 __all__ = ['add_parser', 'run']
 
@@ -55,6 +55,7 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.common.results import check_result_files
     from sim2real_eval.report.study_report import (
         PAGE,
         TABLES,
@@ -62,7 +63,6 @@ def run(options: argparse.Namespace) -> int:
         study_report,
         write_report,
     )
-    from sim2real_eval.result_folder import check_result_files
     from sim2real_eval.study.bags import check_bags, write_bags
 
     page = Path(options.folder, PAGE) if options.out is None else Path(options.out)

@@ -7,16 +7,15 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, at_least
-from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
+from sim2real_eval.cli.arguments import add_json, add_overwrite, add_seed, at_least
 from sim2real_eval.cli.output import print_json, print_table, progress_bar
-from sim2real_eval.cli.shared_options import add_overwrite
-from sim_sensors.errors import ParameterError
+from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.preintegration.params import PreintegrationParams
-    from sim2real_eval.preintegration.study import ScenarioSetup, ScenarioStudy
-    from sim_sensors.trajectory import Motion
+    from sim2real_eval.benches.preintegration.params import PreintegrationParams
+    from sim2real_eval.benches.preintegration.study import ScenarioSetup, ScenarioStudy
+    from sim_sensors.motion.trajectory import Motion
 
 __all__ = ['add_parser', 'run']
 
@@ -114,8 +113,8 @@ def _add_imu(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.preintegration.study import PAGE_ERROR, run_study
-    from sim2real_eval.scenario_folder import (
+    from sim2real_eval.benches.preintegration.study import PAGE_ERROR, run_study
+    from sim2real_eval.report.scenario import (
         check_scenario_folder,
         scenario_record,
         write_scenario,
@@ -138,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(study: ScenarioStudy, page: tuple[float, ...]) -> None:
-    from sim2real_eval.report.scenario_table import covariance_table, state_table
+    from sim2real_eval.report.scenario import covariance_table, state_table
 
     print_table(state_table(study))
     print()
@@ -173,8 +172,8 @@ def _is_page(options: argparse.Namespace) -> bool:
 def _setup(options: argparse.Namespace) -> ScenarioSetup:
     import numpy as np
 
-    from sim2real_eval.preintegration.params import ConstantBias
-    from sim2real_eval.preintegration.study import ScenarioSetup
+    from sim2real_eval.benches.preintegration.params import ConstantBias
+    from sim2real_eval.benches.preintegration.study import ScenarioSetup
 
     if options.duration < options.sample_time:
         raise ParameterError(
@@ -206,7 +205,7 @@ def _setup(options: argparse.Namespace) -> ScenarioSetup:
 
 
 def _params(options: argparse.Namespace) -> PreintegrationParams:
-    from sim2real_eval.preintegration.params import (
+    from sim2real_eval.benches.preintegration.params import (
         PreintegrationCombinedParams,
         PreintegrationParams,
     )
@@ -235,8 +234,8 @@ def _params(options: argparse.Namespace) -> PreintegrationParams:
 def _motion(options: argparse.Namespace) -> tuple[Motion, str]:
     from pathlib import Path
 
-    from sim_sensors.discrete_scenario import DiscreteScenario
-    from sim_sensors.motions import motion_of
+    from sim_sensors.motion.discrete_scenario import DiscreteScenario
+    from sim_sensors.motion.motions import motion_of
 
     if options.table is not None:
         if options.set:

@@ -1,18 +1,89 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments for sensors beside IMU and GPS, and the world that they are in."""
+"""Options of the verbs that analyse an IMU at rest."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim_sensors.errors import ParameterError
+from sim2real_eval.cli.arguments import at_least
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim_sensors.camera import CameraModel
-    from sim_sensors.world import World
+    from sim_sensors.camera.camera import CameraModel
+    from sim_sensors.world.geodesy import LocalFrame
+    from sim_sensors.world.world import World
 
-__all__ = ['OTHER_SENSORS', 'add_other_sensors', 'other_sensors', 'world_of']
+
+__all__ = [
+    'OTHER_SENSORS',
+    'add_fit_from',
+    'add_motion',
+    'add_origin',
+    'add_other_sensors',
+    'add_set',
+    'add_units',
+    'given_once',
+    'motion_parameters',
+    'origin_of',
+    'other_sensors',
+    'world_of',
+]
+
+
+def add_units(parser: argparse._ActionsContainer) -> None:
+    """Add --gyro-unit and --accel-unit."""
+    parser.add_argument(
+        '--gyro-unit',
+        choices=('rad/s', 'deg/s'),
+        default='rad/s',
+        help='unit of the rates, in recordings too (default rad/s)',
+    )
+    parser.add_argument(
+        '--accel-unit',
+        choices=('m/s^2', 'g', 'mg'),
+        default='m/s^2',
+        help='unit of the accelerations, in recordings too (default m/s^2)',
+    )
+
+
+def add_motion(parser: argparse._ActionsContainer) -> None:
+    """Add --motion."""
+    parser.add_argument(
+        '--motion',
+        choices=('reject', 'keep'),
+        default='reject',
+        help='reject: analyse the longest standstill of the IMU only (default); keep: all of it',
+    )
+
+
+def add_fit_from(parser: argparse._ActionsContainer) -> None:
+    """Add --fit-from."""
+    parser.add_argument(
+        '--fit-from',
+        type=at_least(0, float),
+        default=0.0,
+        metavar='S',
+        help='shortest averaging time that is fitted, for a sensor with a low pass (default 0)',
+    )
+
+
+def given_once(recordings: Sequence[str]) -> None:
+    """Refuse a recording that is named twice: it would count as two that agree.
+
+    Raises
+    ------
+    ParameterError
+    """
+    places = [Path(one).resolve() for one in recordings]
+    for one, place in zip(recordings, places, strict=True):
+        if places.count(place) > 1:
+            raise ParameterError('recordings', one, 'is given twice; must be given once')
+
+
+# -------- Arguments for sensors beside IMU and GPS, and the world that they are in.
 
 OTHER_SENSORS = ('mag', 'camera', 'wheels', 'vision')
 """Destinations of the options, as a `Twin` names the sensors."""
@@ -43,7 +114,7 @@ def world_of(options: argparse.Namespace) -> World | None:
     Sim2RealError
         When there is none of that name, or its file is wrong.
     """
-    from sim_sensors.world_file import load_world
+    from sim_sensors.world.world import load_world
 
     return load_world(options.world) if options.world else None
 
@@ -56,7 +127,7 @@ def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str,
     Sim2RealError
         For an unknown model or a wrong file, or a camera that has nothing to see.
     """
-    from sim_sensors.catalogue import load_mag, load_vision, load_wheels
+    from sim_sensors.sensor.catalogue import load_mag, load_vision, load_wheels
 
     return {
         'mag': load_mag(options.mag) if options.mag else None,
@@ -67,8 +138,8 @@ def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str,
 
 
 def _camera(options: argparse.Namespace, world: World | None) -> CameraModel | None:
-    from sim_sensors.catalogue import load_camera
-    from sim_sensors.scene import Scene
+    from sim_sensors.camera.scene import Scene
+    from sim_sensors.sensor.catalogue import load_camera
 
     if not options.camera:
         return None
@@ -79,3 +150,84 @@ def _camera(options: argparse.Namespace, world: World | None) -> CameraModel | N
             'sees nothing; must be given a --world with landmarks, chessboards or tags',
         )
     return load_camera(options.camera)
+
+
+# -------- Parameters of a motion on the command line, for every verb that simulates one.
+
+
+def add_set(parser: argparse._ActionsContainer) -> None:
+    """Add --set."""
+    parser.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        metavar='KEY=VALUE',
+        help='parameter of an analytic motion; repeatable',
+    )
+
+
+def motion_parameters(options: argparse.Namespace) -> dict[str, object]:
+    """Return the values of --set by their keys.
+
+    Raises
+    ------
+    ParameterError
+        For a text that is no KEY=VALUE, and for the duration, which has an option of its own.
+    """
+    parameters = dict(_key_value(text) for text in options.set)
+    if 'duration' in parameters:
+        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    return parameters
+
+
+def _key_value(text: str) -> tuple[str, object]:
+    import yaml
+
+    key, equals, value = text.partition('=')
+    if not equals:
+        raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        return key, value
+
+
+# -------- `--origin`: where on the Earth a simulated motion takes place.
+
+_FLAG = '--origin'
+
+
+def add_origin(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --origin; `what` says what lies there, and where it lies without."""
+    parser.add_argument(
+        _FLAG,
+        metavar='LAT,LON[,ALT]',
+        help=f'{what}; WGS84 degrees and m, such as -33.86,151.21',
+    )
+
+
+def origin_of(options: argparse.Namespace) -> LocalFrame | None:
+    """Return the place that was given, if one was.
+
+    Raises
+    ------
+    ParameterError
+        When it is not two or three numbers, or none on the Earth.
+    """
+    text: str | None = options.origin
+    if text is None:
+        return None
+    from sim_sensors.world.geodesy import LocalFrame
+
+    parts = text.split(',')
+    try:
+        values = [float(part) for part in parts]
+    except ValueError:
+        values = []
+    if len(values) not in (2, 3):
+        raise ParameterError(
+            _FLAG, '', f'{text!r} is not allowed; must be latitude,longitude or '
+            'latitude,longitude,altitude in degrees and m'
+        )  # fmt: skip
+    names = ('latitude_deg', 'longitude_deg', 'altitude_m')
+    return LocalFrame.from_mapping(dict(zip(names, values, strict=False)), _FLAG)

@@ -9,26 +9,32 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.cli.arguments import (
     add_json,
     add_seed,
+    add_storage,
     add_topics,
     at_least,
     sources,
 )
 from sim2real_eval.cli.model_lists import twins
-from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
-from sim2real_eval.cli.origin import add_origin, origin_of
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
-from sim2real_eval.cli.sensor_arguments import add_other_sensors, other_sensors, world_of
-from sim2real_eval.cli.shared_options import add_storage
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim2real_eval.cli.sensor_arguments import (
+    add_origin,
+    add_other_sensors,
+    add_set,
+    motion_parameters,
+    origin_of,
+    other_sensors,
+    world_of,
+)
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sim2real_eval.comparison import Source
-    from sim2real_eval.recording import Recording
-    from sim2real_eval.twin import Twin
-    from sim_sensors.world import World
+    from sim2real_eval.recording.recording import Recording
+    from sim2real_eval.simulation.twin import Twin
+    from sim2real_eval.study.comparison import Source
+    from sim_sensors.world.world import World
 
 __all__ = ['add_parser', 'run']
 
@@ -105,8 +111,8 @@ def run(options: argparse.Namespace) -> int:
     import dataclasses
     from pathlib import Path
 
-    from sim2real_eval.recording import write_recording
-    from sim2real_eval.twin import REAL_SENSOR
+    from sim2real_eval.recording.writing import write_recording
+    from sim2real_eval.simulation.twin import REAL_SENSOR
 
     if options.gps == _NONE and options.imu == REAL_SENSOR:
         raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
@@ -161,8 +167,8 @@ def _motions(
     options: argparse.Namespace, twin: Twin, world: World | None, out: Path
 ) -> list[Iterator[Recording]]:
     """Return one group: the runs of a motion. Nothing is made when one of them is there."""
-    from sim2real_eval.synthetic import motion_of, synthetic_recording
-    from sim_sensors.environment import DEFAULT_ORIGIN
+    from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
+    from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
@@ -202,7 +208,7 @@ def _twins(
     """Return a group for each recorded truth, so that one that is broken spoils no other."""
     import dataclasses
 
-    from sim2real_eval.twin_maker import TwinMaker
+    from sim2real_eval.simulation.twin_maker import TwinMaker
 
     for flag, value in (('--set', options.set), ('--duration', options.duration)):
         if value:

@@ -9,14 +9,20 @@ from typing import Any
 from sim2real_eval.cli.arguments import (
     add_jobs,
     add_json,
+    add_overwrite,
     add_seed,
+    add_simulated_runs,
     add_topics,
     scenario_label,
     sources,
 )
-from sim2real_eval.cli.inertial_judge import INERTIAL
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.metric_arguments import add_metric, metric_options
+from sim2real_eval.cli.judge_arguments import INERTIAL, add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.metric_arguments import (
+    add_metric,
+    add_resampling,
+    metric_options,
+    resampling_options,
+)
 from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.output import (
     print_json,
@@ -25,9 +31,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
-from sim2real_eval.cli.resampling_arguments import add_resampling, resampling_options
-from sim2real_eval.cli.shared_options import add_overwrite, add_simulated_runs
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
 
 __all__ = ['add_parser', 'run']
 
@@ -149,9 +153,9 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
     import dataclasses
 
-    from sim2real_eval.cli.result import print_comparison, write_result
-    from sim2real_eval.comparison import ComparisonOptions, compare
-    from sim2real_eval.comparison_folder import check_target
+    from sim2real_eval.cli.output import print_comparison, write_result
+    from sim2real_eval.report.comparison_folder import check_target
+    from sim2real_eval.study.comparison import ComparisonOptions, compare
 
     check_target(options.out, overwrite=options.overwrite)
     setup = judge_setup(options)
@@ -197,17 +201,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _recompute(options: argparse.Namespace) -> int:
-    from sim2real_eval.cli.result import print_uncertainty, shown
-    from sim2real_eval.metrics import vepd_from_series
-    from sim2real_eval.report.console import vepd_console_table
-    from sim2real_eval.tables import write_csv
-    from sim2real_eval.uncertainty.by_scenario import (
+    from sim2real_eval.cli.output import print_uncertainty, shown
+    from sim2real_eval.common.tables import write_csv
+    from sim2real_eval.metrics.published import vepd_from_series
+    from sim2real_eval.metrics.uncertainty.by_scenario import (
         UNCERTAINTY_COLUMNS,
         series_uncertainty,
         uncertainty_fields,
         uncertainty_notes,
     )
-    from sim_sensors.errors import Sim2RealError
+    from sim2real_eval.report.console import vepd_console_table
+    from sim_sensors.core.errors import Sim2RealError
 
     result = vepd_from_series(
         options.series, metric_options(options, drop_zeros=options.drop_zeros)

@@ -8,8 +8,14 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_seed, add_topics, at_least, sources
-from sim2real_eval.cli.motion_arguments import add_set, motion_parameters
+from sim2real_eval.cli.arguments import (
+    add_json,
+    add_overwrite,
+    add_seed,
+    add_topics,
+    at_least,
+    sources,
+)
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -17,16 +23,16 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
-from sim2real_eval.cli.shared_options import add_overwrite
-from sim_sensors.errors import MotionError, ParameterError, Sim2RealError
+from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
+from sim_sensors.core.errors import MotionError, ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim2real_eval.comparison import Source
-    from sim2real_eval.wheel_drive import RecordedMotion
-    from sim2real_eval.wheel_study import Driven, WheelSetup, WheelStudy
-    from sim_sensors.wheel_odometry import WheelOdometryModel
+    from sim2real_eval.benches.wheels.run import RecordedMotion
+    from sim2real_eval.benches.wheels.study import Driven, WheelSetup, WheelStudy
+    from sim2real_eval.study.comparison import Source
+    from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 __all__ = ['add_parser', 'run']
 
@@ -109,8 +115,8 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.wheel_folder import check_wheel_folder, wheel_record, write_wheels
-    from sim2real_eval.wheel_study import study_of
+    from sim2real_eval.benches.wheels.study import study_of
+    from sim2real_eval.report.wheels import check_wheel_folder, wheel_record, write_wheels
 
     setup = _setup(options)
     drives = _recorded(options) if options.truth else [_simulated(options)]
@@ -132,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(study: WheelStudy) -> None:
-    from sim2real_eval.report.wheel_table import wheel_table
+    from sim2real_eval.report.wheels import wheel_table
 
     print_table(wheel_table(study))
     first = next(iter(study.setup.variants))
@@ -153,7 +159,7 @@ def _driven(
     setup: WheelSetup, drives: list[Callable[[], RecordedMotion]], failures: list[str]
 ) -> list[Driven]:
     """Return what became of each drive but of those that failed, which name the reason."""
-    from sim2real_eval.wheel_study import drive_variants
+    from sim2real_eval.benches.wheels.study import drive_variants
 
     each = setup.runs * (len(setup.variants) + 1)
     driven = []
@@ -176,9 +182,9 @@ def _driven(
 
 
 def _setup(options: argparse.Namespace) -> WheelSetup:
-    from sim2real_eval.wheel_study import WheelSetup
-    from sim_sensors.catalogue import load_vision
-    from sim_sensors.world_file import load_world
+    from sim2real_eval.benches.wheels.study import WheelSetup
+    from sim_sensors.sensor.catalogue import load_vision
+    from sim_sensors.world.world import load_world
 
     return WheelSetup(
         variants=_variants(options.models),
@@ -191,8 +197,8 @@ def _setup(options: argparse.Namespace) -> WheelSetup:
 
 def _simulated(options: argparse.Namespace) -> Callable[[], RecordedMotion]:
     """Return what gives the drive of --motion, which is made here: wrong options are refused."""
-    from sim2real_eval.wheel_drive import RecordedMotion
-    from sim_sensors.motions import motion_of
+    from sim2real_eval.benches.wheels.run import RecordedMotion
+    from sim_sensors.motion.motions import motion_of
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
@@ -217,7 +223,7 @@ def _simulated(options: argparse.Namespace) -> Callable[[], RecordedMotion]:
 
 def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
     """Return what gives the drive of each truth when called, so that one may fail."""
-    from sim2real_eval.wheel_drive import RecordedMotion
+    from sim2real_eval.benches.wheels.run import RecordedMotion
 
     for flag, value in (('--set', options.set), ('--duration', options.duration)):
         if value:
@@ -238,7 +244,7 @@ def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]
 
 def _variants(models: str) -> dict[str, WheelOdometryModel]:
     """Return the models of --models by label."""
-    from sim2real_eval.wheel_errors import SINGLE_ERRORS, single_errors
+    from sim2real_eval.benches.wheels.study import SINGLE_ERRORS, single_errors
 
     variants: dict[str, WheelOdometryModel] = {}
     for text in (part.strip() for part in models.split(',')):
@@ -254,7 +260,7 @@ def _model(text: str) -> WheelOdometryModel:
     """Return the model of MODEL or MODEL@HZ."""
     import dataclasses
 
-    from sim_sensors.catalogue import load_wheels
+    from sim_sensors.sensor.catalogue import load_wheels
 
     name, at, rate = text.rpartition('@')
     if not at:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json, print_table
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim_sensors.world import World
+    from sim_sensors.world.world import World
 
 __all__ = ['add_parser', 'run']
 
@@ -67,9 +67,8 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.world_map import world_map
-    from sim2real_eval.world_record import world_record
-    from sim_sensors.world_file import load_world
+    from sim2real_eval.benches.world import world_map, world_record
+    from sim_sensors.world.world import load_world
 
     if options.out is not None:
         _check_out(options.out, overwrite=options.overwrite)
@@ -80,13 +79,13 @@ def run(options: argparse.Namespace) -> int:
     found = world_map(world, options.area, options.height)
     record = world_record(found, name)
     if options.out is not None:
-        from sim2real_eval.report.world_plot import save_world_plot
+        from sim2real_eval.report.world import save_world_plot
 
         save_world_plot(options.out, found, name)
     if options.json:
         print_json({**record, 'picture': options.out})
         return 0
-    from sim2real_eval.report.world_table import world_table
+    from sim2real_eval.report.world import world_table
 
     print_table(world_table(record))
     if options.out is not None:
@@ -95,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_out(out: str, *, overwrite: bool) -> None:
-    from sim2real_eval.result_folder import check_result_files
+    from sim2real_eval.common.results import check_result_files
 
     path = Path(out)
     if path.is_dir() or not path.name:
@@ -109,7 +108,7 @@ def _at(world: World, year: float) -> World:
     """Return the world at another time."""
     import dataclasses
 
-    from sim_sensors.earth_field import EarthField
+    from sim_sensors.world.fields import EarthField
 
     if world.earth_field.model != 'wmm':
         raise ParameterError(

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real_eval.common.findings import decisive
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import prepare
-from sim2real_eval.series import VelocitySeries
-from sim2real_eval.told import decisive
-from sim_sensors.measurements import FloatArray
+from sim2real_eval.metrics.series import VelocitySeries
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['SHORT_RUN', 'STARTING_SPEED', 'advice', 'slow_truth_advice']
 

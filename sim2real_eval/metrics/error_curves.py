@@ -13,10 +13,83 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.signals.spectrum import default_segment, spectrum
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['CurveDistance', 'autocorrelation', 'error_autocorrelations', 'error_spectra']
+__all__ = [
+    'CurveDistance',
+    'Spectrum',
+    'autocorrelation',
+    'correlation_time',
+    'default_segment',
+    'effective_samples',
+    'error_autocorrelations',
+    'error_spectra',
+    'spectrum',
+]
+
+# -------- Power spectral density by Welch's method.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Spectrum:
+    """One-sided power spectral density.
+
+    Attributes
+    ----------
+    frequency : (m,) float
+        Hz, without 0: the mean is taken out of every segment.
+    density : (m, k) float
+        u^2/Hz of signals in u.
+    segments : int
+        How many periodograms were averaged.
+    """
+
+    frequency: FloatArray
+    density: FloatArray
+    segments: int
+
+
+def default_segment(samples: int) -> int:
+    """Return the largest power of two at most a quarter of `samples`, but at least 8 samples."""
+    return max(1 << max((samples // 4).bit_length() - 1, 0), min(8, samples))
+
+
+def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann') -> Spectrum:
+    """Return the density of columns; its integral is their variance about the segments' means.
+
+    [Welch1967], as scipy has it: half-overlapping segments (none for
+    `boxcar`), each without its mean. With `boxcar` and one segment the integral is the variance
+    exactly (Parseval); with a taper in the mean only.
+
+    Parameters
+    ----------
+    values : (n, k) float
+    rate : float
+        Hz.
+    nperseg : int
+        At most n.
+    window : str
+        As in `scipy.signal.get_window`.
+    """
+    from scipy.signal import welch
+
+    overlap = 0 if window == 'boxcar' else nperseg // 2
+    frequency, density = welch(
+        values,
+        rate,
+        window=window,
+        nperseg=nperseg,
+        noverlap=overlap,
+        detrend='constant',
+        axis=0,
+    )
+    segments = (len(values) - overlap) // (nperseg - overlap)
+    return Spectrum(
+        np.asarray(frequency[1:], dtype=np.float64),
+        np.asarray(density[1:], dtype=np.float64),
+        int(segments),
+    )
+
 
 _LONGEST_LAG = 5.0  # s
 
@@ -80,7 +153,7 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
     """Return the power spectral density of each run, (runs, frequencies), u^2/Hz of errors in u.
 
     Welch's method with one segment length for all runs, chosen for the shortest; see
-    `sim2real_eval.signals.spectrum`. Parameters as in `error_autocorrelations`.
+    `sim2real_eval.metrics.error_curves`. Parameters as in `error_autocorrelations`.
     """
     lengths = np.array([len(error) for error in errors])
     segment = default_segment(int(lengths.min()))
@@ -91,3 +164,47 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
         columns = np.stack([errors[i] for i in chosen.tolist()], axis=1)
         found |= zip(chosen.tolist(), spectrum(columns, rate, segment).density.T, strict=True)
     return np.stack([found[i] for i in range(len(errors))])
+
+
+# -------- How many independent samples is a correlated series worth?
+
+
+def correlation_time(values: FloatArray) -> float:
+    """Return the integrated autocorrelation time of a series, in samples.
+
+    It is 1 + 2 (rho_1 + rho_2 + ...), 1 for white noise; the mean of n samples varies as that of
+    n / time independent ones. The sum ends where the noise of the estimated autocorrelation takes
+    over: at the first pair rho_2k + rho_2k+1 that is not positive, pairs being made to decrease
+    (the initial monotone sequence of Geyer, Practical Markov Chain Monte Carlo, Statistical
+    Science 7, 1992, section 3.3).
+
+    Parameters
+    ----------
+    values : (n,) float
+        At even distances, about.
+
+    Returns
+    -------
+    float
+        At least 1, at most n; n for a series that does not vary.
+    """
+    n = len(values)
+    if n < 2:
+        return 1.0
+    centred = values - np.mean(values)
+    # Padded to twice the length, so that the end does not meet the beginning.
+    spectrum = np.fft.rfft(centred, 2 * n)
+    covariance = np.fft.irfft(spectrum * np.conj(spectrum), 2 * n)[:n]
+    if not covariance[0] > 0.0:
+        return float(n)
+    rho = covariance / covariance[0]
+    even = 2 * (n // 2)
+    pairs = rho[0:even:2] + rho[1:even:2]
+    noise = np.flatnonzero(pairs <= 0.0)
+    kept = np.minimum.accumulate(pairs[: noise[0] if len(noise) else None])
+    return float(np.clip(2.0 * np.sum(kept) - 1.0, 1.0, n))
+
+
+def effective_samples(values: FloatArray) -> float:
+    """Return how many independent samples have a mean as sure as that of the series."""
+    return len(values) / correlation_time(values) if len(values) else 0.0

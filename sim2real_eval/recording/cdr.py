@@ -19,15 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.recording.camera_info_cdr import decode_camera_info, encode_camera_info
-from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.feature_cdr import decode_features, encode_features
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.cdr_ragged import (
+    decode_camera_info,
+    decode_features,
+    encode_camera_info,
+    encode_features,
+    header_times,
+)
 from sim2real_eval.recording.message_types import CAMERA_INFO, FEATURES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
-from sim2real_eval.recording.serialised import header_times
-from sim_sensors.camera_info import CameraInfoArray
-from sim_sensors.feature_tracks import FeatureArray
-from sim_sensors.measurements import IntArray, MessageArray, OdometryArray
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray
 
 __all__ = ['Decoded', 'decode', 'decode_transforms', 'encode', 'encode_transforms']
 

@@ -9,21 +9,258 @@ the sensor measured. The rules themselves are in `repairs`.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.recording import Note
-from sim2real_eval.recording.repairs import CheckedTopic, repair
-from sim_sensors.measurements import (
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.core.measurements import (
+    FixArray,
     FloatArray,
     ImuArray,
     IntArray,
     MagneticFieldArray,
     MessageArray,
+    OdometryArray,
+    PoseArray,
 )
+from sim_sensors.motion.sampling import ahead_of_time
 
-__all__ = ['GAP_FACTOR', 'MAXIMUM_BROKEN', 'check_messages']
+__all__ = ['GAP_FACTOR', 'MAXIMUM_BROKEN', 'CheckedTopic', 'check_messages', 'repair']
+
+# -------- The rules by which the messages of one topic are dropped or corrected.
+#
+# Each says what it did in a `Note`. Fixes without a fix are not broken: an outage is
+# real data.
+
+# robot_localization renormalises quaternions beyond this and complains; inside it they are used.
+_NORM_TOLERANCE = 0.01
+_ZERO_NORM = 1e-6
+# A stamp that is further from its receive time than the rest of its topic is a glitch.
+_GLITCH_NS = 60_000_000_000
+_GLITCH_SHARE = 0.01
+
+BoolArray = NDArray[np.bool_]
+
+
+class CheckedTopic:
+    """Messages of one topic on their way through the rules.
+
+    Parameters
+    ----------
+    where : str
+        File or folder, for messages.
+    topic : str
+        Topic name.
+    array : MessageArray
+        Messages in the order that they were received.
+
+    Attributes
+    ----------
+    array : MessageArray
+        What the rules have left so far.
+    total, broken : int
+        Number of messages at first, and of those dropped because they were broken.
+    first_broken : str
+        What was wrong with the first of these.
+    notes : list of Note
+        What was done, in this order.
+    """
+
+    def __init__(self, where: str, topic: str, array: MessageArray) -> None:
+        self.where, self.topic, self.array = where, topic, array
+        self.total = len(array)
+        self.broken = 0
+        self.first_broken = ''
+        self.notes: list[Note] = []
+
+    def note(self, problem: str, count: int, action: str) -> None:
+        """Remark what is wrong with how many messages, and what was done about it."""
+        self.notes.append(Note(self.topic, problem, int(count), action))
+
+    def change(self, **fields: Any) -> None:
+        """Replace fields of the messages."""
+        self.array = dataclasses.replace(self.array, **fields)
+
+    def drop(self, mask: BoolArray, problem: str, *, broken: bool = True) -> None:
+        """Drop the messages under a mask, shape (n,), with a note if there are any."""
+        count = int(mask.sum())
+        if not count:
+            return
+        stamp = int(self.array.stamp_ns[int(np.argmax(mask))])
+        text = f'{problem}, first at stamp {stamp} ns'
+        self.note(text, count, 'dropped')
+        if broken:
+            self.broken += count
+            self.first_broken = self.first_broken or text
+        self.array = self.array.take(~mask)
+
+
+def repair(state: CheckedTopic, *, is_truth: bool) -> None:
+    """Apply the rules to the messages of one topic, as long as any are left.
+
+    Parameters
+    ----------
+    state : CheckedTopic
+        The topic, with at least one message; changed in place.
+    is_truth : bool
+        The truth must increase strictly in time and have an orientation.
+    """
+    array = state.array
+    rules: list[Callable[[CheckedTopic], None]] = [_check_stamps]
+    if isinstance(array, FixArray):
+        rules.append(_check_fix_status)
+    if isinstance(array, ImuArray):
+        rules.append(_check_imu_orientation)
+    if not isinstance(array, FeatureArray):  # NaN says that there was nothing before
+        rules.append(_check_finite)
+    if isinstance(array, FixArray):
+        rules += [_check_latitude, _check_longitude]
+    if isinstance(array, (ImuArray, OdometryArray, PoseArray)):
+        rules += [_check_truth_orientation] if is_truth else [_check_zero_orientation]
+        rules.append(_check_quaternion_norm)
+    rules += [_check_ahead, _check_order, _check_repeats_of_truth if is_truth else _check_repeats]
+    for rule in rules:
+        # Each rule may rely on at least one message.
+        if len(state.array):
+            rule(state)
+
+
+def _check_stamps(state: CheckedTopic) -> None:
+    stamp, received = state.array.stamp_ns, state.array.arrival_ns
+    zero = (stamp == 0) & (received > 0)
+    if zero.any():
+        state.note('header stamp is zero', zero.sum(), 'receive time used')
+        state.change(stamp_ns=np.where(zero, received, stamp))
+    state.drop(state.array.stamp_ns <= 0, 'stamp is not positive')
+    if not len(state.array):
+        return
+    lag = state.array.stamp_ns - state.array.arrival_ns
+    far = np.abs(lag - np.int64(np.median(lag))) > _GLITCH_NS
+    if far.any() and far.sum() <= max(1.0, _GLITCH_SHARE * len(far)) and len(far) > 2:
+        state.drop(far, f'stamp is over {_GLITCH_NS // 10**9} s off the receive time')
+    elif far.any():
+        spread = float(np.ptp(lag)) * 1e-9
+        state.note(
+            f'stamps and receive times drift apart by {spread:.1f} s', far.sum(), 'stamps are used'
+        )
+
+
+def _check_fix_status(state: CheckedTopic) -> None:
+    array = state.array
+    assert isinstance(array, FixArray)
+    state.drop(array.status == -1, 'STATUS_NO_FIX', broken=False)
+    array = array.take(array.status != -1)
+    unknown = int((array.status < -1).sum())
+    if unknown:
+        state.note('status unknown (-2)', unknown, 'kept, as navsat_transform does')
+    altitude = array.altitude
+    if len(altitude) and np.isnan(altitude).all():
+        # NavSatFix: "set to NaN if no altitude is available".
+        state.note('altitude is absent (NaN)', len(altitude), 'set to 0 m; use two_d_mode')
+        state.change(altitude=np.zeros_like(altitude))
+
+
+def _check_imu_orientation(state: CheckedTopic) -> None:
+    array = state.array
+    assert isinstance(array, ImuArray)
+    absent = array.orientation_covariance[:, 0, 0] == -1.0
+    zero = ~absent & (array.orientation == 0.0).all(axis=1)
+    if zero.any():
+        state.note('orientation is all zero', zero.sum(), 'marked absent (covariance -1)')
+        covariance = array.orientation_covariance.copy()
+        covariance[zero] = 0.0
+        covariance[zero, 0, 0] = -1.0
+        state.change(orientation_covariance=covariance)
+        absent = absent | zero
+    norms = np.hypot.reduce(array.orientation, axis=1)
+    unusable = absent & ~(np.abs(norms - 1.0) <= _NORM_TOLERANCE)
+    if unusable.any():
+        orientation = array.orientation.copy()
+        orientation[unusable] = (0.0, 0.0, 0.0, 1.0)
+        state.change(orientation=orientation)
+
+
+def _check_finite(state: CheckedTopic) -> None:
+    for field in dataclasses.fields(state.array):
+        values = getattr(state.array, field.name)
+        if isinstance(values, np.ndarray) and values.dtype == np.float64:
+            finite = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+            state.drop(np.asarray(~finite, np.bool_), f'{field.name} is not finite')
+
+
+def _check_latitude(state: CheckedTopic) -> None:
+    _check_range(state, 'latitude', 90.0)
+
+
+def _check_longitude(state: CheckedTopic) -> None:
+    _check_range(state, 'longitude', 180.0)
+
+
+def _check_range(state: CheckedTopic, name: str, limit: float) -> None:
+    values: FloatArray = getattr(state.array, name)
+    bad: BoolArray = (values > limit) | (values < -limit)
+    value = float(values[int(np.argmax(bad))])
+    state.drop(bad, f'{name} {value:g} deg is outside -{limit:g} .. {limit:g}')
+
+
+def _norms(state: CheckedTopic) -> FloatArray:
+    orientation: FloatArray = getattr(state.array, 'orientation')  # noqa: B009
+    return np.asarray(np.hypot.reduce(orientation, axis=1), np.float64)
+
+
+def _check_truth_orientation(state: CheckedTopic) -> None:
+    state.drop(_norms(state) < _ZERO_NORM, 'orientation is all zero')
+
+
+def _check_zero_orientation(state: CheckedTopic) -> None:
+    zero = _norms(state) < _ZERO_NORM
+    if zero.any():
+        orientation: FloatArray = getattr(state.array, 'orientation').copy()  # noqa: B009
+        orientation[zero] = (0.0, 0.0, 0.0, 1.0)
+        state.note('orientation is all zero', zero.sum(), 'set to identity, as ekf_node does')
+        state.change(orientation=orientation)
+
+
+def _check_quaternion_norm(state: CheckedTopic) -> None:
+    norms = _norms(state)
+    off = np.abs(norms - 1.0) > _NORM_TOLERANCE
+    if off.any():
+        orientation: FloatArray = getattr(state.array, 'orientation')  # noqa: B009
+        value = float(norms[int(np.argmax(off))])
+        state.note(f'quaternion of norm {value:g}', off.sum(), 'normalised')
+        scaled = np.where(off[:, None], orientation / norms[:, None], orientation)
+        state.change(orientation=scaled)
+
+
+def _check_ahead(state: CheckedTopic) -> None:
+    # Before the order is looked at: all that follow would seem to run backwards.
+    state.drop(ahead_of_time(state.array.stamp_ns), 'stamp is ahead of the next messages')
+
+
+def _check_order(state: CheckedTopic) -> None:
+    stamp = state.array.stamp_ns
+    newest = np.concatenate([stamp[:1], np.maximum.accumulate(stamp)[:-1]])
+    state.drop(stamp < newest, 'stamp runs backwards')
+
+
+def _repeats(state: CheckedTopic) -> BoolArray:
+    return np.concatenate([[False], np.diff(state.array.stamp_ns) == 0])
+
+
+def _check_repeats(state: CheckedTopic) -> None:
+    count = int(_repeats(state).sum())
+    if count:
+        state.note('stamp is repeated', count, 'kept, as ekf_node does')
+
+
+def _check_repeats_of_truth(state: CheckedTopic) -> None:
+    state.drop(_repeats(state), 'stamp is repeated')
+
 
 MAXIMUM_BROKEN = 0.2
 GAP_FACTOR = 5.0

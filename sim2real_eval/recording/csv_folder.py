@@ -6,21 +6,179 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from sim2real_eval.recording.camera_info_table import read_camera_info
-from sim2real_eval.recording.csv_table import read_table
-from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.feature_table import read_features
+import numpy as np
+
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.csv_table import read_header, read_table, write_table
 from sim2real_eval.recording.message_types import (
     CAMERA_INFO,
     CMD_VEL_TYPE,
     FEATURES,
     MESSAGE_TYPES,
+    MessageType,
 )
 from sim2real_eval.recording.metadata import Metadata, load_yaml, read_files, read_transforms
 from sim2real_eval.recording.recording import Note, StaticTransform
-from sim_sensors.measurements import MessageArray
+from sim_sensors.camera.camera_info import LARGEST, CameraInfoArray
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 
-__all__ = ['DEFAULT_FILES', 'CsvFolder', 'csv_files', 'read_csv_folder']
+__all__ = [
+    'DEFAULT_FILES',
+    'CsvFolder',
+    'csv_files',
+    'read_camera_info',
+    'read_csv_folder',
+    'read_features',
+    'write_camera_info',
+    'write_features',
+]
+
+# -------- The numbers of a camera as a CSV file, which has a column d0, d1 ... for each
+# coefficient.
+
+_WHOLE = (
+    *('width', 'height', 'binning_x', 'binning_y'),
+    *('roi_x_offset', 'roi_y_offset', 'roi_height', 'roi_width', 'roi_do_rectify'),
+)
+_MATRICES = tuple(
+    f'{name}{k}' for name, count in (('k', 9), ('r', 9), ('p', 12)) for k in range(count)
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _CameraInfoLines(MessageArray):
+    distortion_model: str
+    whole: IntArray
+    numbers: FloatArray
+
+
+def _line(coefficients: int) -> MessageType:
+    names = (*(f'd{k}' for k in range(coefficients)), *_MATRICES)
+    columns = (('whole', _WHOLE), ('numbers', names))
+    return MessageType(CAMERA_INFO.name, _CameraInfoLines, (), columns, text='distortion_model')
+
+
+def read_camera_info(path: Path) -> tuple[CameraInfoArray, tuple[Note, ...]]:
+    """Read one file; errors are those of `read_table`."""
+    known = read_header(path)
+    count = sum(name[:1] == 'd' and name[1:].isdecimal() for name in known)
+    lines, notes = read_table(path, _line(count))
+    assert isinstance(lines, _CameraInfoLines)
+    whole = lines.whole.reshape(len(lines), len(_WHOLE))
+    wrong = (whole < 0) | (whole > LARGEST)
+    if wrong.any():
+        line, column = np.argwhere(wrong)[0].tolist()
+        raise RecordingError(
+            f'{path}: line {line + 2}: {_WHOLE[column]}: {whole[line, column]} is not allowed; '
+            f'must be in 0 .. {LARGEST}'
+        )
+    numbers = lines.numbers.reshape(len(lines), count + len(_MATRICES))
+    distortion, k, r, p = np.split(numbers, [count, count + 9, count + 18], axis=1)
+    array = CameraInfoArray(
+        stamp_ns=lines.stamp_ns,
+        arrival_ns=lines.arrival_ns,
+        frame=lines.frame,
+        distortion_model=lines.distortion_model,
+        size=whole[:, :2],
+        distortion=distortion,
+        matrix=k.reshape(-1, 3, 3),
+        rectification=r.reshape(-1, 3, 3),
+        projection=p.reshape(-1, 3, 4),
+        binning=whole[:, 2:4],
+        roi=whole[:, 4:],
+    )
+    return array, notes
+
+
+def write_camera_info(path: Path, array: CameraInfoArray) -> None:
+    """Write one file, gzip when its name ends in .gz; equal arrays give equal bytes."""
+    lines = _CameraInfoLines(
+        stamp_ns=array.stamp_ns,
+        arrival_ns=array.arrival_ns,
+        frame=array.frame,
+        distortion_model=array.distortion_model,
+        whole=np.concatenate([array.size, array.binning, array.roi], axis=1),
+        numbers=np.concatenate(
+            [
+                array.distortion,
+                array.matrix.reshape(-1, 9),
+                array.rectification.reshape(-1, 9),
+                array.projection.reshape(-1, 12),
+            ],
+            axis=1,
+        ),
+    )
+    write_table(path, _line(array.distortion.shape[1]), lines)
+
+
+# -------- Feature tracks as a CSV file: a line for each feature, and one with the id -1 for a
+# frame that
+# has none.
+
+_NONE = -1
+_COLUMNS = ('u', 'v', 'previous_u', 'previous_v', 'ray_x', 'ray_y')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _FeatureLines(MessageArray):
+    ids: IntArray
+    age: IntArray
+    numbers: FloatArray
+
+
+_LINE = MessageType(
+    FEATURES.name, _FeatureLines, (), (('ids', ('id',)), ('age', ('age',)), ('numbers', _COLUMNS))
+)
+
+
+def read_features(path: Path) -> tuple[FeatureArray, tuple[Note, ...]]:
+    """Read one file; errors are those of `read_table`."""
+    lines, notes = read_table(path, _LINE)
+    assert isinstance(lines, _FeatureLines)
+    change = np.diff(lines.stamp_ns, prepend=lines.stamp_ns[:1] - 1) != 0
+    change |= np.diff(lines.arrival_ns, prepend=lines.arrival_ns[:1] - 1) != 0
+    frames = np.flatnonzero(change)
+    is_feature = lines.ids != _NONE
+    if (is_feature & (lines.ids < 0)).any():
+        wrong = int(lines.ids[lines.ids < _NONE][0])
+        raise RecordingError(f'{path}: id: {wrong} is not allowed; must be >= 0, or -1 for none')
+    before = np.concatenate([[0], np.cumsum(is_feature)])
+    numbers = lines.numbers[is_feature]
+    array = FeatureArray(
+        stamp_ns=lines.stamp_ns[frames],
+        arrival_ns=lines.arrival_ns[frames],
+        frame=lines.frame,
+        first=before[np.append(frames, len(lines))],
+        ids=lines.ids[is_feature],
+        pixels=numbers[:, 0:2],
+        previous=numbers[:, 2:4],
+        age=lines.age[is_feature],
+        rays=numbers[:, 4:6],
+    )
+    return array, notes
+
+
+def write_features(path: Path, array: FeatureArray) -> None:
+    """Write one file, gzip when its name ends in .gz; equal arrays give equal bytes."""
+    counts = np.diff(array.first)
+    frame = np.repeat(np.arange(len(array)), np.maximum(counts, 1))
+    is_feature = np.repeat(counts > 0, np.maximum(counts, 1))
+    ids = np.full(len(frame), _NONE, dtype=np.int64)
+    age = np.zeros(len(frame), dtype=np.int64)
+    numbers = np.full((len(frame), len(_COLUMNS)), np.nan)
+    ids[is_feature], age[is_feature] = array.ids, array.age
+    numbers[is_feature] = np.concatenate([array.pixels, array.previous, array.rays], axis=1)
+    lines = _FeatureLines(
+        stamp_ns=array.stamp_ns[frame],
+        arrival_ns=array.arrival_ns[frame],
+        frame=array.frame,
+        ids=ids,
+        age=age,
+        numbers=numbers,
+    )
+    write_table(path, _LINE, lines)
+
 
 DEFAULT_FILES: dict[str, tuple[str, str]] = {
     'imu': ('/imu/data', 'sensor_msgs/msg/Imu'),

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.message_types import MessageType
 from sim2real_eval.recording.recording import Note
-from sim_sensors.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 __all__ = ['TRUTH_COLUMNS', 'read_header', 'read_table', 'write_table']
 

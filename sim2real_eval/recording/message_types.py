@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from sim_sensors.camera_info import CameraInfoArray
-from sim_sensors.feature_tracks import FeatureArray
-from sim_sensors.measurements import (
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,
     MagneticFieldArray,

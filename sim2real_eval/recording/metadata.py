@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, NAMED_TYPES, normalised_type
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, ROLE_CLASSES, StaticTransform
-from sim2real_eval.recording.reference_truth import ReferenceTruth
-from sim_sensors.errors import ParameterError
-from sim_sensors.yaml_file import read_yaml
+from sim2real_eval.recording.recording import (
+    DEFAULT_TOPICS,
+    ROLE_CLASSES,
+    ReferenceTruth,
+    StaticTransform,
+)
+from sim_sensors.core.config_files import read_yaml
+from sim_sensors.core.errors import ParameterError
 
 __all__ = [
     'Metadata',
@@ -23,6 +28,7 @@ __all__ = [
     'read_files',
     'read_metadata',
     'read_transforms',
+    'recording_digest',
     'transform_mappings',
 ]
 
@@ -299,3 +305,43 @@ def _numbers(path: Path, key: str, value: object, count: int) -> Any:
 def _short(value: object) -> str:
     text = ' '.join(repr(value).split())
     return text if len(text) <= 60 else f'{text[:57]}...'
+
+
+# -------- Hash of the files of a recording, for the provenance of results.
+
+_CHUNK = 1 << 20
+
+
+def recording_digest(path: str | Path) -> str:
+    """Return the SHA-256 (hex) over names, sizes and contents of all files of a recording.
+
+    The recording.yaml that belongs to it counts, hidden files and sub-folders do not. The place of
+    the recording does not enter, so a copy has the same digest.
+
+    Raises
+    ------
+    RecordingError
+        When the path is missing or a file cannot be read.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise RecordingError(f'{path}: no such file or folder')
+    try:
+        files = [path]
+        if path.is_dir():
+            files = sorted(
+                each for each in path.iterdir() if each.is_file() and each.name[0] != '.'
+            )
+        sidecar = find_metadata(path)
+        named = [(each.name, each) for each in files]
+        if sidecar is not None and sidecar not in files:
+            named.append(('recording.yaml', sidecar))
+        total = hashlib.sha256()
+        for name, file in named:
+            total.update(f'{name}\x00{file.stat().st_size}\x00'.encode())
+            with file.open('rb') as stream:
+                while chunk := stream.read(_CHUNK):
+                    total.update(chunk)
+    except OSError as error:
+        raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
+    return total.hexdigest()

@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.cdr import decode, decode_transforms
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN, check_messages
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
-from sim2real_eval.recording.errors import RecordingError
 from sim2real_eval.recording.message_types import (
     CMD_VEL_TYPE,
     MESSAGE_TYPES,
@@ -23,7 +23,6 @@ from sim2real_eval.recording.message_types import (
     known_type,
 )
 from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
-from sim2real_eval.recording.overlap import check_overlap
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
@@ -33,10 +32,10 @@ from sim2real_eval.recording.recording import (
     Recording,
     StaticTransform,
 )
-from sim2real_eval.recording.roles import assign_roles, run_name, scenario_of
+from sim2real_eval.recording.roles import assign_roles, check_overlap, run_name, scenario_of
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, read_raw_bag
 from sim2real_eval.recording.truth_filter import low_passed
-from sim_sensors.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 __all__ = ['read_recording']
 

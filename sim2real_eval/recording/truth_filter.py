@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from sim2real_eval.recording.errors import RecordingError
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.recording import Note
-from sim_sensors import rotations
-from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
 __all__ = ['low_passed']
 

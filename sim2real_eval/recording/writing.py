@@ -14,22 +14,15 @@ from typing import Any, Literal
 import numpy as np
 import yaml
 
-from sim2real_eval.recording.camera_info_table import write_camera_info
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.cdr import encode, encode_transforms
-from sim2real_eval.recording.csv_folder import DEFAULT_FILES
+from sim2real_eval.recording.csv_folder import DEFAULT_FILES, write_camera_info, write_features
 from sim2real_eval.recording.csv_table import write_table
-from sim2real_eval.recording.errors import RecordingError
-from sim2real_eval.recording.feature_table import write_features
-from sim2real_eval.recording.message_types import (
-    MESSAGE_TYPES,
-    TF_TYPE,
-    MessageType,
-    default_type,
-)
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE, MessageType, default_type
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
-from sim_sensors.camera_info import CameraInfoArray
-from sim_sensors.feature_tracks import FeatureArray
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.features import FeatureArray
 
 __all__ = ['Storage', 'write_recording']
 

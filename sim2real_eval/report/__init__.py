@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people look at: tables on the console and plots."""
+"""What people look at: tables on the console, plots and pages."""

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.report.figures import (
+from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.report.style import (
     REAL_COLOUR,
     TRUTH_COLOUR,
     model_colours,
@@ -22,7 +23,6 @@ from sim2real_eval.report.figures import (
     save_png,
     tidy,
 )
-from sim2real_eval.series import VelocitySeries
 
 __all__ = ['Overlay', 'overlay_figure', 'save_overlays']
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sim2real_eval.report.page.data_table import Column, DataTable
+from sim2real_eval.report.page.figure import MINUS, NONE
+from sim2real_eval.report.page.markup import Column, DataTable
 from sim2real_eval.report.page.ranking import ranking
-from sim2real_eval.report.page.scale import MINUS, NONE
-from sim2real_eval.report.page.score_tables import by_scenario, overview
 from sim2real_eval.report.page.standing import Standing
+from sim2real_eval.report.page.tables import by_scenario, overview
 
 __all__ = ['latex_table', 'latex_text', 'markdown_table', 'markdown_text', 'paper_tables']
 

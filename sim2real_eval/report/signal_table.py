@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.report.plain_table import plain_table
-from sim2real_eval.signals.published import LIGORIO_2015
+from sim2real_eval.report.console import plain_table
+from sim2real_eval.signals.options import LIGORIO_2015
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison, SignalRow

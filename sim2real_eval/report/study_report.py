@@ -8,15 +8,15 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from sim2real_eval.report.page import study_page
+from sim2real_eval.common.tables import write_bytes
+from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.standing import Standing, standings
 from sim2real_eval.report.page.summary import answer
 from sim2real_eval.report.paper_tables import latex_table, markdown_table, paper_tables
-from sim2real_eval.study import StudyOutcome
-from sim2real_eval.study.side_results import SideResults, side_results
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim2real_eval.study.vepd_folder import VEPD_MARK, vepd_outcome
-from sim2real_eval.tables import write_bytes
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 __all__ = ['PAGE', 'TABLES', 'StudyReport', 'read_outcome', 'study_report', 'write_report']
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge as a ROS 2 node; the only place of this package that imports rclpy."""
+"""ROS 2 nodes of the judge; the only place in this package that imports rclpy."""

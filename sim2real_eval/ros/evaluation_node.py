@@ -23,18 +23,16 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from sim2real_eval.cli.result import print_comparison, write_result
-from sim2real_eval.comparison import Source
-from sim2real_eval.judge import JudgedRun
-from sim2real_eval.ros.evaluation_difference import first_difference
-from sim2real_eval.ros.evaluation_pass import Pass
-from sim2real_eval.ros.evaluation_stop import Stop, Stopped
-from sim2real_eval.ros.evaluation_study import Study, check_out
-from sim2real_eval.ros.evaluation_tally import Pace, Tally
-from sim2real_eval.run_plan import PlannedRun, RunPlan
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.cli.output import print_comparison, write_result
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.ros.evaluation.run import Pass, first_difference
+from sim2real_eval.ros.evaluation.study import Study, check_out
+from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped, Tally
+from sim2real_eval.study.comparison import Source
+from sim2real_eval.study.run_plan import PlannedRun, RunPlan
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
-from sim_sensors.ros.reporter import Reporter
 
 __all__ = ['EvaluationNode', 'main']
 

@@ -5,14 +5,32 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from rclpy.node import Node
 
-from sim2real_eval.judge import LiveJudge
-from sim_sensors.transformations import euler_from_quaternion
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.navsat_configuration import (
+    NavsatConfig,
+    with_front_end,
+)
+from sim2real_eval.judge.robot_localization.replay_options import (
+    FRONT_ENDS,
+    corrections,
+    front_end,
+)
+from sim2real_eval.judge.robot_localization.ros_parameters import ParameterReader
+from sim2real_eval.recording.metadata import read_transforms
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.rotations import euler_from_quaternion
 
-__all__ = ['JudgeHealth']
+__all__ = ['JudgeHealth', 'JudgeParameters']
 
 
 class JudgeHealth:
@@ -84,3 +102,92 @@ class JudgeHealth:
             'parts': [dataclasses.asdict(part) for part in self._live.parts],
             'notes': self._live.notes(),
         }
+
+
+# -------- What judge_node is told: the parameters of ekf_node or ukf_node, and a few of its own.
+
+# Every ROS node has these.
+_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
+_QOS = 'qos_overrides.'
+_QUEUE_SIZE = 10
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgeParameters:
+    """Parameters of one judge_node, read once when it starts.
+
+    Attributes
+    ----------
+    config : FilterConfig
+        Those of ekf_node or, with `filter: ukf`, of ukf_node.
+    navsat : NavsatConfig or None
+        From the file that `navsat_params_file` names; with `front_end: enu` those of the plain
+        front end.
+    correct : frozenset of str
+        Deviations of robot_localization that are corrected.
+    transforms : tuple of StaticTransform
+        From the file that `static_transforms_file` names.
+    assume_identity : bool
+        `assume_identity_frames`: frames that nothing connects coincide.
+    topics : mapping
+        Input name to topic as given, so that a leading slash keeps its meaning.
+    queue_sizes : mapping
+        Input name to the depth of its subscription.
+    """
+
+    config: FilterConfig
+    navsat: NavsatConfig | None
+    correct: frozenset[str]
+    transforms: tuple[StaticTransform, ...]
+    assume_identity: bool
+    topics: Mapping[str, str]
+    queue_sizes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, node: Node) -> JudgeParameters:
+        """Take the overrides that a node was started with and declared.
+
+        Raises
+        ------
+        ParameterError
+            For an unknown or unsupported parameter, a wrong value, or a file that is wrong.
+        """
+        values = {
+            name: _plain(parameter.value)
+            for name, parameter in node.get_parameters_by_prefix('').items()
+            if name not in _OF_ALL_NODES and not name.startswith(_QOS)
+        }
+        own = ParameterReader(f'parameters of {node.get_fully_qualified_name()}', values)
+        navsat_file = own.text('navsat_params_file', '')
+        transforms_file = own.text('static_transforms_file', '')
+        assume_identity = own.boolean('assume_identity_frames', False)
+        # Sections of parameter files go by the name of the node.
+        kind = own.text('filter', 'ukf' if node.get_name().startswith('ukf') else 'ekf')
+        if kind not in ('ekf', 'ukf'):
+            raise own.refuse('filter', kind, 'ekf or ukf')
+        way = front_end(own.text('front_end', FRONT_ENDS[0]), own.where, 'front_end')
+        correct = corrections(own.texts('correct'), own.where, 'correct')
+        if 'unscented' in correct and kind != 'ukf':
+            raise ParameterError(own.where, 'correct', 'unscented goes with ukf_node only')
+        navsat = NavsatConfig.from_file(navsat_file) if navsat_file else None
+        config = FilterConfig.from_parameters(own, unscented=kind == 'ukf')
+        sizes = (values.get(f'{source.name}_queue_size') for source in config.sources)
+        return cls(
+            config=config,
+            navsat=with_front_end(navsat, way),
+            correct=correct,
+            transforms=read_transforms(Path(transforms_file)) if transforms_file else (),
+            assume_identity=assume_identity,
+            topics={source.name: str(values[source.name]) for source in config.sources},
+            queue_sizes={
+                source.name: size if isinstance(size, int) and size > 0 else _QUEUE_SIZE
+                for source, size in zip(config.sources, sizes, strict=True)
+            },
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Turn the arrays of rclpy into lists, as a YAML file has them."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        return value
+    return list(value)

@@ -29,17 +29,18 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.judge import Estimate, GpsPosition, JudgeError, LiveJudge
-from sim2real_eval.judge.configuration import NAVSAT_TOPIC
-from sim2real_eval.judge.frames import FrameTree
-from sim2real_eval.judge.timers import Grids
-from sim2real_eval.recording import RecordingError, StaticTransform
+from sim2real_eval.common.errors import JudgeError, RecordingError
+from sim2real_eval.judge.estimate import Estimate, GpsPosition
+from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.timers import Grids
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
+from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
-from sim2real_eval.ros.judge_health import JudgeHealth
-from sim2real_eval.ros.judge_parameters import JudgeParameters
-from sim_sensors.measurements import FixArray, MessageArray, OdometryArray, TwistArray
-from sim_sensors.ros.reporter import Reporter
+from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.ros.judge_health import JudgeHealth, JudgeParameters
+from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray, TwistArray
+from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.running import run
 
 __all__ = ['JudgeNode', 'main']

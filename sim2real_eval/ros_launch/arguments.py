@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from sim2real_eval.metrics.speeds import SPEED_COMPONENTS
-from sim_sensors.errors import ParameterError
-from sim_sensors.motions import MOTIONS
-from sim_sensors.resources import config_names, config_path
-from sim_sensors.tracking import TRACKERS
+from sim2real_eval.metrics.options import SPEED_COMPONENTS
+from sim_sensors.core.config_files import config_names, config_path
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.following.tracking import TRACKERS
+from sim_sensors.motion.motions import MOTIONS
 
 __all__ = ['ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'declare', 'profile_file']
 

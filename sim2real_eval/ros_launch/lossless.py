@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from sim2real_eval.ros_launch.scratch import scratch_file
+from sim2real_eval.ros_launch.packages import scratch_file
 
 __all__ = ['MEASUREMENTS', 'miscount', 'odometry_qos', 'profiles_file', 'published']
 

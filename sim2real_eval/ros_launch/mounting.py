@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.ros_launch.scratch import scratch_file
-from sim_sensors.catalogue import load_camera, load_gps, load_imu, load_mag
-from sim_sensors.transformations import euler_from_quaternion, quaternion_from_euler
+from sim2real_eval.ros_launch.packages import scratch_file
+from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_euler
+from sim_sensors.ros.sensor_settings import CameraSettings, MagnetometerSettings, VisionSettings
+from sim_sensors.sensor.catalogue import load_camera, load_gps, load_imu, load_mag
+from sim_sensors.world.world import load_world
 
-__all__ = ['Mounting', 'of_models', 'transforms_file']
+__all__ = ['Mounting', 'of_models', 'transforms_file', 'world_configuration']
 
 # The same file, whichever library makes the quaternion.
 _DECIMALS = 12
@@ -91,3 +93,38 @@ def transforms_file(mountings: Sequence[Mounting]) -> Path:
         for mounting in mountings
     ]
     return scratch_file('static_transforms', content)
+
+
+# -------- What of a world each sensor of a launch is told.
+
+_OWN = {
+    'mag': MagnetometerSettings().world,
+    'camera': CameraSettings().world,
+    'vision': VisionSettings().world,
+}
+
+
+def world_configuration(world: str) -> dict[str, str]:
+    """Return the launch configurations that `config/ros/sensors.yaml` takes of a world.
+
+    An IMU and a GPS are told the gravity and the origin of the world that the others are in, as
+    in a batch run.
+
+    Parameters
+    ----------
+    world : str
+        Name or path; empty: each sensor is in its own, and gravity and origin are their defaults.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such world, or it is wrong.
+    """
+    shared = load_world(world or _OWN['mag'])
+    return {
+        'gravity': repr(float(shared.gravity)),
+        'latitude_deg': repr(float(shared.frame.latitude_deg)),
+        'longitude_deg': repr(float(shared.frame.longitude_deg)),
+        'altitude_m': repr(float(shared.frame.altitude_m)),
+        **{f'{kind}_world': world or own for kind, own in _OWN.items()},
+    }

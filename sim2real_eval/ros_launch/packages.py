@@ -6,13 +6,18 @@ launch itself finds out when it comes to a node, ends, and leaves running what i
 
 from __future__ import annotations
 
+import atexit
 import os
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from sim_sensors.errors import ParameterError
+import yaml
 
-__all__ = ['check_packages', 'needed']
+from sim_sensors.core.errors import ParameterError
+
+__all__ = ['check_packages', 'needed', 'scratch_file']
 
 _VIEWERS = {'rviz': 'rviz2', 'plotjuggler': 'plotjuggler', 'foxglove': 'foxglove_bridge'}
 
@@ -66,3 +71,25 @@ def check_packages() -> Any:
                 ) from None
 
     return OpaqueFunction(function=check)
+
+
+# -------- Files that a launch makes for the processes it starts.
+
+
+def scratch_file(name: str, content: Any) -> Path:
+    """Write a YAML file that lasts as long as this process, and return it.
+
+    Parameters
+    ----------
+    name : str
+        Beginning of its name.
+    content
+        Lists, dicts, numbers and texts.
+    """
+    with tempfile.NamedTemporaryFile(
+        'w', prefix=f'{name}_', suffix='.yaml', delete=False, encoding='utf-8'
+    ) as file:
+        yaml.safe_dump(content, file)
+    path = Path(file.name)
+    atexit.register(path.unlink, missing_ok=True)
+    return path

@@ -7,10 +7,26 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.ndimage import median_filter
 
-from sim_sensors.measurements import FloatArray
+from sim2real_eval.signals.options import SignalComparisonError
+from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['SeriesAgreement', 'agreement', 'mean_agreement']
+__all__ = [
+    'Lag',
+    'SeriesAgreement',
+    'agreement',
+    'find_lag',
+    'grid',
+    'mean_agreement',
+    'median_rate',
+    'median_trend',
+    'off_grid',
+    'resample',
+    'seconds',
+    'wrap',
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,3 +75,195 @@ def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
         correlation=float(np.mean(known)) if known else None,
         samples=sum(run.samples for run in runs),
     )
+
+
+# -------- How late one series is against another: the peak of their cross-correlation.
+
+_LEAST_CORRELATION = 0.5
+_LEAST_OVERLAP = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Lag:
+    """Delay of one series behind another.
+
+    Attributes
+    ----------
+    seconds : float
+        Positive: the series comes late.
+    correlation : float
+        At the peak.
+    """
+
+    seconds: float
+    correlation: float
+
+
+def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: float) -> Lag | None:
+    """Return the lag at which a series is most like a reference.
+
+    At every lag the correlation coefficient is taken over the overlap alone, about its own mean,
+    all columns together (the covariances and the variances summed over them). That is 1 for the
+    right lag also where the signals drift, which the plain cross-correlation is not. Between
+    samples the peak is that of the parabola through the three highest.
+
+    Parameters
+    ----------
+    series, reference : (n, k) float
+        On one grid.
+    rate : float
+        Of the grid, Hz.
+    max_lag : float
+        Largest lag to either side, s.
+
+    Returns
+    -------
+    Lag or None
+        None when there is no peak to speak of: it lies at the end of the range, or the
+        correlation there is below 0.5.
+    """
+    n = len(series)
+    most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
+    if most < 1:
+        return None
+    coefficients = _correlations(series, reference, most)
+    peak = int(np.argmax(coefficients))
+    if peak in (0, 2 * most) or not coefficients[peak] >= _LEAST_CORRELATION:
+        return None
+    before, top, after = coefficients[peak - 1 : peak + 2]
+    bend = before - 2.0 * top + after
+    shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
+    return Lag(float((peak - most + shift) / rate), min(float(top), 1.0))
+
+
+def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
+    """Correlation coefficient of a[k:] and b[:n-k] about their own means at lags -most .. most.
+
+    All sums of products at once by FFT, those of one series alone as running sums.
+    """
+    from scipy.signal import correlate
+
+    n = len(a)
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    lags = np.arange(-most, most + 1)
+    first, last = np.maximum(lags, 0), n + np.minimum(lags, 0)
+    sums_a, squares_a = _between(a, first, last)
+    sums_b, squares_b = _between(b, first - lags, last - lags)
+    products = sum(
+        correlate(one, other, method='fft')[n - 1 - most : n + most]
+        for one, other in zip(a.T, b.T, strict=True)
+    )
+    count = (last - first)[:, None]
+    covariance = products - np.sum(sums_a * sums_b / count, axis=1)
+    powers = [
+        np.sum(squares - sums**2 / count, axis=1)
+        for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
+    ]
+    # What is left of a constant is rounding.
+    seen = [
+        power > 1e-12 * float(np.sum(one**2)) for power, one in zip(powers, (a, b), strict=True)
+    ]
+    good = seen[0] & seen[1]
+    scale = np.sqrt(np.where(good, powers[0] * powers[1], 1.0))
+    return np.where(good, covariance / scale, 0.0)
+
+
+def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Sums of values and of their squares from `first` to before `last`, each (lags, k)."""
+    start = np.zeros((1, values.shape[1]))
+    sums = [np.concatenate([start, np.cumsum(one, axis=0)]) for one in (values, values**2)]
+    return sums[0][last] - sums[0][first], sums[1][last] - sums[1][first]
+
+
+# -------- Trend of a series by a running median.
+
+
+def median_trend(values: FloatArray, window: int) -> FloatArray:
+    """Return the median of the samples n-k .. n+k at every n ([Cesenek2019], 3.2.3).
+
+    At the ends the first and last sample stand for those that are missing, so that a ramp is left
+    as it is also there. An isolated spike of at most k samples vanishes.
+
+    Parameters
+    ----------
+    values : (n,) float
+    window : int
+        Full length 2k + 1, odd.
+
+    Raises
+    ------
+    SignalComparisonError
+        When the window is even or longer than the series.
+    """
+    if window < 1 or window % 2 == 0:
+        raise SignalComparisonError(f'trend window: {window} is not allowed; must be odd, 2k + 1')
+    if window > len(values):
+        raise SignalComparisonError(
+            f'trend window: {window} samples are more than the {len(values)} of the series; must '
+            f'be at most {len(values) - (len(values) + 1) % 2}'
+        )
+    trend: FloatArray = median_filter(np.asarray(values), size=window, mode='nearest')
+    return trend
+
+
+# -------- Series on a common time grid, and angles without jumps.
+
+
+def wrap(angle: ArrayLike) -> FloatArray:
+    """Return angles, rad, in [-pi, pi)."""
+    given = np.asarray(angle, dtype=np.float64)
+    # Angles that are small already keep their bits.
+    inside = (given >= -np.pi) & (given < np.pi)
+    wrapped: FloatArray = np.where(inside, given, np.mod(given + np.pi, 2.0 * np.pi) - np.pi)
+    return wrapped
+
+
+def median_rate(time: FloatArray) -> float:
+    """Return the median rate, Hz, of samples at `time` `(n,)` s; equal stamps do not count."""
+    steps = np.diff(time)
+    steps = steps[steps > 0.0]
+    return float(1.0 / np.median(steps)) if len(steps) else 0.0
+
+
+def grid(time: FloatArray, rate: float) -> FloatArray:
+    """Return the times from the first to the last of `time` at `rate` Hz, `(m,)` s."""
+    count = int(np.floor((time[-1] - time[0]) * rate * (1.0 + 1e-12) + 1e-6)) + 1
+    times: FloatArray = time[0] + np.arange(count) / rate
+    return times
+
+
+def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """Interpolate columns linearly; beyond the ends the first or last sample is held.
+
+    Between two samples of white noise the interpolated value has between half and all of their
+    variance: a grid that does not meet the stamps lowers the upper end of a spectrum, by a factor
+    of (2 + cos(2 pi f / rate)) / 3 on average over the phases.
+
+    Parameters
+    ----------
+    time : (n,) s
+        Never decreasing; of samples at one time the last counts.
+    values : (n, k)
+    at : (m,) s
+
+    Returns
+    -------
+    (m, k) float
+    """
+    last = np.append(np.diff(time) > 0.0, True)
+    return np.stack([np.interp(at, time[last], column[last]) for column in values.T], axis=1)
+
+
+def seconds(stamp_ns: IntArray, origin_ns: int) -> FloatArray:
+    """Return stamps as seconds since an origin."""
+    times: FloatArray = (stamp_ns - np.int64(origin_ns)) * 1e-9
+    return times
+
+
+def off_grid(time: FloatArray, rate: float) -> float:
+    """Return how far samples are from the grid that starts at the first, in periods, 0 .. 0.5.
+
+    The 95 % quantile over the samples.
+    """
+    phase = (time - time[0]) * rate
+    return float(np.quantile(np.abs(phase - np.round(phase)), 0.95))

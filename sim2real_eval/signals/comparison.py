@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim2real_eval.recording import Recording
-from sim2real_eval.run_notes import merge_notes
+from sim2real_eval.metrics.uncertainty.permutation_test import (
+    Divisible,
+    distance_p_values,
+    permute_labels,
+    split_half_distance,
+)
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.signals.agreement import SeriesAgreement, agreement, mean_agreement
 from sim2real_eval.signals.distances import (
     ErrorDistance,
@@ -23,12 +28,7 @@ from sim2real_eval.signals.measured import QUANTITIES, SensorSignals, run_signal
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.pairs import Pair, pairs_of, partners
 from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepare
-from sim2real_eval.uncertainty.relabelling import (
-    Divisible,
-    distance_p_values,
-    permute_labels,
-    split_half_distance,
-)
+from sim2real_eval.study.run_notes import merge_notes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -164,7 +164,7 @@ class SignalComparison:
         record: Mapping[str, Any] | None = None,
     ) -> Path:
         """Write tables, series and plots, all or nothing; see `signals.folder`."""
-        from sim2real_eval.signals.folder import write_signals
+        from sim2real_eval.report.signal_folder import write_signals
 
         return write_signals(folder, self, record or self.record(), overwrite=overwrite)
 

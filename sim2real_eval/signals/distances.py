@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['ErrorDistance', 'SpectrumDistance', 'log_spectral_distance', 'wasserstein']
 

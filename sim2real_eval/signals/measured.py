@@ -9,18 +9,25 @@ from collections.abc import Callable, Collection
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.measured_field import maker_with_field
-from sim2real_eval.recording import Recording
-from sim2real_eval.signals.alignment import Lag, find_lag
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth_frame import truth_origin
+from sim2real_eval.signals.agreement import (
+    Lag,
+    find_lag,
+    grid,
+    median_rate,
+    resample,
+    seconds,
+    wrap,
+)
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.signals.resampling import grid, median_rate, resample, seconds, wrap
-from sim2real_eval.truth_frame import truth_origin
-from sim2real_eval.twin_maker import TwinMaker
-from sim_sensors import rotations
-from sim_sensors.imu_kinematics import ExactKinematics
-from sim_sensors.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.world import World
+from sim2real_eval.simulation.synthetic import maker_with_field
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
+from sim_sensors.imu.kinematics import ExactKinematics
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.world.world import World
 
 __all__ = ['QUANTITIES', 'Measured', 'Quantity', 'SensorSignals', 'run_signals']
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.signals.alignment import Lag, find_lag
+from sim2real_eval.signals.agreement import Lag, find_lag, grid, median_rate, resample, wrap
 from sim2real_eval.signals.measured import Measured, Quantity, SensorSignals
 from sim2real_eval.signals.options import SignalOptions
-from sim2real_eval.signals.resampling import grid, median_rate, resample, wrap
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['Pair', 'pairs_of', 'partners']
 

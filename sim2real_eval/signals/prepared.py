@@ -8,14 +8,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.signals.agreement import SeriesAgreement, agreement
-from sim2real_eval.signals.alignment import Lag
+from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
+from sim2real_eval.signals.agreement import (
+    Lag,
+    SeriesAgreement,
+    agreement,
+    grid,
+    median_rate,
+    median_trend,
+    off_grid,
+    resample,
+    wrap,
+)
 from sim2real_eval.signals.measured import Measured, Quantity
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.signals.resampling import grid, median_rate, off_grid, resample, wrap
-from sim2real_eval.signals.spectrum import Spectrum, default_segment, spectrum
-from sim2real_eval.signals.trend import median_trend
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['PreparedQuantity', 'PreparedRun', 'prepare']
 

@@ -11,15 +11,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.common.results import check_result_folder, fresh_folder
+from sim2real_eval.common.tables import write_json
+from sim2real_eval.metrics.options import speed
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim2real_eval.result_folder import check_result_folder, fresh_folder
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.signals import EstimateSignals
-from sim2real_eval.tables import write_json
-from sim_sensors import rotations
-from sim_sensors.measurements import FloatArray, IntArray, OdometryArray
+from sim2real_eval.study.run import EstimateSignals
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
 __all__ = ['START_NS', 'check_bags', 'write_bags']
 

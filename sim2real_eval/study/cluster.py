@@ -13,13 +13,12 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sim2real_eval.comparison import Source
-from sim2real_eval.provenance import versions
-from sim2real_eval.study.failures import StudyFailure
-from sim2real_eval.study.run import RunKey
+from sim2real_eval.common.results import versions
+from sim2real_eval.study.comparison import Source
+from sim2real_eval.study.run import RunKey, StudyFailure
 from sim2real_eval.study.store import RunStore, encoded
 from sim2real_eval.study.unit import StudyUnit
-from sim_sensors.errors import ParameterError, Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 __all__ = ['judge_on_cluster']
 

@@ -8,8 +8,8 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from sim_sensors.errors import ParameterError, UnknownNameError
-from sim_sensors.parameters import Parameter
+from sim_sensors.core.errors import ParameterError, UnknownNameError
+from sim_sensors.core.parameters import Parameter
 
 __all__ = ['Entry']
 

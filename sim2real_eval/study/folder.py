@@ -12,16 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.result_folder import check_result_folder
-from sim2real_eval.series_folder import SeriesKey, write_series_folder
+from sim2real_eval.common.results import check_result_folder
+from sim2real_eval.common.tables import write_bytes, write_csv, write_json
+from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
+from sim2real_eval.metrics.uncertainty.by_scenario import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim2real_eval.study.outcome import MARK, StudyOutcome
 from sim2real_eval.study.plan import StudyPlan, change
-from sim2real_eval.study.side_results import side_results
+from sim2real_eval.study.secondary_results import (
+    side_results,
+    study_uncertainty,
+    uncertainty_records,
+)
 from sim2real_eval.study.store import RUNS
-from sim2real_eval.study.sureness import study_uncertainty, uncertainty_records
-from sim2real_eval.tables import write_bytes, write_csv, write_json
-from sim2real_eval.uncertainty.by_scenario import UNCERTAINTY_COLUMNS, uncertainty_fields
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 try:
     import fcntl

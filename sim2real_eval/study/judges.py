@@ -8,10 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.judge.options import FRONT_ENDS, Options, corrections, latency_ns
-from sim2real_eval.judge.transform_file import TransformFile
-from sim2real_eval.judge_setup import Judge, JudgeSetup
-from sim2real_eval.provenance import file_digest
+from sim2real_eval.common.results import file_digest
+from sim2real_eval.judge.robot_localization.replay_options import (
+    FRONT_ENDS,
+    Options,
+    corrections,
+    latency_ns,
+)
+from sim2real_eval.judge.setup import Judge, JudgeSetup
+from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.study.entry import Entry
 
 __all__ = ['JUDGE_KINDS', 'StudyJudge', 'read_judges']
@@ -160,10 +165,10 @@ def _options(fields: dict[str, Entry], folder: Path) -> Options:
 
 def _inertial(kind: str, place: str | Path | None, transforms: TransformFile | None) -> Judge:
     if kind == 'error_state':
-        from sim2real_eval.inertial.error_state import ErrorStateJudge
+        from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
 
         return ErrorStateJudge.load(place, transforms)
-    from sim2real_eval.inertial.smoother import SmootherJudge
+    from sim2real_eval.judge.smoother.smoother import SmootherJudge
 
     return SmootherJudge.load(place, transforms)
 
@@ -173,6 +178,6 @@ def _on_graph(entry: Entry, fields: dict[str, Entry], kind: str, setup: JudgeSet
     navsat_node = fields['navsat_node'].text(nodes) if 'navsat_node' in fields else 'embedded'
     if find_spec('rclpy') is None:
         entry.refuse(f'judge {kind} needs rclpy: source the setup file of ROS; embedded needs not')
-    from sim2real_eval.ros.lockstep import GraphJudgeSetup
+    from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
 
     return GraphJudgeSetup.of(setup, kind, navsat_node=navsat_node)

@@ -10,22 +10,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.consistency_check import judged_world, known_axes, planar
-from sim2real_eval.judge import JudgedRun
-from sim2real_eval.judge.configuration import NAVSAT_TOPIC
-from sim2real_eval.judge.judged import PartCount
-from sim2real_eval.judge_setup import Judge
-from sim2real_eval.metrics import MetricOptions
-from sim2real_eval.metrics.autocorrelation import correlation_time
-from sim2real_eval.metrics.consistency import inside_share
+from sim2real_eval.judge.estimate import JudgedRun, PartCount
+from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.setup import Judge
+from sim2real_eval.metrics.consistency import inside_share, judged_world, known_axes, planar
+from sim2real_eval.metrics.error_curves import correlation_time
 from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis, truth_at
+from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import resample
-from sim2real_eval.recording import Recording
-from sim2real_eval.run_plan import JudgedScore
-from sim2real_eval.signals.resampling import wrap
-from sim2real_eval.study.signals import EstimateSignals
-from sim_sensors.measurements import FloatArray, OdometryArray
-from sim_sensors.rotations import between
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.signals.agreement import wrap
+from sim2real_eval.study.run import EstimateSignals
+from sim2real_eval.study.run_plan import JudgedScore
+from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.rotations import between
 
 __all__ = ['Observation', 'observe']
 

@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.metrics import MetricOptions, VepdRow, speed, vepd_table
-from sim2real_eval.metrics.scores import RunScore, prepare
-from sim2real_eval.series import VelocitySeries
-from sim2real_eval.series_folder import REAL
-from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import EstimateSignals
+from sim2real_eval.metrics.distances import VepdRow, vepd_table
+from sim2real_eval.metrics.options import MetricOptions, all_speeds, speed
+from sim2real_eval.metrics.scores import RunScore, prepare, resample
+from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim2real_eval.study.store import RunStore
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['MARK', 'StudyOutcome']
+__all__ = ['MARK', 'StudyOutcome', 'speed_error', 'speed_series']
 
 MARK = 'study.json'
 """File that says that a folder holds a study."""
@@ -176,3 +177,34 @@ class StudyOutcome:
             return found
 
         return vepd_table(scores(REAL), {model: scores(model) for model in self.models})
+
+
+# -------- Estimated and true speed of a run of a study, from its signals.
+
+
+def speed_series(signals: EstimateSignals, name: str = '') -> dict[str, VelocitySeries]:
+    """Return estimated and true speed, whole, by component (`sim2real_eval.metrics.speed`)."""
+    estimated = all_speeds(signals.velocity, signals.orientation)
+    true = all_speeds(signals.true_velocity, signals.true_orientation)
+    return {
+        component: VelocitySeries(
+            se_time=signals.time,
+            se_vel=estimated[component],
+            gt_time=signals.true_time,
+            gt_vel=true[component],
+            name=name,
+        )
+        for component in estimated
+    }
+
+
+def speed_error(signals: EstimateSignals, component: str, options: MetricOptions) -> FloatArray:
+    """Return estimated less true speed, (n,) m/s, on the grid of the score.
+
+    Raises
+    ------
+    MetricError, SeriesError
+        As `sim2real_eval.metrics.score_run`.
+    """
+    run = resample(speed_series(signals)[component], options)
+    return run.se_vel - run.gt_vel

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.comparison import Source
-from sim2real_eval.provenance import versions
-from sim2real_eval.run_plan import ComparisonOptions
-from sim2real_eval.series_folder import REAL
+from sim2real_eval.common.results import versions
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey
+from sim2real_eval.study.run_plan import ComparisonOptions
 from sim2real_eval.study.stand_in import PathDrive, StandIn
 from sim2real_eval.study.study_file import Overrides, StudyFile
 from sim2real_eval.study.unit import StudyUnit
-from sim_sensors.errors import Sim2RealError
-from sim_sensors.path_following import DRIVES
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.motion.path_following import DRIVES
 
 __all__ = ['StudyPlan', 'change']
 

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.comparison import Source
-from sim2real_eval.recording import Recording, recording_digest
-from sim2real_eval.recording.metadata import find_metadata, read_metadata
-from sim2real_eval.recording.recording import ROLE_CLASSES
+from sim2real_eval.recording.metadata import find_metadata, read_metadata, recording_digest
+from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.recording.roles import run_name
+from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.stand_in import PathDrive, StandIn, read_stand_ins
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 __all__ = ['StudyRecording', 'of_sources', 'read_recordings']
 

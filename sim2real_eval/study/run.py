@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sim2real_eval.metrics import RunScore
-from sim2real_eval.series_folder import REAL
+from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.metrics.series_folder import REAL
+from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['RunKey', 'StudyRun']
+__all__ = ['EstimateSignals', 'Losses', 'RunKey', 'StudyFailure', 'StudyRun', 'told_failures']
 
 
 class RunKey(NamedTuple):
@@ -76,3 +77,156 @@ class StudyRun:
             n_samples=int(self.values['n_samples']),
             duration=self.values['duration'],
         )
+
+
+# -------- What a judge estimated in one run, and what was true, over time.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EstimateSignals:
+    """Estimate and truth of one run; times in seconds since the first stamp of the truth.
+
+    Attributes
+    ----------
+    time : (n,) float
+        Of the estimates.
+    position, true_position : (n, 3) float
+        Metres, in the judge's world frame; the truth laid into it as for NEES, NaN where there is
+        none.
+    orientation : (n, 4) float
+        Quaternions x y z w, body to world.
+    velocity : (n, 3) float
+        m/s, body frame.
+    position_sigma, velocity_sigma : (n, 3) float
+        Standard deviations that the judge states, axes as those of position and velocity.
+    true_time : (m,) float
+        Of the truth, at its own rate.
+    true_velocity : (m, 3) float
+        m/s, body frame.
+    true_orientation : (m, 4) float
+        Quaternions x y z w, body to the truth's world.
+    """
+
+    time: FloatArray
+    position: FloatArray
+    true_position: FloatArray
+    orientation: FloatArray
+    velocity: FloatArray
+    position_sigma: FloatArray
+    velocity_sigma: FloatArray
+    true_time: FloatArray
+    true_velocity: FloatArray
+    true_orientation: FloatArray
+
+
+# -------- What failed in a study, and which runs do not count because of it.
+
+_MOST = 0.5
+
+
+class StudyFailure(NamedTuple):
+    """A run that could not be judged, and why.
+
+    Attributes
+    ----------
+    judge, recording : str
+    model : str
+        `real`, or the variant whose run it was; empty when the recording could not be read.
+    reason : str
+    """
+
+    judge: str
+    recording: str
+    model: str
+    reason: str
+
+
+class Losses:
+    """The runs of a study that do not count because something failed.
+
+    Models are to be compared on the same recordings: one on which a run fails is left out under
+    that judge for all of them. But a model that fails on more than half of the recordings of a
+    group is left out itself there, for else it would take them from the others.
+
+    Parameters
+    ----------
+    failures : sequence of StudyFailure
+    groups : mapping
+        Group of every run of the study.
+    """
+
+    def __init__(self, failures: Sequence[StudyFailure], groups: Mapping[RunKey, str]) -> None:
+        self._groups = {(key.judge, key.recording): group for key, group in groups.items()}
+        whole = {(one.judge, one.recording) for one in failures if one.model in ('', REAL)}
+        tried: dict[tuple[str, str, str], set[str]] = {}
+        for key, group in groups.items():
+            if (key.judge, key.recording) not in whole:
+                tried.setdefault((key.judge, group, key.model), set()).add(key.recording)
+        failed: dict[tuple[str, str, str], set[str]] = {}
+        for one in failures:
+            if (one.judge, one.recording) not in whole:
+                failed.setdefault(self._model(one), set()).add(one.recording)
+        self._models = {
+            model for model, found in failed.items() if len(found) > _MOST * len(tried[model])
+        }
+        self._recordings = whole | {
+            (one.judge, one.recording) for one in failures if self._model(one) not in self._models
+        }
+        self._failures = failures
+
+    def __contains__(self, key: RunKey) -> bool:
+        place = (key.judge, key.recording)
+        return place in self._recordings or (
+            (key.judge, self._groups[place], key.model) in self._models
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the failures as plain values; `group` and `left_out`, recording or model, too."""
+        found = []
+        for one in self._failures:
+            judge, group, _ = model = self._model(one)
+            whole = (judge, one.recording) in self._recordings and model not in self._models
+            found.append(
+                {
+                    **one._asdict(),
+                    'group': group,
+                    'left_out': 'recording' if whole else 'model',
+                }
+            )
+        return found
+
+    def _model(self, one: StudyFailure) -> tuple[str, str, str]:
+        return (one.judge, self._groups[one.judge, one.recording], one.model)
+
+
+def told_failures(record: Mapping[str, Any]) -> list[str]:
+    """Say what a study left out, each once, with the judges when these are not all.
+
+    Parameters
+    ----------
+    record : mapping
+        Of a study, see `StudyOutcome`.
+    """
+    found: dict[str, list[str]] = {}
+    models: dict[tuple[str, str, str], list[str]] = {}
+    for failure in record['failures']:
+        recording, reason = str(failure['recording']), str(failure['reason'])
+        judge, model = failure.get('judge', ''), failure.get('model', '')
+        text = reason if reason.startswith(recording) else f'{recording}: {reason}'
+        if failure.get('left_out') == 'model':
+            models.setdefault((model, failure['group'], judge), []).append(text)
+            continue
+        found.setdefault(f'{text} ({model})' if model not in ('', REAL) else text, []).append(
+            judge
+        )
+    for (model, group, judge), texts in models.items():
+        where = f' in {group}' if group else ''
+        text = f'model {model}{where}: fails on {len(texts)} recordings, as on {texts[0]}'
+        found.setdefault(text, []).append(judge)
+    judges = {judge['label'] for judge in record['judges']}
+    return [
+        text
+        if judges <= set(concerned) or '' in concerned
+        else f'{text} (judge {", ".join(concerned)})'
+        for text, concerned in found.items()
+    ]

@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.run_notes import notes_of_models
-from sim2real_eval.study.failures import Losses, StudyFailure, told_failures
+from sim2real_eval.common.findings import Told, by_weight, weight_of
+from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.plan import StudyPlan
-from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.study.run import Losses, RunKey, StudyFailure, StudyRun, told_failures
+from sim2real_eval.study.run_notes import notes_of_models
 from sim2real_eval.study.store import RunStore
 from sim2real_eval.study.unit import StudyUnit
-from sim2real_eval.told import Told, by_weight, weight_of
-from sim2real_eval.workers import map_in_processes
-from sim_sensors.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 __all__ = ['Begin', 'run_study']
 

@@ -8,14 +8,14 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.recording import DEFAULT_TOPICS, Recording
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
+from sim2real_eval.simulation.synthetic import synthetic_recording, truth_of
+from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.variants import STAND_IN, read_gps, read_imu
-from sim2real_eval.synthetic import synthetic_recording, truth_of
-from sim2real_eval.twin import Twin
-from sim_sensors.path_following import DRIVES, RunVariation, drive
-from sim_sensors.trajectory import Trajectory
-from sim_sensors.vehicles import ART, AckermannVehicle
+from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.motion.vehicles import ART, AckermannVehicle
 
 __all__ = ['PathDrive', 'StandIn', 'read_drive', 'read_stand_ins']
 

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import EstimateSignals
-from sim2real_eval.tables import write_bytes
-from sim2real_eval.told import Told, Weight, weight_of
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.common.findings import Told, Weight, weight_of
+from sim2real_eval.common.tables import write_bytes
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from sim_sensors.core.errors import Sim2RealError
 
 __all__ = ['RUNS', 'RunStore', 'encoded']
 

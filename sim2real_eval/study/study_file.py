@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from sim2real_eval.comparison import Source
-from sim2real_eval.metrics import MetricOptions
-from sim2real_eval.study.condition import Condition, read_conditions
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges
 from sim2real_eval.study.recordings import StudyRecording, of_sources, read_recordings
 from sim2real_eval.study.stand_in import PathDrive, read_drive
-from sim2real_eval.study.variants import read_twins
-from sim2real_eval.twin import Twin
-from sim2real_eval.uncertainty.options import UncertaintyOptions
-from sim_sensors.resources import config_names, config_path
-from sim_sensors.yaml_file import read_yaml_mapping
+from sim2real_eval.study.variants import Condition, read_conditions, read_twins
+from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 
 __all__ = ['KEYS', 'Overrides', 'StudyFile', 'study_path']
 

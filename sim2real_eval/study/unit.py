@@ -8,19 +8,17 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from sim2real_eval.comparison import Source
-from sim2real_eval.judge.transform_file import TransformFile
-from sim2real_eval.recording import Recording
-from sim2real_eval.run_plan import ComparisonOptions, JudgedScore, PlannedRun, RunPlan
-from sim2real_eval.series_folder import REAL
-from sim2real_eval.study.condition import Condition
-from sim2real_eval.study.failures import StudyFailure
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.recordings import StudyRecording
-from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import EstimateSignals
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyFailure, StudyRun
+from sim2real_eval.study.run_plan import ComparisonOptions, JudgedScore, PlannedRun, RunPlan
+from sim2real_eval.study.variants import Condition
+from sim_sensors.core.errors import Sim2RealError
 
 __all__ = ['Save', 'StudyUnit']
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.series import read_series
-from sim2real_eval.series_folder import REAL
+from sim2real_eval.metrics.series import read_series
+from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.signals import EstimateSignals
-from sim_sensors.errors import Sim2RealError
-from sim_sensors.measurements import FloatArray
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['VEPD_MARK', 'vepd_outcome']
 

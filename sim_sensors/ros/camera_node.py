@@ -11,17 +11,16 @@ from geometry_msgs.msg import PoseWithCovarianceStamped
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import CameraInfo, PointCloud2
 
-from sim_sensors.camera import CameraModel
-from sim_sensors.camera_measurement import CameraMeasurement
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import IntArray
-from sim_sensors.ros.feature_messages import camera_info, feature_messages
-from sim_sensors.ros.messages import pose_messages
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.measurement import CameraMeasurement
+from sim_sensors.camera.scene import Scene
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import IntArray
+from sim_sensors.ros.messages import camera_info, feature_messages, pose_messages
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import MEASUREMENT_QOS
 from sim_sensors.ros.sensor_settings import CameraSettings
 from sim_sensors.ros.world_node import WorldNode
-from sim_sensors.scene import Scene
 
 __all__ = ['CameraNode', 'main']
 

@@ -10,8 +10,8 @@ from typing import Any
 from geometry_msgs.msg import Vector3Stamped
 from sensor_msgs.msg import NavSatFix
 
-from sim_sensors.gps import GpsMeasurement
-from sim_sensors.measurements import IntArray
+from sim_sensors.core.measurements import IntArray
+from sim_sensors.gps.gps import GpsMeasurement
 from sim_sensors.ros.messages import fix_messages, vector_message
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import SensorNode

@@ -11,9 +11,9 @@ from geometry_msgs.msg import TwistStamped, Vector3
 from sensor_msgs.msg import Imu
 from std_srvs.srv import Trigger
 
-from sim_sensors.errors import SensorError
-from sim_sensors.imu_measurement import ImuMeasurement
-from sim_sensors.measurements import IntArray
+from sim_sensors.core.errors import SensorError
+from sim_sensors.core.measurements import IntArray
+from sim_sensors.imu.imu import ImuMeasurement
 from sim_sensors.ros.messages import imu_messages, twist_message
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import SensorNode

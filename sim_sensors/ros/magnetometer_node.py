@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from geometry_msgs.msg import Vector3Stamped
 from sensor_msgs.msg import MagneticField
 
-from sim_sensors.magnetometer import MagneticMeasurement
-from sim_sensors.measurements import IntArray
+from sim_sensors.core.measurements import IntArray
+from sim_sensors.magnetometer.magnetometer import MagneticMeasurement
 from sim_sensors.ros.messages import magnetic_field_messages, vector_message
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_settings import MagnetometerSettings

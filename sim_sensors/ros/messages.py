@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS messages from and to the arrays of `sim_sensors.measurements`; every bit survives."""
+"""ROS messages from and to the arrays of `sim_sensors.core.measurements`; every bit survives."""
 
 from __future__ import annotations
 
@@ -15,10 +15,21 @@ from geometry_msgs.msg import (
     Vector3Stamped,
 )
 from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Imu, JointState, MagneticField, NavSatFix
+from sensor_msgs.msg import (
+    CameraInfo,
+    Imu,
+    JointState,
+    MagneticField,
+    NavSatFix,
+    PointCloud2,
+    PointField,
+)
 from std_msgs.msg import Header
 
-from sim_sensors.measurements import (
+from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
+from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
     ImuArray,
@@ -28,6 +39,8 @@ from sim_sensors.measurements import (
 )
 
 __all__ = [
+    'camera_info',
+    'feature_messages',
     'fix_messages',
     'imu_messages',
     'joint_message',
@@ -180,3 +193,51 @@ def _fill(message: Any, values: FloatArray) -> None:
 def _fill_quaternion(message: object, values: FloatArray) -> None:
     for name, value in zip('xyzw', values.tolist(), strict=True):
         setattr(message, name, value)
+
+
+# -------- Feature tracks as sensor_msgs/PointCloud2, and camera poses; every bit survives.
+#
+# sensor_msgs/PointCloud, which VINS takes, is deprecated and its channels have 32 bits,
+# which cut a
+# pixel to some 1e-5. A PointCloud2 says what its fields are, and RViz shows its x, y,
+# z.
+
+
+def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
+    """Return one sensor_msgs/PointCloud2 for each frame; `sim_sensors.camera.features` lays out."""
+    fields = [
+        PointField(name=name, offset=offset, datatype=kind, count=1)
+        for name, offset, kind in FIELDS
+    ]
+    rows = feature_rows(features)
+    for k in range(len(features)):
+        here = rows[features.rows(k)]
+        yield PointCloud2(
+            header=_header(int(features.stamp_ns[k]), features.frame),
+            height=1,
+            width=len(here),
+            fields=fields,
+            is_bigendian=False,
+            point_step=ROW.itemsize,
+            row_step=ROW.itemsize * len(here),
+            data=here.tobytes(),
+            is_dense=is_dense(here),
+        )
+
+
+def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
+    """Return a sensor_msgs/CameraInfo (`plumb_bob`) of a monocular camera."""
+    # Of the same function as in recordings; the message's other fields are zero.
+    at = np.array([stamp])
+    info = CameraInfoArray.of(intrinsics, at, at, frame)
+    width, height = info.size[0].tolist()
+    return CameraInfo(
+        header=_header(stamp, frame),
+        width=width,
+        height=height,
+        distortion_model=info.distortion_model,
+        d=info.distortion[0].tolist(),
+        k=info.matrix[0].ravel(),
+        r=info.rectification[0].ravel(),
+        p=info.projection[0].ravel(),
+    )

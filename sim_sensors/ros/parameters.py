@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS parameters generated from the declarations of `sim_sensors.parameters`."""
+"""ROS parameters generated from the declarations of `sim_sensors.core.parameters`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rcl_interfaces.msg import (
 )
 from rclpy.node import Node
 
-from sim_sensors.errors import ParameterError
-from sim_sensors.parameters import Parameter, Parameters
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameter, Parameters
 
 __all__ = ['NodeParameters', 'descriptor']
 

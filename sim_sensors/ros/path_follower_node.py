@@ -18,23 +18,20 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
-from sim_sensors.differential_drive import DifferentialDrive
-from sim_sensors.errors import MotionError
-from sim_sensors.following import VelocityCommand, heading_of
-from sim_sensors.live_following import LiveFollower, OdometryUse, Step
-from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.reference import INTERPOLATIONS
-from sim_sensors.ros.clock_jumps import on_backward_jump
-from sim_sensors.ros.diagnostics import News
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.following.follower import VelocityCommand, heading_of
+from sim_sensors.following.reference import INTERPOLATIONS
+from sim_sensors.following.tracking import TRACKERS, TrackerModel
+from sim_sensors.live.follower import LiveFollower, OdometryUse, Step
+from sim_sensors.motion.drive_kinematics import DifferentialDrive
+from sim_sensors.motion.waypoint_table import Waypoints, read_waypoints, repaired_waypoints
+from sim_sensors.ros.diagnostics import News, Reporter
 from sim_sensors.ros.messages import stamp_ns, twist_message, vector_message
-from sim_sensors.ros.odometry_bytes import odometry_of_bytes
-from sim_sensors.ros.odometry_topic import subscribe_odometry
+from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
 from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.reporter import Reporter
-from sim_sensors.ros.running import run
+from sim_sensors.ros.running import on_backward_jump, run
 from sim_sensors.ros.sensor_settings import diagnostics_period
-from sim_sensors.tracking import TRACKERS, TrackerModel
-from sim_sensors.waypoint_table import Waypoints, read_waypoints, repaired_waypoints
 
 __all__ = ['PathFollowerNode', 'PathFollowerSettings', 'main', 'path_waypoints']
 

@@ -19,19 +19,17 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
-from sim_sensors.catalogue import KINDS
-from sim_sensors.errors import MotionError
-from sim_sensors.live_odometry import LiveOdometry, Verdict
-from sim_sensors.live_sensor import LiveSensor
-from sim_sensors.measurements import IntArray, OdometryArray
-from sim_sensors.ros.clock_jumps import on_backward_jump
-from sim_sensors.ros.diagnostics import SensorHealth
-from sim_sensors.ros.odometry_bytes import odometry_of_bytes
-from sim_sensors.ros.odometry_topic import subscribe_odometry
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import IntArray, OdometryArray
+from sim_sensors.live.odometry import LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.ros.diagnostics import Reporter, SensorHealth
+from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
 from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.reporter import Reporter
+from sim_sensors.ros.running import on_backward_jump
 from sim_sensors.ros.sensor_settings import SensorSettings
-from sim_sensors.scenarios import Standstill
+from sim_sensors.sensor.catalogue import KINDS
 
 __all__ = ['MEASUREMENT_QOS', 'SensorNode']
 
@@ -66,7 +64,7 @@ class SensorNode(Node, abc.ABC):
     """Its parameters besides those of the model."""
 
     prefix: ClassVar[str]
-    """Kind of sensor, as in `sim_sensors.catalogue.KINDS`; prefix of the model's parameters."""
+    """Kind of sensor, as in `sim_sensors.sensor.catalogue.KINDS`; prefix of the model's parameters."""
 
     topic: ClassVar[str]
     """Relative name of the topic of the measurements."""

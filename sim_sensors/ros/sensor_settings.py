@@ -6,9 +6,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from sim_sensors.environment import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
-from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.seeding import run_label
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import run_label
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 
 __all__ = [
     'CameraSettings',

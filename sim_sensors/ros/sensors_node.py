@@ -10,7 +10,7 @@ from typing import Any
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
-from sim_sensors.errors import ParameterError
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.ros.camera_node import CameraNode
 from sim_sensors.ros.gps_node import GpsNode
 from sim_sensors.ros.imu_node import ImuNode

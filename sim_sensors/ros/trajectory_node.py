@@ -18,15 +18,14 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from sim_sensors.errors import ParameterError
-from sim_sensors.measurements import OdometryArray
-from sim_sensors.motions import ANALYTIC, MOTIONS, START_NS, motion_of, truth_of
-from sim_sensors.parameters import Parameters, parameter
-from sim_sensors.ros.awaited import Awaited
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.motion.motions import ANALYTIC, MOTIONS, START_NS, motion_of, truth_of
 from sim_sensors.ros.messages import odometry_messages
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.running import run
+from sim_sensors.ros.running import Awaited, run
 
 __all__ = ['TrajectoryNode', 'TrajectorySettings', 'main']
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 
-from sim_sensors.measurements import IntArray
+from sim_sensors.core.measurements import IntArray
 from sim_sensors.ros.messages import pose_message, pose_messages
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_settings import VisionSettings
 from sim_sensors.ros.world_node import WorldNode
-from sim_sensors.vision_measurement import VisionMeasurement
+from sim_sensors.vision.gate import VisionMeasurement
 
 __all__ = ['VisionNode', 'main']
 

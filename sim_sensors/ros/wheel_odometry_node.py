@@ -12,13 +12,13 @@ from nav_msgs.msg import Odometry
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
-from sim_sensors.measurements import IntArray
+from sim_sensors.core.measurements import IntArray
 from sim_sensors.ros.messages import joint_message, odometry_messages
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import MEASUREMENT_QOS, SensorNode
 from sim_sensors.ros.sensor_settings import WheelSettings
-from sim_sensors.wheel_measurement import WheelMeasurement
-from sim_sensors.wheel_odometry import WheelOdometryModel
+from sim_sensors.wheels.noise import WheelMeasurement
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 __all__ = ['WheelOdometryNode', 'main']
 

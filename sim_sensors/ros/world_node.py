@@ -8,8 +8,7 @@ import functools
 from typing import Any
 
 from sim_sensors.ros.sensor_node import SensorNode
-from sim_sensors.world import World
-from sim_sensors.world_file import load_world
+from sim_sensors.world.world import World, load_world
 
 __all__ = ['WorldNode']
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.metrics import MetricError, MetricOptions
+from sim2real_eval.metrics.error_curves import default_segment, spectrum
+from sim2real_eval.metrics.options import MetricError, MetricOptions, speed
 from sim2real_eval.metrics.scores import prepare, resample
-from sim2real_eval.metrics.speeds import speed
-from sim2real_eval.report.page.score_tables import shown_model
-from sim2real_eval.series import VelocitySeries
-from sim2real_eval.signals.spectrum import default_segment, spectrum
-from sim2real_eval.study import EstimateSignals, RunKey, StudyOutcome, StudyRun
-from sim_sensors.errors import Sim2RealError
-from sim_sensors.measurements import FloatArray
+from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.report.page.tables import shown_model
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['Evidence', 'RunEvidence', 'gather']
 

@@ -1,16 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of HTML and SVG from values: whatever a label holds, it comes out as text."""
+"""A table of texts, as pages, Markdown and LaTeX show it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup, escape
 
-from sim_sensors.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['element', 'joined', 'number', 'path']
+__all__ = ['Column', 'DataTable', 'element', 'joined', 'number', 'path']
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Attributes
+    ----------
+    label : str
+    unit : str
+    numeric : bool
+        Numbers are aligned on the right and sorted as numbers.
+    """
+
+    label: str
+    unit: str = ''
+    numeric: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class DataTable:
+    """Rows under columns.
+
+    Attributes
+    ----------
+    title : str
+    columns : sequence of Column
+    rows : sequence of sequence of str
+        As many cells as columns.
+    headed : bool
+        Whether the first cell of a row names it.
+    kind : str
+        Class of the table in a page: `runs` can be filtered, `sorted` sorted.
+    colours : mapping
+        Text of a cell to the class of the colour that stands before it.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    headed: bool = True
+    kind: str = 'plain'
+    colours: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+# -------- Elements of HTML and SVG from values: whatever a label holds, it comes out as text.
 
 _LIMIT = 100_000.0
 

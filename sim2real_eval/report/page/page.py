@@ -11,20 +11,24 @@ from collections.abc import Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from sim2real_eval.provenance import versions
-from sim2real_eval.report.colours import ON_DARK, ON_WHITE, model_colours
-from sim2real_eval.report.page.record_tables import record_tables, record_texts
-from sim2real_eval.report.page.scale import NONE
-from sim2real_eval.report.page.score_tables import overview, run_table, shown_model
-from sim2real_eval.report.page.section import judge_section, ranking_view
-from sim2real_eval.report.page.side_sections import side_sections
+from sim2real_eval.common.results import versions
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.report.page.figure import NONE
+from sim2real_eval.report.page.section import judge_section, ranking_view, side_sections
 from sim2real_eval.report.page.standing import Standing, standings
 from sim2real_eval.report.page.summary import answer, concord
-from sim2real_eval.series_folder import REAL
-from sim2real_eval.study import StudyOutcome
-from sim2real_eval.study.failures import told_failures
-from sim2real_eval.study.side_results import SideResults
-from sim_sensors.errors import Sim2RealError
+from sim2real_eval.report.page.tables import (
+    overview,
+    record_tables,
+    record_texts,
+    run_table,
+    shown_model,
+)
+from sim2real_eval.report.style import ON_DARK, ON_WHITE, model_colours
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import told_failures
+from sim2real_eval.study.secondary_results import SideResults
+from sim_sensors.core.errors import Sim2RealError
 
 __all__ = ['study_page']
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty
+from sim2real_eval.report.page.figure import NONE, Scale, decimal, span
 from sim2real_eval.report.page.markup import element, joined
-from sim2real_eval.report.page.scale import NONE, Scale, decimal, span
 from sim2real_eval.report.page.standing import Standing
-from sim2real_eval.uncertainty import DistanceUncertainty
 
 __all__ = ['Ranking', 'RankingRow', 'p_value_text', 'ranking']
 

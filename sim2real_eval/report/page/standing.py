@@ -8,12 +8,11 @@ from collections.abc import Mapping
 
 from scipy.stats import kendalltau
 
-from sim2real_eval.metrics import VepdRow
-from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import published_vepd
-from sim2real_eval.study import StudyOutcome
-from sim2real_eval.study.sureness import study_uncertainty
-from sim2real_eval.uncertainty import Uncertainty
+from sim2real_eval.metrics.uncertainty.result import Uncertainty
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import study_uncertainty
 
 __all__ = ['Standing', 'standings']
 

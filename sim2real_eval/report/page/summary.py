@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty
+from sim2real_eval.report.page.figure import decimal, span
 from sim2real_eval.report.page.markup import joined
 from sim2real_eval.report.page.ranking import p_value_text
-from sim2real_eval.report.page.scale import decimal, span
 from sim2real_eval.report.page.standing import Standing
-from sim2real_eval.uncertainty import DistanceUncertainty
 
 __all__ = ['answer', 'concord']
 

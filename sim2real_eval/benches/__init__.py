@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies with a verb of their own: attitude, wheels, following, preintegration, world."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attitude from gyroscope, accelerometer, magnetometer and camera."""

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the attitude filter, simulated or recorded, held against the truth."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sim2real_eval.benches.attitude.errors import AttitudeErrors, attitude_errors, suspects
+from sim2real_eval.benches.attitude.estimate import AttitudeEstimate, estimate_events
+from sim2real_eval.benches.attitude.events import UPRIGHT, AttitudeInput, events_of
+from sim2real_eval.benches.attitude.filter import AttitudeError, AttitudeSettings
+from sim2real_eval.common.workers import map_in_processes
+from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
+from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.study.run_notes import merge_notes
+from sim_sensors.camera import camera
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import mounting_quaternion
+from sim_sensors.imu import imu
+from sim_sensors.imu.imu import ImuModel
+from sim_sensors.magnetometer import magnetometer
+from sim_sensors.magnetometer.magnetometer import Magnetometer
+from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.motion.trajectory import Motion
+from sim_sensors.world.world import World
+
+__all__ = [
+    'HAND_HELD',
+    'AttitudeRun',
+    'AttitudeSetup',
+    'AttitudeStudy',
+    'drawn_attitude',
+    'held_run',
+    'measure',
+    'simulated_run',
+    'simulated_study',
+    'study_of',
+]
+
+HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
+"""Parameters of `Swaying` that keep the chessboard of [Ligorio2015] in sight, from the side."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttitudeSetup:
+    """What is simulated and how it is estimated.
+
+    The filter knows white noise, the gravity of the world and the field of the Earth alone: what a
+    model adds to that, or a dipole, it takes for motion.
+
+    Attributes
+    ----------
+    motion : Motion
+    name : str
+        Of the motion.
+    imu : ImuModel
+    mag : Magnetometer or None
+    camera : CameraModel or None
+    world : World
+    runs, seed : int
+    settings : AttitudeSettings
+    """
+
+    motion: Motion
+    imu: ImuModel
+    mag: Magnetometer | None = None
+    camera: CameraModel | None = None
+    world: World = dataclasses.field(default_factory=World)
+    runs: int = 20
+    seed: int = 0
+    name: str = Swaying.kind
+    settings: AttitudeSettings = dataclasses.field(default_factory=AttitudeSettings)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttitudeRun:
+    """One run of the filter.
+
+    Attributes
+    ----------
+    name : str
+    estimate : AttitudeEstimate
+    errors : AttitudeErrors
+    notes : tuple of str
+        What its user should know.
+    suspects : tuple of str
+        Sensors that measure what the filter does not know of, to be told when it is overconfident;
+        see `suspects`. Of simulated runs the first alone is looked at.
+    """
+
+    name: str
+    estimate: AttitudeEstimate
+    errors: AttitudeErrors
+    notes: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
+
+    @property
+    def squares(self) -> list[Squares]:
+        """NEES, and NIS of each sensor."""
+        return [self.errors.nees, *self.estimate.innovations]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttitudeStudy:
+    """Several runs of one kind.
+
+    Attributes
+    ----------
+    first : AttitudeRun
+    names : tuple of str
+    rmse : (runs, 4)
+        Of yaw, pitch, roll and the whole rotation, rad; see `ANGLES`.
+    inside : (runs, 4)
+        Share of the errors of x, y, z, w within their 99 % bounds.
+    squares : list of Squares
+        Over all runs: NEES summed at equal times, NIS one after the other; see `over_runs`.
+    suspects : tuple of str
+        Of the runs, merged.
+    """
+
+    first: AttitudeRun
+    names: tuple[str, ...]
+    rmse: FloatArray
+    inside: FloatArray
+    squares: list[Squares]
+    suspects: tuple[str, ...] = ()
+
+    @property
+    def overall(self) -> FloatArray:
+        """Root mean square of each of `ANGLES` over all runs, `(4,)` rad."""
+        return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
+
+    def consistency(self) -> list[Consistency]:
+        """Hold NEES and NIS against chi-square."""
+        return [consistency(squares) for squares in self.squares]
+
+    def notes(self) -> tuple[str, ...]:
+        """Say where it comes from when the filter is overconfident, a line each."""
+        nees = consistency(self.squares[0])
+        if nees.verdict != 'overconfident':
+            return ()
+        return self.suspects or (
+            f'NEES is {nees.ratio:.2f} times what the filter states, but averaged over a second '
+            'each sensor is about as near the truth as its noise says: look for a first attitude '
+            'too far off for a linear filter (--initial-std), covariances that are not as stated, '
+            'or --rate held, which lags',
+        )
+
+
+def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
+    """Return what the sensors measure in a run."""
+    labels = {'seed': setup.seed, 'run': run}
+    world = setup.world
+    measured = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, **labels)  # type: ignore[arg-type]
+    field = poses = None
+    if setup.mag is not None:
+        field = magnetometer.simulate(setup.mag, setup.motion, world=world, **labels)  # type: ignore[arg-type]
+    if setup.camera is not None:
+        poses = camera.simulate(setup.camera, setup.motion, world=world, **labels).poses  # type: ignore[arg-type]
+        if not len(poses):
+            raise AttitudeError(
+                f'the camera never sees {setup.camera.pose.fewest} features of the world; must '
+                'be another world or motion, or no camera (--camera none)'
+            )
+    return AttitudeInput(
+        measured,
+        field,
+        poses,
+        tuple(mounting_quaternion(setup.imu.mounting_rpy)[0]),
+        UPRIGHT if setup.mag is None else tuple(mounting_quaternion(setup.mag.mounting_rpy)[0]),
+    )
+
+
+def simulated_study(
+    setup: AttitudeSetup, *, jobs: int = 1, progress: Callable[[], None] | None = None
+) -> AttitudeStudy:
+    """Simulate and estimate every run.
+
+    Parameters
+    ----------
+    setup : AttitudeSetup
+    jobs : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Called after each run.
+
+    Raises
+    ------
+    Sim2RealError
+        When a run cannot be simulated or estimated.
+    """
+    # The first is made here: what is wrong with it is wrong with all.
+    first = simulated_run(setup, 1, suspect=True)
+    if progress is not None:
+        progress()
+    others = map_in_processes(
+        functools.partial(_summary, setup), range(2, setup.runs + 1), jobs=jobs, progress=progress
+    )
+    return _study(first, [_of_run(first), *others], first.suspects)
+
+
+def study_of(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
+    """Return the study of runs that are there already."""
+    merged = merge_notes(('recorded', run.suspects) for run in runs)
+    told = tuple(merged) if len(runs) > 1 else runs[0].suspects
+    return _study(runs[0], [_of_run(run) for run in runs], told)
+
+
+def drawn_attitude(
+    truth: FloatArray, settings: AttitudeSettings, seed: int, run: str
+) -> FloatArray:
+    """Return where the filter begins, `(4,)`: the truth `(1, 4)` with an error as it is told."""
+    drawn = stream(seed, run, 'attitude_filter', 'initial').standard_normal((1, 3))
+    begin: FloatArray = rotations.multiply(truth, rotations.exp(settings.initial_std * drawn))[0]
+    return begin
+
+
+_Summary = tuple[str, FloatArray, FloatArray, list[Squares]]
+
+
+def _of_run(run: AttitudeRun) -> _Summary:
+    return run.name, run.errors.rmse, run.errors.inside, run.squares
+
+
+def _summary(setup: AttitudeSetup, number: int) -> _Summary:
+    return _of_run(simulated_run(setup, number))
+
+
+def _study(
+    first: AttitudeRun, summaries: Sequence[_Summary], told: tuple[str, ...]
+) -> AttitudeStudy:
+    names, rmse, inside, squares = zip(*summaries, strict=True)
+    return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares), told)
+
+
+def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -> AttitudeRun:
+    """Simulate and estimate one run; its noise depends on its number alone.
+
+    With `suspect` its sensors are held against the truth too.
+    """
+    name = f'{setup.name}_{number}'
+    first = drawn_attitude(
+        setup.motion.at([setup.motion.start]).orientation, setup.settings, setup.seed, name
+    )
+    return held_run(
+        name,
+        measure(setup, name),
+        first,
+        lambda stamps: setup.motion.at(stamps * 1e-9).orientation,
+        gravity=setup.world.gravity,
+        field=np.zeros(3) if setup.mag is None else setup.world.undisturbed_field,
+        settings=setup.settings,
+        suspect=suspect,
+    )
+
+
+def held_run(
+    name: str,
+    given: AttitudeInput,
+    first: FloatArray,
+    truth_at: Callable[[IntArray], FloatArray],
+    *,
+    gravity: float,
+    field: FloatArray,
+    settings: AttitudeSettings,
+    suspect: bool,
+) -> AttitudeRun:
+    """Estimate one run and hold it against the truth; see `estimate_attitude`, `suspects`."""
+    events = events_of(given, settings)
+    estimate = estimate_events(
+        events, first, gravity=gravity, field=field, initial_std=settings.initial_std
+    )
+    errors = attitude_errors(estimate, truth_at(estimate.stamp_ns))
+    told: tuple[str, ...] = ()
+    if suspect:
+        told = suspects(events, truth_at, gravity=gravity, field=field)
+    return AttitudeRun(name, estimate, errors, suspects=told)

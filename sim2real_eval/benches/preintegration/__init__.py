@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Preintegration of an IMU and Monte Carlo runs of scenarios, as in GTSAM."""

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One scenario end to end: measured, integrated, predicted, and its covariance by Monte Carlo."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import chi2
+
+from sim2real_eval.benches.preintegration.measurements import Preintegration
+from sim2real_eval.benches.preintegration.page_noise import page_noise
+from sim2real_eval.benches.preintegration.params import (
+    ConstantBias,
+    PreintegrationCombinedParams,
+    PreintegrationError,
+    PreintegrationParams,
+)
+from sim2real_eval.benches.preintegration.runner import (
+    CombinedScenarioRunner,
+    ScenarioRunner,
+    noise_root,
+)
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.nav_state import NavState
+from sim_sensors.motion.trajectory import Motion
+
+__all__ = [
+    'COMPONENTS',
+    'PAGE_ERROR',
+    'CovarianceTest',
+    'ScenarioSetup',
+    'ScenarioStudy',
+    'covariance_agreement',
+    'run_study',
+]
+
+# -------- Is a sample covariance that of a model? A test of the whole matrix at once.
+
+# Below this share of the largest variance (after scaling rows to 1) a direction counts as having
+# none.
+_NOTHING = 1e-12
+# Variance that rounding leaves where nothing at all varies.
+_ROUNDING = 1e-20
+
+
+@dataclasses.dataclass(frozen=True)
+class CovarianceTest:
+    """Result of the test.
+
+    Attributes
+    ----------
+    statistic : float
+        Chi-square distributed if the model is right.
+    freedom : int
+        Its degrees of freedom.
+    probability : float
+        Of a statistic at least so large if the model is right.
+    """
+
+    statistic: float
+    freedom: int
+    probability: float
+
+
+def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int) -> CovarianceTest:
+    """Return the likelihood-ratio test that Gaussian samples have the covariance of a model.
+
+    n (tr M - ln det M - d) with M = model^-1 estimated, n = samples - 1 and d rows, times
+    Bartlett's factor 1 - (2 d + 1 - 2/(d + 1))/(6 n), is chi-square with d (d + 1)/2 degrees of
+    freedom (R. J. Muirhead, "Aspects of Multivariate Statistical Theory", 1982, section 8.4).
+    Directions in which the model has no variance are left out, unless the sample has some there.
+
+    Parameters
+    ----------
+    estimated : (d, d) float
+        Sample covariance, divisor samples - 1.
+    model : (d, d) float
+    samples : int
+        More than d.
+
+    Raises
+    ------
+    PreintegrationError
+        With too few samples.
+    """
+    scale = np.sqrt(np.diag(model))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    values, vectors = np.linalg.eigh(model / np.outer(scale, scale))
+    inside = values > _NOTHING * values[-1]
+    d = int(inside.sum())
+    n = samples - 1
+    if n <= d:
+        raise PreintegrationError(f'N: {samples} is not allowed; must be > {d + 1} for {d} rows')
+    turned = vectors.T @ (estimated / np.outer(scale, scale)) @ vectors
+    beyond = np.diag(turned)[~inside]
+    whitened = turned[np.ix_(inside, inside)] / np.sqrt(np.outer(values[inside], values[inside]))
+    sign, log_determinant = np.linalg.slogdet(whitened)
+    freedom = d * (d + 1) // 2
+    if sign <= 0.0 or bool((beyond > max(1e-9 * values[-1], _ROUNDING)).any()):
+        return CovarianceTest(math.inf, freedom, 0.0)
+    if d == 0:
+        return CovarianceTest(0.0, 0, 1.0)
+    ratio = n * (float(np.trace(whitened)) - float(log_determinant) - d)
+    statistic = ratio * (1.0 - (2.0 * d + 1.0 - 2.0 / (d + 1.0)) / (6.0 * n))
+    return CovarianceTest(statistic, freedom, float(chi2.sf(statistic, freedom)))
+
+
+COMPONENTS = tuple(
+    f'{what}_{axis}'
+    for what in ('rotation', 'position', 'velocity', 'bias_acc', 'bias_gyro')
+    for axis in 'xyz'
+)
+"""Names of the errors: rad, m, m/s, m/s^2, rad/s."""
+
+PAGE_ERROR = (
+    -0.02086757, 0.01881111, -0.00681348, 0.29938178, 0.05974434, -0.01018013, 0.37836933,
+    0.1761023, 0.12947973,
+)  # fmt: skip
+"""Error of the prediction printed on the page [ScenarioRunner] of GTSAM."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScenarioSetup:
+    """What is run.
+
+    Attributes
+    ----------
+    scenario : Motion
+    name : str
+        What it is called.
+    duration : float
+        Time that is integrated, s.
+    dt : float
+        Time of a sample, s.
+    params : PreintegrationParams
+        Those of walking biases make the biases walk.
+    bias, estimated_bias : ConstantBias
+        True one, and the one that is taken off.
+    runs : int
+        Of the Monte Carlo estimate.
+    seed : int
+    library : str, optional
+        `libc++` or `libstdc++`: the first run has the very noise of GTSAM there (`page_noise`).
+    """
+
+    scenario: Motion
+    name: str
+    duration: float
+    dt: float
+    params: PreintegrationParams
+    bias: ConstantBias
+    estimated_bias: ConstantBias
+    runs: int = 1000
+    seed: int = 0
+    library: str | None = None
+
+    def runner(self) -> ScenarioRunner:
+        """Return a new runner of this set-up."""
+        if isinstance(self.params, PreintegrationCombinedParams):
+            return CombinedScenarioRunner(
+                self.scenario, self.params, self.dt, self.bias, seed=self.seed
+            )
+        return ScenarioRunner(self.scenario, self.params, self.dt, self.bias, seed=self.seed)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScenarioStudy:
+    """What came out; d is 9, or 15 with walking biases.
+
+    Attributes
+    ----------
+    setup : ScenarioSetup
+    time : (k,) float
+        When the samples were taken, s.
+    ideal, measured : (k, 6) float
+        Specific force, m/s^2, and angular rate, rad/s, without and with bias and noise.
+    pim : Preintegration
+        Of the measured ones.
+    predicted, truth : NavState
+        State at the end: predicted from them, and true.
+    error : (9,) float
+        From predicted to true, in its local coordinates.
+    step_error : (9,) float
+        The same without bias and noise: what holding each sample does.
+    predicted_covariance : (d, d) float
+        Of the prediction, without the integration covariance, which nothing simulates.
+    estimated_covariance : (d, d) float
+        Of the Monte Carlo runs.
+    errors : (n, d) float
+        Their errors.
+    agreement : CovarianceTest
+        Of the two covariances.
+    """
+
+    setup: ScenarioSetup
+    time: FloatArray
+    ideal: FloatArray
+    measured: FloatArray
+    pim: Preintegration[PreintegrationParams]
+    predicted: NavState
+    truth: NavState
+    error: FloatArray
+    step_error: FloatArray
+    predicted_covariance: FloatArray
+    estimated_covariance: FloatArray
+    errors: FloatArray
+    agreement: CovarianceTest
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the d errors."""
+        return COMPONENTS[: self.errors.shape[1]]
+
+
+def run_study(setup: ScenarioSetup, progress: Callable[[], None] = lambda: None) -> ScenarioStudy:
+    """Run a set-up.
+
+    Parameters
+    ----------
+    setup : ScenarioSetup
+    progress : callable
+        Called for each Monte Carlo run.
+
+    Raises
+    ------
+    PreintegrationError, MotionError
+        When the set-up is wrong.
+    """
+    runner = setup.runner()
+    force, rate = runner.measurements_of(setup.duration)
+    pim = runner.measurements(setup.params, setup.estimated_bias)
+    if setup.library is None:
+        measured = runner.measurements_of(setup.duration, corrupted=True)
+    else:
+        acc, gyro = page_noise(len(force), setup.library)
+        params = setup.params
+        measured = (
+            force + setup.bias.accelerometer
+            + acc @ noise_root(params.accelerometer_covariance / setup.dt).T,
+            rate + setup.bias.gyroscope
+            + gyro @ noise_root(params.gyroscope_covariance / setup.dt).T,
+        )  # fmt: skip
+    pim.integrate_measurements(*measured, setup.dt)
+    predicted = runner.predict(pim, setup.estimated_bias)
+    start = setup.scenario.start
+    end = setup.scenario.at([start + pim.delta_tij()])
+    truth = NavState(end.orientation[0], end.position[0], end.velocity[0])
+    ideal = runner.predict(runner.integrate(setup.duration))
+    covariance = _simulated_covariance(setup)
+    errors = runner.prediction_errors(
+        setup.duration, setup.runs, setup.estimated_bias, progress=progress
+    )
+    estimated = np.asarray(np.cov(errors, rowvar=False))
+    return ScenarioStudy(
+        setup=setup,
+        time=np.asarray(start + np.arange(len(force)) * setup.dt),
+        ideal=np.hstack([force, rate]),
+        measured=np.hstack(measured),
+        pim=pim,
+        predicted=predicted,
+        truth=truth,
+        error=predicted.local_coordinates(truth),
+        step_error=ideal.local_coordinates(truth),
+        predicted_covariance=covariance,
+        estimated_covariance=estimated,
+        errors=errors,
+        agreement=covariance_agreement(estimated, covariance, setup.runs),
+    )
+
+
+def _simulated_covariance(setup: ScenarioSetup) -> FloatArray:
+    """Return the covariance about the run with the true bias and no noise."""
+    params = dataclasses.replace(setup.params, integration_covariance=np.zeros((3, 3)))
+    still = dataclasses.replace(setup, params=params).runner()
+    force, rate = still.measurements_of(setup.duration)
+    pim = still.measurements(params, setup.estimated_bias)
+    pim.integrate_measurements(
+        force + setup.bias.accelerometer, rate + setup.bias.gyroscope, setup.dt
+    )
+    return pim.prediction_covariance()

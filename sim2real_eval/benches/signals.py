@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparison of signals of recordings on disk, with simulated ones given or made on the spot."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sim2real_eval.common.results import versions
+from sim2real_eval.common.workers import map_in_processes
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.signals.comparison import SignalComparison, compare_runs
+from sim2real_eval.signals.measured import SensorSignals, run_signals
+from sim2real_eval.signals.options import SignalOptions
+from sim2real_eval.simulation.synthetic import maker_with_field
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.comparison import Failure, Source
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.world.world import World
+
+__all__ = ['SignalStudy', 'study_record', 'study_signals']
+
+SIMULATED = 'simulated'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SignalStudy:
+    """What is held against the real recordings.
+
+    Attributes
+    ----------
+    simulated : tuple of Source
+        Simulated recordings; empty when there are twins.
+    twins : tuple of Twin
+        Variants to simulate on the truth of each real recording.
+    repetitions : int
+        Simulated runs per recording and variant.
+    match_rates : bool
+        Simulate at the rates of the real sensors instead of the models' own.
+    world : World or None
+        Whose magnetic field is the true one and the simulated one; None: the one that each real
+        magnetometer measures first, see `measured_field`.
+    """
+
+    simulated: tuple[Source, ...] = ()
+    twins: tuple[Twin, ...] = ()
+    repetitions: int = 1
+    match_rates: bool = False
+    world: World | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+    """One recording to read."""
+
+    source: Source
+    side: str
+
+
+_Found = dict[str, list[SensorSignals]]
+
+
+def study_signals(
+    real: Sequence[Source],
+    study: SignalStudy,
+    options: SignalOptions,
+    *,
+    jobs: int = 1,
+    progress: Callable[[], None] | None = None,
+) -> tuple[SignalComparison, list[Failure]]:
+    """Read every recording, simulate where asked, and compare the sets.
+
+    Parameters
+    ----------
+    real : sequence of Source
+    study : SignalStudy
+    options : SignalOptions
+    jobs : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Called whenever a recording is done.
+
+    Returns
+    -------
+    SignalComparison
+    list of Failure
+        Recordings that were left out.
+
+    Raises
+    ------
+    Sim2RealError
+        When no real, or no simulated recording is left.
+    """
+    tasks = [_Task(source, REAL) for source in real]
+    tasks += [_Task(source, SIMULATED) for source in study.simulated]
+    read = functools.partial(_read, study=study, options=options)
+    outcomes = map_in_processes(read, tasks, jobs=jobs, progress=progress)
+    sets: _Found = {}
+    failures = []
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        if isinstance(outcome, str):
+            failures.append(Failure(task.source.path, outcome))
+            continue
+        for label, runs in outcome.items():
+            sets.setdefault(label, []).extend(runs)
+    for side in (REAL, SIMULATED) if study.simulated else (REAL,):
+        if side not in sets:
+            mine = [one for one in failures if any(_is(one, task, side) for task in tasks)]
+            more = f' (and {len(mine) - 1} more)' if len(mine) > 1 else ''
+            raise Sim2RealError(f'{mine[0]}{more}')
+    runs = sets.pop(REAL)
+    if study.twins:
+        sets = _measurable(runs, sets)
+    return compare_runs(runs, sets, options), failures
+
+
+def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
+    """Leave out the models of a sensor that the real runs lack, unless that leaves none."""
+    common = set.intersection(*(set(run.measured) for run in real))
+    kept = {
+        label: runs
+        for label, runs in sets.items()
+        if all(common.intersection(run.measured) for run in runs)
+    }
+    return kept or sets
+
+
+def _is(failure: Failure, task: _Task, side: str) -> bool:
+    return task.side == side and task.source.path == failure.recording
+
+
+def _read(task: _Task, study: SignalStudy, options: SignalOptions) -> _Found | str:
+    try:
+        recording = task.source.read()
+        if task.side == SIMULATED or not study.twins:
+            return {task.side: [run_signals(recording, options, world=study.world)]}
+        maker = maker_with_field(
+            recording, study.world, seed=options.seed, base_frame=options.base_frame
+        )
+        found = {REAL: [run_signals(maker.real, options, sensors=_wanted(study), maker=maker)]}
+        for twin in study.twins:
+            mine = maker.at_real_rates(twin) if study.match_rates else twin
+            # A sensor that stays real would be compared with itself.
+            sensors = [
+                role
+                for role, model in (('imu', twin.imu), ('gps', twin.gps), ('mag', twin.mag))
+                if model is not None
+            ]
+            found[twin.label] = [
+                run_signals(
+                    dataclasses.replace(maker.make(mine, repetition), notes=()),
+                    options,
+                    sensors=sensors,
+                    maker=maker,
+                )
+                for repetition in range(1, study.repetitions + 1)
+            ]
+    except Sim2RealError as error:
+        return str(error)
+    return found
+
+
+def _wanted(study: SignalStudy) -> tuple[str, ...]:
+    """Return the sensors to look at; a real magnetometer only where one is simulated."""
+    magnetic = any(twin.mag is not None for twin in study.twins)
+    return ('imu', 'gps', 'mag') if magnetic else ('imu', 'gps')
+
+
+def study_record(
+    comparison: SignalComparison,
+    failures: Sequence[Failure],
+    real: Sequence[Source],
+    study: SignalStudy,
+) -> Mapping[str, Any]:
+    """Return everything needed to repeat and to read a comparison, as plain values.
+
+    It depends on inputs and options alone, so that equal studies give equal bytes.
+    """
+    failed = {failure.recording for failure in failures}
+
+    def listed(sources: Sequence[Source]) -> list[dict[str, Any]]:
+        return [
+            {
+                'path': source.path,
+                'name': source.name,
+                'topics': dict(source.topics),
+                'sha256': None if source.path in failed else recording_digest(source.path),
+            }
+            for source in sources
+        ]
+
+    return {
+        'format': 1,
+        'versions': versions(),
+        'repetitions': study.repetitions,
+        'match_rates': study.match_rates,
+        'models': {
+            twin.label: {
+                'gps': REAL if twin.gps is None else twin.gps.to_mapping(),
+                'imu': REAL if twin.imu is None else twin.imu.to_mapping(),
+                **({} if twin.mag is None else {'mag': twin.mag.to_mapping()}),
+            }
+            for twin in study.twins
+        },
+        'real': listed(real),
+        'simulated': listed(study.simulated),
+        'failures': [dataclasses.asdict(failure) for failure in failures],
+        **comparison.record(),
+    }

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far wheels drift alone and with a camera, and how alike noise variants are to a judge."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sim2real_eval.benches.wheels.run import (
+    JUDGES,
+    Drift,
+    Planar,
+    RecordedMotion,
+    WheelRun,
+    wheel_run,
+)
+from sim2real_eval.common.findings import by_weight, decisive
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.distances import vepd
+from sim2real_eval.study.run_notes import merge_notes
+from sim_sensors.sensor.catalogue import load_wheels
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
+from sim_sensors.wheels.slip import Slip
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from sim_sensors.world.world import World
+
+__all__ = [
+    'SINGLE_ERRORS',
+    'Driven',
+    'VariantResult',
+    'WheelSetup',
+    'WheelStudy',
+    'drive_variants',
+    'run_wheel_study',
+    'single_errors',
+    'study_of',
+]
+
+# Share of a drive without a pose of the camera from which on it is told.
+_BLIND = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class WheelSetup:
+    """What is measured and how often.
+
+    Attributes
+    ----------
+    variants : mapping of str to WheelOdometryModel
+        By label; the first stands for the real robot.
+    vision : VisionModel
+    world : World
+        With tags.
+    runs : int
+        Of each variant, on the same drive with other noise.
+    seed : int
+    """
+
+    variants: dict[str, WheelOdometryModel]
+    vision: VisionModel
+    world: World
+    runs: int
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Driven:
+    """What became of one drive.
+
+    Attributes
+    ----------
+    drive : RecordedMotion
+    frames, in_view : int
+        Pictures that the camera takes, and those with a tag in view: the same in every run.
+    real : tuple of WheelRun
+        Runs of the first variant that stand for the real robot.
+    runs : mapping of str to tuple of WheelRun
+        By variant.
+    """
+
+    drive: RecordedMotion
+    frames: int
+    in_view: int
+    real: tuple[WheelRun, ...]
+    runs: dict[str, tuple[WheelRun, ...]]
+
+    @property
+    def all_runs(self) -> tuple[WheelRun, ...]:
+        """Those of all variants."""
+        return tuple(run for runs in self.runs.values() for run in runs)
+
+    @property
+    def poses(self) -> float:
+        """Poses that the camera gave, mean of the runs: those gated or lost are not."""
+        return float(np.mean([run.poses for run in self.all_runs]))
+
+    @property
+    def taken(self) -> float:
+        """Poses that the judge did not refuse, mean of the runs."""
+        return float(np.mean([run.taken for run in self.all_runs]))
+
+    @property
+    def longest_blind(self) -> float:
+        """Longest time without a pose in any run, s."""
+        return max(run.longest_blind for run in self.all_runs)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the user should know of the drive and of what the camera saw of it."""
+        notes = self.drive.notes()
+        if self.longest_blind <= _BLIND * self.drive.duration:
+            return notes
+        return (
+            decisive(
+                f'the camera gave no pose for up to {self.longest_blind:.3g} s of '
+                f'{self.drive.duration:.3g} s: so long the wheels are alone, also in the columns '
+                '"with"'
+            ),
+            *notes,
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VariantResult:
+    """What became of one noise variant.
+
+    Attributes
+    ----------
+    label : str
+    runs : tuple of WheelRun
+        Of all drives, one drive after the other.
+    vepd : mapping of str to float
+        By judge, against the first variant in runs of its own.
+    """
+
+    label: str
+    runs: tuple[WheelRun, ...]
+    vepd: dict[str, float]
+
+    @property
+    def odometry(self) -> tuple[Drift, ...]:
+        """The pose that the wheels tell, per run."""
+        return tuple(run.odometry for run in self.runs)
+
+    @property
+    def fused(self) -> tuple[Drift, ...]:
+        """The judge with wheels and camera, per run."""
+        return tuple(run.fused for run in self.runs)
+
+    @property
+    def nees(self) -> tuple[float, ...]:
+        """Mean normalised squared error of x and y of that judge, per run."""
+        return tuple(run.nees for run in self.runs)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WheelStudy:
+    """A study that was made.
+
+    Attributes
+    ----------
+    setup : WheelSetup
+    driven : tuple of Driven
+        At least one.
+    variants : tuple of VariantResult
+        Over all drives.
+    """
+
+    setup: WheelSetup
+    driven: tuple[Driven, ...]
+    variants: tuple[VariantResult, ...]
+
+    @property
+    def title(self) -> str:
+        """Name and length of what was driven."""
+        way = sum(each.drive.way for each in self.driven)
+        name = self.driven[0].drive.name
+        return (
+            f'{name if len(self.driven) == 1 else f"{len(self.driven)} recordings"}, {way:.0f} m'
+        )
+
+    def notes(self) -> list[str]:
+        """Return what the user should know, the weightiest first."""
+        if len(self.driven) == 1:
+            return by_weight(self.driven[0].notes())
+        return merge_notes(('driven', each.notes()) for each in self.driven)
+
+
+def run_wheel_study(
+    setup: WheelSetup, drives: Sequence[RecordedMotion], advance: Callable[[], None] = lambda: None
+) -> WheelStudy:
+    """Drive, measure and judge every run of every variant; see `drive_variants`."""
+    return study_of(setup, [drive_variants(setup, drive, advance) for drive in drives])
+
+
+def drive_variants(
+    setup: WheelSetup, drive: RecordedMotion, advance: Callable[[], None] = lambda: None
+) -> Driven:
+    """Measure and judge all runs of all variants on one drive.
+
+    The runs that stand for the real robot have noise of their own, so that the first variant, too,
+    is compared with others than itself.
+
+    Parameters
+    ----------
+    setup : WheelSetup
+    drive : RecordedMotion
+    advance : callable
+        Called after each run.
+
+    Raises
+    ------
+    Sim2RealError
+        When the drive, the world or a model does not do.
+    """
+    judges = {name: JudgeSetup.load(name) for name in JUDGES}
+
+    def runs(label: str, wheels: WheelOdometryModel) -> tuple[WheelRun, ...]:
+        sensors = Planar(wheels, setup.vision, setup.world)
+        made = []
+        for number in range(1, setup.runs + 1):
+            run = f'{label}/{number}'
+            made.append(wheel_run(drive, sensors, judges, seed=setup.seed, run=run))
+            advance()
+        return tuple(made)
+
+    camera = setup.vision.start(setup.seed, drive.label, world=setup.world)
+    _, seen = camera.measure_all(drive.motion)
+    return Driven(
+        drive=drive,
+        frames=len(seen.count),
+        in_view=int(np.sum(seen.count > 0)),
+        real=runs('real', next(iter(setup.variants.values()))),
+        runs={label: runs(label, wheels) for label, wheels in setup.variants.items()},
+    )
+
+
+def study_of(setup: WheelSetup, driven: Sequence[Driven]) -> WheelStudy:
+    """Put drives together, at least one; VEPD is that of the runs of all."""
+    results = []
+    for label in setup.variants:
+        runs = tuple(run for each in driven for run in each.runs[label])
+        found = {
+            name: float(
+                vepd(
+                    [run.scores[name] for each in driven for run in each.real],
+                    [run.scores[name] for run in runs],
+                ).vepd
+            )
+            for name in JUDGES
+        }
+        results.append(VariantResult(label, runs, found))
+    return WheelStudy(setup, tuple(driven), tuple(results))
+
+
+# -------- One swerve robot, each error of its odometry alone.
+
+SINGLE_ERRORS = 'errors'
+"""Word that stands for all of them in a list of models."""
+
+
+def single_errors() -> dict[str, WheelOdometryModel]:
+    """Return models with one error each, by label.
+
+    The noise of the squared increment and the offset of the steering, as the text of [FRC3176] has
+    it (`exact`) and as its code has (`as_upstream`), with the numbers of the preset `frc_swerve`;
+    variance per distance, slips and wrong radii with those of `swerve`, the same robot.
+    """
+    source, ours = load_wheels('frc_swerve'), load_wheels('swerve')
+    bare = dataclasses.replace(
+        ours, noise=NoWheelNoise(), slip=Slip(), radius_error=0.0, steering_offset=SteeringOffset()
+    )
+    exact = dataclasses.replace(source.steering_offset, variant='exact')
+    upstream = dataclasses.replace(exact, variant='as_upstream')
+    return {
+        'squared': dataclasses.replace(bare, noise=source.noise),
+        'per_distance': dataclasses.replace(bare, noise=ours.noise),
+        'slip': dataclasses.replace(bare, slip=ours.slip),
+        'radius': dataclasses.replace(bare, radius_error=ours.radius_error),
+        'steering_text': dataclasses.replace(bare, steering_offset=exact),
+        'steering_code': dataclasses.replace(bare, steering_offset=upstream),
+    }

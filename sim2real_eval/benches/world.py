@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The magnetic field of a world on a level map, and what stands on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from sim2real_eval.common.results import versions
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.world.fields import wmm_epoch
+from sim_sensors.world.world import World
+
+__all__ = [
+    'Area',
+    'WorldMap',
+    'default_area',
+    'default_height',
+    'things',
+    'world_map',
+    'world_record',
+]
+
+Area = tuple[float, float, float, float]
+
+# Points of a map. The field is summed over all dipoles at each, 1e8 sums in a second or two; of
+# the most dipoles that an entry of a file may scatter, 1e6, the map still has 2500 points.
+_SUMS = 1e8
+_MOST, _FEWEST = 25_000.0, 2500.0
+# m about the origin, where nothing is to see.
+_NOTHING = 5.0
+_MARGIN = 0.1
+# m: what is closer together is one thing, with so much around it.
+_TOGETHER, _AROUND = 0.01, 2.0
+# m: sides of a map, and its distance from the origin, at which numbers still tell points apart.
+_SHORTEST, _FARTHEST = 1e-3, 1e7
+# Below this share of the Earth's field its horizontal part gives no north.
+_LEVEL = 1e-6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WorldMap:
+    """The field of a world at the middles of level rectangles, all of one size.
+
+    Parameters
+    ----------
+    world : World
+    area : (4,)
+        x and y of the edges, m, in the frame of the world: x0, x1, y0, y1.
+    height : float
+        z of the map, m.
+    x, y : (nx,), (ny,)
+        Middles, m.
+    field : (ny, nx, 3)
+        T, east north up.
+    """
+
+    world: World
+    area: Area
+    height: float
+    x: FloatArray
+    y: FloatArray
+    field: FloatArray
+
+    @functools.cached_property
+    def intensity(self) -> FloatArray:
+        """Strength of the field, `(ny, nx)` T."""
+        return np.asarray(np.linalg.norm(self.field, axis=-1))
+
+    @functools.cached_property
+    def compass_error(self) -> FloatArray | None:
+        """Angle by which a level compass is turned clockwise, `(ny, nx)` rad, -pi to pi.
+
+        It shows along the horizontal part of the field instead of that of the Earth's field. None
+        where the Earth's field has no horizontal part, as at a magnetic pole.
+        """
+        east, north, _ = earth = self.world.undisturbed_field
+        if not math.hypot(east, north) > _LEVEL * float(np.linalg.norm(earth)):
+            return None
+        along = north * self.field[..., 1] + east * self.field[..., 0]
+        across = north * self.field[..., 0] - east * self.field[..., 1]
+        return np.asarray(np.arctan2(across, along))
+
+    def place(self, index: int) -> tuple[float, float, float]:
+        """Return the position of a point, m, by its index in the flattened map."""
+        row, column = divmod(index, len(self.x))
+        return float(self.x[column]), float(self.y[row]), self.height
+
+
+def things(world: World) -> FloatArray:
+    """Return where dipoles, landmarks and tags are, `(n, 3)` m."""
+    found = world.dipoles.positions, world.landmarks.positions, world.tags.positions
+    return np.concatenate(found)
+
+
+def default_height(world: World) -> float:
+    """Return the height half way between the lowest and the highest thing, m; 0 without any."""
+    heights = things(world)[:, 2]
+    return float((heights.min() + heights.max()) / 2.0) if len(heights) else 0.0
+
+
+def default_area(world: World) -> Area:
+    """Return the edges, m, of where dipoles, landmarks and tags are, with a margin.
+
+    The margin is a tenth of the longer side, and the shorter side at least half of it. Without
+    anything it is 10 m about the origin, about a single thing 2 m.
+    """
+    places = things(world)[:, :2]
+    if not len(places):
+        return -_NOTHING, _NOTHING, -_NOTHING, _NOTHING
+    low, high = places.min(axis=0), places.max(axis=0)
+    longer = float((high - low).max())
+    if longer < _TOGETHER:
+        middle, longer = (low + high) / 2.0, _AROUND / (1.0 + 2.0 * _MARGIN)
+        low, high = middle - 0.5 * longer, middle + 0.5 * longer
+    short = np.maximum(0.5 * longer - (high - low), 0.0)
+    low, high = low - 0.5 * short - _MARGIN * longer, high + 0.5 * short + _MARGIN * longer
+    return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+
+
+def world_map(world: World, area: Area | None = None, height: float | None = None) -> WorldMap:
+    """Return the map of a world.
+
+    It has about 25000 points, fewer above 4000 dipoles, since each adds to the field at each
+    point.
+
+    Parameters
+    ----------
+    world : World
+    area : (4,), optional
+        x0, x1, y0, y1, m; default: `default_area`.
+    height : float, optional
+        m; default: `default_height`.
+
+    Raises
+    ------
+    ParameterError
+        When the edges are out of order, too close or too far away, the height too, or the field
+        is too large for a number somewhere.
+    SensorError
+        When the World Magnetic Model is asked for and not there.
+    """
+    x0, x1, y0, y1 = edges = default_area(world) if area is None else area
+    z = default_height(world) if height is None else height
+    if min(x1 - x0, y1 - y0) < _SHORTEST or max(map(abs, edges)) > _FARTHEST:
+        raise ParameterError(
+            'map', 'area', f'{x0:g},{x1:g},{y0:g},{y1:g} is not allowed; must be X0 < X1 and '
+            f'Y0 < Y1, {_SHORTEST:g} m or more apart and within {_FARTHEST:g} m of the origin'
+        )  # fmt: skip
+    if abs(z) > _FARTHEST:
+        raise ParameterError(
+            'map', 'height', f'{z:g} is not allowed; must be within {_FARTHEST:g} m of the origin'
+        )
+    count = float(np.clip(_SUMS / max(len(world.dipoles), 1), _FEWEST, _MOST))
+    wide, long = x1 - x0, y1 - y0
+    step = math.sqrt(wide * long / count)
+    # Of a strip, 20 points across at least, and no more along than the map may have.
+    columns, rows = (int(np.clip(round(size / step), 20, count / 20)) for size in (wide, long))
+    x, y = (
+        np.asarray(start + size / number * (np.arange(number) + 0.5), dtype=np.float64)
+        for start, size, number in ((x0, wide, columns), (y0, long, rows))
+    )
+    grid = np.stack([*np.meshgrid(x, y), np.full((rows, columns), z)], axis=-1)
+    with np.errstate(all='ignore'):
+        field = world.magnetic_field(grid.reshape(-1, 3)).reshape(grid.shape)
+        made = WorldMap(world, edges, z, x, y, field)
+        bad = ~np.isfinite(made.intensity)
+    if bad.any():
+        where = ', '.join(f'{value:g}' for value in made.place(int(np.argmax(bad))))
+        raise ParameterError(
+            'map', 'field', f'that at ({where}) m is no finite number; must be smaller moments'
+        )  # fmt: skip
+    return made
+
+
+# -------- What a world is, in numbers: its place, gravity and Earth field, and the field on a
+# map.
+
+_TURNED_DEG = (5, 30)
+
+
+def world_record(found: WorldMap, name: str) -> dict[str, Any]:
+    """Return a plain mapping, for JSON; SI units, angles in degrees.
+
+    Inclination is positive downwards, declination positive to the east of north.
+    """
+    world = found.world
+    return {
+        'versions': versions(),
+        'world': name,
+        'origin': world.frame.to_mapping(),
+        'gravity': {'model': world.gravity_model.model, 'value_m_s2': world.gravity},
+        'earth_field': _earth_field(world),
+        'dipoles': len(world.dipoles),
+        'landmarks': len(world.landmarks),
+        'chessboards': len(world.chessboards),
+        'tags': len(world.tags),
+        'map': _map(found),
+    }
+
+
+def _earth_field(world: World) -> dict[str, Any]:
+    model = world.earth_field
+    wmm = model.model == 'wmm'
+    field = world.undisturbed_field
+    east, north, up = (float(value) for value in field)
+    level = math.hypot(east, north)
+    return {
+        'model': model.model,
+        'coefficients': wmm_epoch(model.year) if wmm else None,
+        'year': model.year if wmm else None,
+        'east_north_up_t': [east, north, up],
+        'intensity_t': float(np.linalg.norm(field)),
+        'inclination_deg': math.degrees(math.atan2(-up, level)),
+        'declination_deg': math.degrees(math.atan2(east, north)),
+    }
+
+
+def _map(found: WorldMap) -> dict[str, Any]:
+    strength = found.intensity.reshape(-1)
+    least, most = int(np.argmin(strength)), int(np.argmax(strength))
+    return {
+        'area_m': list(found.area),
+        'height_m': found.height,
+        'points': len(strength),
+        'least_t': float(strength[least]),
+        'least_at_m': list(found.place(least)),
+        'most_t': float(strength[most]),
+        'most_at_m': list(found.place(most)),
+        'compass': _compass(found),
+    }
+
+
+def _compass(found: WorldMap) -> dict[str, float] | None:
+    if found.compass_error is None:
+        return None
+    size = np.degrees(np.abs(found.compass_error))
+    return {
+        'rms_deg': float(np.sqrt(np.mean(size**2))),
+        'median_deg': float(np.median(size)),
+        **{f'share_above_{limit}_deg': float(np.mean(size > limit)) for limit in _TURNED_DEG},
+    }

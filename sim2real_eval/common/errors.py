@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one error of this package."""
+
+from __future__ import annotations
+
+from sim_sensors.core.errors import Sim2RealError
+
+__all__ = ['FitError', 'JudgeError', 'RecordingError']
+
+
+class RecordingError(Sim2RealError):
+    """A recording cannot be read, trusted or written.
+
+    The message is one line: file or folder, topic or key, what was found and what is allowed.
+    """
+
+
+# -------- What can be wrong with a judge's set-up.
+
+
+class JudgeError(Sim2RealError):
+    """The judge cannot be run on this recording with this configuration."""
+
+
+# -------- What goes wrong when a model is fitted.
+
+
+class FitError(Sim2RealError):
+    """A model cannot be fitted to what was given."""

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same function over many items in several processes that never outlive their parent."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import concurrent.futures.process
+import contextlib
+import logging
+import logging.handlers
+import multiprocessing
+import multiprocessing.queues
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing.process import BaseProcess
+from types import FrameType, TracebackType
+from typing import TypeVar
+
+from sim_sensors.core.errors import Sim2RealError
+
+__all__ = ['Workers', 'map_in_processes', 'single_threads']
+
+# A judge node may need 8 s to end, see ros/lockstep/process.py.
+_SHUTDOWN_S = 12.0
+
+_THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
+
+# Of the packages whose loops are compiled, which takes long and is told.
+_LOG = logging.getLogger('sim_sensors')
+
+T = TypeVar('T')
+R = TypeVar('R')
+
+
+def map_in_processes(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    jobs: int,
+    progress: Callable[[], None] | None = None,
+) -> list[R]:
+    """Return `function(item)` of each item, in the order of the items.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module's top level, so that it can be sent to a process.
+    items : sequence
+    jobs : int
+        Processes; with one job or one item everything runs in this process.
+    progress : callable, optional
+        Called whenever an item is done.
+
+    Raises
+    ------
+    Sim2RealError
+        When a process dies, for example for want of memory.
+    """
+    with Workers(min(jobs, len(items))) as workers:
+        return workers.map(function, items, progress=progress)
+
+
+class Workers:
+    """Processes that are started once for several maps; a context manager.
+
+    They start when they are first needed, and end with the context: at once when that ends in an
+    exception.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes; with one everything runs in this process.
+
+    Attributes
+    ----------
+    jobs : int
+    """
+
+    def __init__(self, jobs: int = 1) -> None:
+        self.jobs = jobs
+        self._pool: concurrent.futures.ProcessPoolExecutor | None = None
+        self._others: set[BaseProcess] = set()
+        self._listener: logging.handlers.QueueListener | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is None:
+            return
+        try:
+            if kind is not None:
+                _end(set(multiprocessing.active_children()) - self._others)
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+            # A worker that was killed may hold the queue; the thread ends with this process.
+            if self._listener is not None and kind is None:
+                self._listener.stop()
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        progress: Callable[[], None] | None = None,
+    ) -> list[R]:
+        """Return `function(item)` of each item, see `map_in_processes`."""
+        results: list[R] = []
+        if self.jobs <= 1 or len(items) <= 1:
+            for item in items:
+                results.append(function(item))
+                if progress is not None:
+                    progress()
+            return results
+        if self._pool is None:
+            # Workers start afresh: forking a process that has run threads may deadlock.
+            context = multiprocessing.get_context('spawn')
+            self._others = set(multiprocessing.active_children())
+            queue = context.Queue() if _LOG.isEnabledFor(logging.INFO) else None
+            if queue is not None:
+                self._listener = logging.handlers.QueueListener(queue, _Once())
+                self._listener.start()
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                self.jobs, mp_context=context, initializer=_begin, initargs=(queue,)
+            )
+        try:
+            with _interrupts_held(), single_threads():
+                futures = [self._pool.submit(_until_terminated, function, item) for item in items]
+            for done in concurrent.futures.as_completed(futures):
+                done.result()
+                if progress is not None:
+                    progress()
+            return [future.result() for future in futures]
+        except concurrent.futures.process.BrokenProcessPool:
+            raise Sim2RealError(
+                'a worker process died (out of memory?); fewer --jobs need less memory'
+            ) from None
+
+
+@contextlib.contextmanager
+def single_threads() -> Iterator[None]:
+    """Let the linear algebra of processes that are started meanwhile use one thread each.
+
+    So also that of this process, if numpy is not imported yet. Our matrices are small: threads
+    make each of them slower, many times so where processes share the cores, and how a product is
+    cut up may show in its last digit. What the user has set stays.
+    """
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, '1'))
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while workers are started; they inherit that and never see it.
+
+    Ctrl-C goes to the whole group of processes. The parent ends its workers itself; each of them
+    would otherwise print a traceback of its own.
+    """
+    if not hasattr(signal, 'pthread_sigmask'):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(workers: Iterable[BaseProcess]) -> None:
+    """Let workers remove what is temporary and end their nodes; kill those that do not end."""
+    for worker in workers:
+        worker.terminate()
+    deadline = time.monotonic() + _SHUTDOWN_S
+    for worker in workers:
+        worker.join(max(deadline - time.monotonic(), 0.0))
+        if worker.is_alive():
+            worker.kill()
+
+
+def _until_terminated(function: Callable[[T], R], item: T) -> R:
+    """Return `function(item)`; end the worker when SIGTERM came meanwhile."""
+    try:
+        return function(item)
+    except SystemExit as stop:
+        # The pool would send it to the parent as a result, and go on with the next item.
+        os._exit(int(stop.code or 0))
+
+
+class _Once(logging.Handler):
+    """Hands records of workers on to this process's handlers, what several say but once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if said not in self._said:
+            self._said.add(said)
+            logging.getLogger(record.name).handle(record)
+
+
+def _begin(records: multiprocessing.queues.Queue[logging.LogRecord] | None) -> None:
+    """Make this worker end when its parent does, also when that was killed, and on SIGTERM.
+
+    What it logs goes to `records`; None: nowhere.
+    """
+    if records is not None:
+        _LOG.addHandler(logging.handlers.QueueHandler(records))
+        _LOG.setLevel(logging.INFO)
+        # This worker may be killed: it must not wait for what it has not sent.
+        records.cancel_join_thread()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        # Once: the pool tells all workers again when the first has ended.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name='wait for parent', daemon=True).start()

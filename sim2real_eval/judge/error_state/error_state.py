@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The error-state judge: a GNSS/INS Kalman filter that estimates the biases of its IMU.
+
+Equations: [Sola2017], chapters 5 to 7; [Groves2013], chapter 14. docs/inertial.md has them in the
+form used here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from sim2real_eval.judge.error_state.estimate import judged_run
+from sim2real_eval.judge.error_state.loop import InertialEvents, Taken, run
+from sim2real_eval.judge.error_state.start import (
+    first_moving_interval,
+    first_state,
+    fixes_of_the_start,
+    grid,
+    merge_events,
+)
+from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
+from sim2real_eval.judge.inertial.alignment import first_attitude
+from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
+from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FloatArray, IntArray
+
+__all__ = ['ErrorStateJudge', 'FilteredRun', 'filter_inputs']
+
+
+class ErrorStateJudge(InertialJudge):
+    """The error-state filter as a judge."""
+
+    kind = 'error_state'
+
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording by `filter_inputs`; see `InertialJudge.judge`."""
+        inputs = inertial_inputs(
+            recording, self.parameters, start_ns=start_ns, transforms=self.transforms
+        )
+        return filter_inputs(
+            inputs, self.parameters, start_ns=start_ns, start_heading=start_heading
+        ).judged
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FilteredRun:
+    """A judged run with the filter's whole state.
+
+    Attributes
+    ----------
+    judged : JudgedRun
+    x : (n, 16) float
+        State at each estimate; see `sim2real_eval.judge.inertial.strapdown`.
+    P : (n, 15, 15) float
+        Covariance of its errors.
+    """
+
+    judged: JudgedRun
+    x: FloatArray
+    P: FloatArray
+
+
+def filter_inputs(
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    *,
+    start_ns: int | None = None,
+    start_heading: float | None = None,
+) -> FilteredRun:
+    """Filter what `inertial_inputs` laid out; parameters as in `ErrorStateJudge.judge`."""
+    attitude = first_attitude(inputs, settings, start_heading)
+    first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
+    origin_ns = first_ns if start_ns is None else start_ns
+    out_ns = grid(origin_ns, first_ns, last_ns, settings.output_frequency)
+    events = merge_events(inputs, settings, out_ns, first_fix=1)
+    taken = Taken.room(events)
+    x, P = first_state(inputs, attitude, settings)
+    early, count = (x.copy(), P.copy()), fixes_of_the_start(inputs, settings)
+    run(x, P, events, taken)
+    # Until the fixes of the start have told the velocity, estimates look ahead at them.
+    known_ns = int(inputs.fix_ns[count])
+    ahead = int(np.searchsorted(out_ns, known_ns))
+    if count and ahead:
+        blind = _without_fixes(events, ahead)
+        before = Taken.room(blind)
+        run(*first_moving_interval(*early, events, count), blind, before)
+        taken.x[:ahead], taken.P[:ahead] = before.x, before.P
+    notes = [*inputs.notes, *attitude.notes, *_advice(taken, settings)]
+    if ahead and count:
+        notes.append(
+            f'the first {ahead} estimates, {(known_ns - first_ns) * 1e-9:.1f} s, look ahead at '
+            f'the {count + 1} fixes of the start'
+        )
+    parts, corrections = _parts(inputs, taken, events)
+    judged = judged_run(inputs, settings, events, taken, parts, corrections, tuple(notes))
+    return FilteredRun(judged, taken.x, taken.P)
+
+
+def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
+    """Return the events of the first estimates alone, without fixes."""
+    end = int(events.out_at[estimates - 1]) + 1
+    return events._replace(
+        time_ns=events.time_ns[:end],
+        fix_at=events.fix_at[:0],
+        out_at=events.out_at[:estimates],
+        hold_at=events.hold_at[events.hold_at < end],
+    )
+
+
+def _advice(taken: Taken, settings: InertialSettings) -> list[str]:
+    notes = []
+    m, refused = len(taken.nis), int(np.sum(taken.accepted == 0))
+    forced = int(np.sum(taken.accepted == 2))
+    if 2 * refused > m:
+        notes.append(
+            f'the gate of {settings.gate:g} refused {refused} of {m} fixes: the filter follows '
+            'the IMU; noise of the IMU or covariances of the fixes are set too small'
+        )
+    if forced:
+        notes.append(
+            f'after {settings.gate_timeout:g} s without an accepted fix the next one was taken '
+            f'({forced}x), and the state taken to be as wrong as that fix said'
+        )
+    return notes
+
+
+def _parts(
+    inputs: InertialInputs, taken: Taken, events: InertialEvents
+) -> tuple[tuple[PartCount, ...], Corrections]:
+    used, refused = len(inputs.fix_ns), int(np.sum(taken.accepted == 0))
+    parts = [
+        PartCount(
+            'gps pose',
+            inputs.fix_topic,
+            received=inputs.fixes_received,
+            older=0,
+            unusable=inputs.fixes_received - used,
+            fused=used - refused,
+            rejected=refused,
+        )
+    ]
+    stamps: list[IntArray] = [events.time_ns[events.fix_at]]
+    nis, states = [taken.nis], [3]
+    held = len(events.hold_at)
+    if held:
+        parts.append(PartCount('vehicle speed', '', held, 0, 0, held, 0))
+        stamps.append(events.time_ns[events.hold_at])
+        nis.append(taken.hold_nis)
+        states.append(int(np.sum(events.hold > 0.0)))
+    sizes = [len(values) for values in nis]
+    stamp_ns = np.concatenate(stamps)
+    order = np.argsort(stamp_ns, kind='stable')
+    return tuple(parts), Corrections(
+        part=np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[order],
+        stamp_ns=stamp_ns[order],
+        states=np.repeat(np.array(states, dtype=np.int64), sizes)[order],
+        nis=np.concatenate(nis)[order],
+    )

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a judge says about one recording."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.common.tables import write_csv
+from sim2real_eval.judge.robot_localization.output import FilteredGps, no_fixes
+from sim2real_eval.judge.robot_localization.parts import PartName
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
+
+__all__ = [
+    'Corrections', 'Estimate', 'GpsPosition', 'JudgedRun', 'PartCount', 'part_counts',
+    'quaternions',
+]  # fmt: skip
+
+_COLUMNS = (
+    'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',
+    'wz', *(f'Ppose_{i}_{j}' for i in range(6) for j in range(6)),
+    *(f'Ptwist_{i}_{j}' for i in range(6) for j in range(6)),
+)  # fmt: skip
+_FIX_COLUMNS = (
+    'arrival_ns', 'stamp_ns', 'frame', 'lat', 'lon', 'alt', 'status',
+    *(f'cov{k}' for k in range(9)), 'cov_type',
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class PartCount:
+    """What became of one part (pose, twist or acceleration) of one input.
+
+    Attributes
+    ----------
+    name, topic : str
+        Such as `imu0 twist` and `/imu/data`.
+    received, older, unusable, fused, rejected : int
+        Messages in; refused because an earlier one had a later stamp; yielding no measurement;
+        fused; refused, by the Mahalanobis gate or as `singular`.
+    singular : int
+        Of those refused, how many because the covariance of their innovation was singular or not
+        a number, which no gate is needed for.
+    """
+
+    name: str
+    topic: str
+    received: int
+    older: int
+    unusable: int
+    fused: int
+    rejected: int
+    singular: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Corrections:
+    """Measurements that the filter compared with its state, in the order in which it did.
+
+    Attributes
+    ----------
+    part : (n,) int64
+        Index into `JudgedRun.parts`.
+    stamp_ns : (n,) int64
+    states : (n,) int64
+        How many states each measured, those included that `two_d_mode` holds at zero.
+    nis : (n,) float
+        Normalised innovation squared, refused measurements included: the squared Mahalanobis
+        distance that the gate looks at.
+    """
+
+    part: IntArray
+    stamp_ns: IntArray
+    states: IntArray
+    nis: FloatArray
+
+    @classmethod
+    def none(cls) -> Corrections:
+        """Return no corrections."""
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(empty, empty, empty, np.zeros(0))
+
+
+def part_counts(
+    names: Sequence[PartName],
+    counts: IntArray,
+    threshold: FloatArray,
+    corrections: Corrections | None = None,
+) -> tuple[PartCount, ...]:
+    """Name the counts that the loop kept.
+
+    Parameters
+    ----------
+    names : sequence of p PartName
+    counts : (p, 5) int64
+    threshold : (p,) float
+        Mahalanobis thresholds.
+    corrections : Corrections or None
+        All measurements whose distance is known; None: then all refusals by a part with a
+        threshold count as those of its gate.
+    """
+    gated = np.where(np.isinf(threshold), 0, counts[:, 4])
+    if corrections is not None:
+        far = corrections.nis >= threshold[corrections.part] ** 2
+        # A measurement that was taken once more (smooth_lagged_data) has several distances.
+        gated = np.minimum(gated, np.bincount(corrections.part[far], minlength=len(names)))
+    parts = []
+    for name, row, by_gate in zip(names, counts.tolist(), gated.tolist(), strict=True):
+        received, older, unusable, fused, rejected = row
+        parts.append(
+            PartCount(
+                str(name),
+                name.topic,
+                received,
+                older,
+                unusable,
+                fused,
+                rejected,
+                singular=rejected - by_gate,
+            )
+        )
+    return tuple(parts)
+
+
+def quaternions(angles: FloatArray) -> FloatArray:
+    """Return quaternions x y z w, (n, 4), of roll, pitch, yaw, (n, 3)."""
+    s, c = np.sin(0.5 * angles).T, np.cos(0.5 * angles).T
+    return np.stack(
+        [
+            s[0] * c[1] * c[2] - c[0] * s[1] * s[2],
+            c[0] * s[1] * c[2] + s[0] * c[1] * s[2],
+            c[0] * c[1] * s[2] - s[0] * s[1] * c[2],
+            c[0] * c[1] * c[2] + s[0] * s[1] * s[2],
+        ],
+        axis=1,
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgedRun:
+    """The filter's output over one run.
+
+    Attributes
+    ----------
+    stamp_ns, tick_ns : (n,) int64
+        Stamp of each estimate and the time of the tick that published it.
+    position : (n, 3) float
+        Metres, world frame.
+    orientation : (n, 4) float
+        x y z w, base_link in the world frame.
+    linear_velocity, angular_velocity : (n, 3) float
+        m/s and rad/s, base_link.
+    pose_covariance, twist_covariance : (n, 6, 6) float
+    gps_stamp_ns : (g,) int64
+        Stamps of the fixes that navsat_transform passed on.
+    gps_position : (g, 3) float
+        Their positions in the world frame, moved from the antenna to base_link.
+    gps_covariance : (g, 6, 6) float
+    parts : tuple of PartCount
+    notes : tuple of str
+        What the user should know about the run, one line each.
+    corrections : Corrections
+        Of a judge that runs in another process: those of the embedded judge on the same messages.
+    filtered_gps : FilteredGps or None
+        What navsat_transform sends out as gps/filtered; see `filtered_fixes`. Of a judge that runs
+        in another process as the corrections.
+    about_axes : bool
+        Whether the last three of `pose_covariance` are those of the small rotation e about the
+        world's axes with truth = Exp(e) estimate; else, as robot_localization has them, those of
+        roll, pitch and yaw. The two differ once the vehicle is turned.
+    remedy : str
+        What to do when estimates are not numbers; empty where nothing is known.
+    """
+
+    stamp_ns: IntArray
+    tick_ns: IntArray
+    position: FloatArray
+    orientation: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
+    gps_stamp_ns: IntArray
+    gps_position: FloatArray
+    gps_covariance: FloatArray
+    parts: tuple[PartCount, ...]
+    notes: tuple[str, ...]
+    corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
+    filtered_gps: FilteredGps | None = None
+    about_axes: bool = False
+    remedy: str = ''
+
+    def __len__(self) -> int:
+        return len(self.stamp_ns)
+
+    def __str__(self) -> str:
+        span = (self.stamp_ns[-1] - self.stamp_ns[0]) * 1e-9 if len(self) else 0.0
+        fused = ', '.join(
+            f'{part.name} {part.fused}/{part.received - part.older}' for part in self.parts
+        )
+        return f'{len(self)} estimates over {span:.1f} s; fused {fused}'
+
+    @property
+    def finite(self) -> NDArray[np.bool_]:
+        """Which estimates are numbers throughout, (n,)."""
+        numbers = (
+            self.position, self.orientation, self.linear_velocity, self.angular_velocity,
+            self.pose_covariance, self.twist_covariance,
+        )  # fmt: skip
+        found = np.ones(len(self), dtype=np.bool_)
+        for field in numbers:
+            found &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
+        return found
+
+    @property
+    def diverged(self) -> str:
+        """Which estimates are not numbers, and what to do, as one line; empty if all are."""
+        wrong = np.flatnonzero(~self.finite)
+        if not len(wrong):
+            return ''
+        after = (self.stamp_ns[wrong[0]] - self.stamp_ns[0]) * 1e-9
+        return (
+            f'the estimate is not a number from t = {after:.2f} s after the first one on '
+            f'({len(wrong)} of {len(self)} estimates)' + (self.remedy and f': {self.remedy}')
+        )
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write one row per estimate: stamp, tick, pose, body twist, both covariances.
+
+        Floats are written so that they read back exactly; the file appears complete or not at
+        all, and an existing file is refused by the caller.
+        """
+        n = len(self)
+        numbers = np.hstack([
+            self.position, self.orientation, self.linear_velocity, self.angular_velocity,
+            self.pose_covariance.reshape(n, 36), self.twist_covariance.reshape(n, 36),
+        ])  # fmt: skip
+        stamps = zip(self.stamp_ns.tolist(), self.tick_ns.tolist(), numbers.tolist(), strict=True)
+        return write_csv(path, _COLUMNS, ([stamp, tick, *row] for stamp, tick, row in stamps))
+
+    @property
+    def filtered_fixes(self) -> FixArray:
+        """The gps/filtered: the estimated position of base_link on the Earth, arrival the tick.
+
+        Computed when asked for, as few ask and the way back from UTM takes time.
+        """
+        return no_fixes() if self.filtered_gps is None else self.filtered_gps.fixes()
+
+    def write_filtered_gps(self, path: str | Path) -> Path:
+        """Write one row per gps/filtered, as a recording has its fixes; see `write_csv`."""
+        fixes = self.filtered_fixes
+        columns = (
+            fixes.arrival_ns, fixes.stamp_ns, [fixes.frame] * len(fixes), fixes.latitude,
+            fixes.longitude, fixes.altitude, fixes.status,
+            *fixes.position_covariance.reshape(-1, 9).T, fixes.position_covariance_type,
+        )  # fmt: skip
+        return write_csv(path, _FIX_COLUMNS, zip(*columns, strict=True))
+
+    def summary(self) -> Mapping[str, object]:
+        """Return counts and notes as plain values."""
+        return {
+            'estimates': len(self),
+            'nan': int(np.sum(~self.finite)),
+            'fixes_used': len(self.gps_stamp_ns),
+            'parts': [dataclasses.asdict(part) for part in self.parts],
+            'notes': list(self.notes),
+        }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Estimate:
+    """One filtered odometry; fields as in `JudgedRun`, without the first axis."""
+
+    stamp_ns: int
+    tick_ns: int
+    position: FloatArray
+    orientation: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GpsPosition:
+    """One odometry/gps: stamp of the fix, position (3,) in the world, covariance (6, 6)."""
+
+    stamp_ns: int
+    position: FloatArray
+    covariance: FloatArray

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real judge nodes fed message by message and tick by tick, waiting for what they answer."""

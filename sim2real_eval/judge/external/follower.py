@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded judge beside a node: it says what the node is to publish, and when."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import Estimate, GpsPosition
+from sim2real_eval.judge.external.delivery import PendingMessage
+from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.live_front_end import LiveNavsat
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock
+from sim2real_eval.judge.robot_localization.timers import Grids
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.frames import FrameTree
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, OdometryArray, TwistArray
+
+__all__ = ['ExpectedJudge', 'node_grids']
+
+# -------- The timers of a side that is a node, which has its own idea of them.
+
+
+def node_grids(
+    clock: Clock,
+    config: FilterConfig,
+    navsat: NavsatConfig | None,
+    start_ns: int,
+    *,
+    inside: bool,
+) -> Grids:
+    """Return the timers of nodes.
+
+    Parameters
+    ----------
+    clock : Clock
+    config : FilterConfig
+    navsat : NavsatConfig or None
+    start_ns : int
+        Unless the clock says so.
+    inside : bool
+        Whether navsat_transform runs in the filter's node, which then sets its timer.
+
+    Raises
+    ------
+    JudgeError
+        When a node cannot tick as the clock says.
+    """
+    grids = Grids(config, navsat, start_ns, clock)
+    _require('filter_timer_period_ns', grids.filter.period_ns, int(1e9 / config.frequency))
+    if inside and navsat is not None and grids.navsat is not None:
+        origin = grids.filter.origin_ns + NAVSAT_PHASE_NS
+        _require('navsat_timer_origin_ns', grids.navsat.origin_ns, origin)
+        _require('navsat_timer_period_ns', grids.navsat.period_ns, int(1e9 / navsat.frequency))
+    return grids
+
+
+def _require(key: str, value: int, fixed: int) -> None:
+    if value != fixed:
+        raise JudgeError(
+            f'case: clock.{key}: {value} is not allowed with a judge that is a node; must be '
+            f'{fixed}, as the node has it, or absent'
+        )
+
+
+class ExpectedJudge:
+    """Takes the same messages and ticks as a node.
+
+    Where navsat_transform is not inside the node it is here, and hears the node's own odometry.
+
+    Parameters
+    ----------
+    setup : JudgeSetup
+    frames : FrameTree
+    inside : bool
+        Whether navsat_transform is inside the node.
+
+    Attributes
+    ----------
+    navsat_inputs : list of str
+        Inputs that the navsat_transform here feeds.
+    expected : Estimate or None
+        What the last step publishes.
+    position : GpsPosition or None
+        The odometry/gps of the last step, where navsat_transform is inside the node.
+    """
+
+    def __init__(self, setup: JudgeSetup, frames: FrameTree, *, inside: bool) -> None:
+        config, navsat = setup.filter, setup.navsat
+        self._setup, self._inside = setup, inside
+        self._judge = LiveJudge(config, navsat if inside else None, frames, setup.case.correct)
+        self._navsat: LiveNavsat | None = None
+        self.navsat_inputs: list[str] = []
+        if navsat is not None and not inside:
+            self._navsat = LiveNavsat(navsat, config.base_link_frame, frames)
+            self.navsat_inputs = [
+                source.name for source in config.sources if source.topic == NAVSAT_TOPIC
+            ]
+
+    def begin(self, start_ns: int, *, warm_up: bool = True) -> None:
+        """Start afresh, with timers that begin at a time unless the set-up says otherwise.
+
+        Parameters
+        ----------
+        start_ns : int
+        warm_up : bool
+            Whether to load the judge's kernels now; not where only the timers are of use.
+        """
+        setup = self._setup
+        self.grids = node_grids(
+            setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
+        )
+        if warm_up:
+            self._judge.warm_up()
+            if self._navsat is not None:
+                self._navsat.warm_up()
+        self._navsat_ticks = False
+        self.filter_ticks = False
+        self.expected: Estimate | None = None
+        self.position: GpsPosition | None = None
+
+    @property
+    def initialised(self) -> bool:
+        """Whether the filter has taken a measurement; before, ticks do nothing."""
+        return self._judge.initialised
+
+    def take(self, delivery: PendingMessage) -> int:
+        """Take a message; return how many odometry/gps a node publishes at once for it."""
+        taker, array = delivery.taker, delivery.array
+        fixes = self._navsat or self._judge
+        if taker == FIX:
+            assert isinstance(array, FixArray)
+            return len(fixes.receive_fix(array) or [])
+        if taker == HEADING:
+            assert isinstance(array, ImuArray)
+            fixes.receive_heading(array)
+        elif taker == COMMAND:
+            assert isinstance(array, TwistArray)
+            self._judge.receive_command(array)
+        else:
+            self._judge.receive(taker, array)
+        return 0
+
+    def step(self, now_ns: int) -> bool:
+        """Tick what is due; say whether the node has something to do at this time."""
+        gps = self.grids.navsat
+        self.filter_ticks = self.grids.filter.take(now_ns)
+        self.expected = self._judge.tick(now_ns) if self.filter_ticks else None
+        self._navsat_ticks = gps is not None and gps.take(now_ns)
+        inside = self._navsat_ticks and self._inside
+        self.position = self._judge.navsat_tick() if inside else None
+        return self.initialised and (self.filter_ticks or inside)
+
+    def receive_odometry(self, pose: FloatArray) -> None:
+        """Take an odometry of the node, for the navsat_transform here."""
+        if self._navsat is not None:
+            self._navsat.receive_odometry(pose)
+
+    @property
+    def needs_odometry(self) -> bool:
+        """Whether a navsat_transform is here."""
+        return self._navsat is not None
+
+    def navsat_step(self, now_ns: int) -> tuple[GpsPosition, list[PendingMessage]] | None:
+        """Tick the navsat_transform here if it is due; return what is delivered next."""
+        if self._navsat is None or not self._navsat_ticks:
+            return None
+        found = self._navsat.tick()
+        if found is None:
+            return None
+        array = OdometryArray(
+            stamp_ns=np.array([found.stamp_ns]),
+            arrival_ns=np.array([now_ns]),
+            frame=self._setup.filter.world_frame,
+            child_frame='',
+            position=found.position[None],
+            orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
+            linear_velocity=np.zeros((1, 3)),
+            angular_velocity=np.zeros((1, 3)),
+            pose_covariance=found.covariance[None],
+            twist_covariance=np.zeros((1, 6, 6)),
+        )
+        return found, [PendingMessage(now_ns, name, array) for name in self.navsat_inputs]

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishers of everything that a judge node hears."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped, TwistWithCovarianceStamped
+from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import GetParameters
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import Imu, NavSatFix
+from std_srvs.srv import Trigger
+
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
+from sim2real_eval.recording.cdr import encode
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
+from sim_sensors.core.measurements import MessageArray, OdometryArray
+
+__all__ = ['FILTERED_TOPIC', 'Questions', 'Senders', 'Wait', 'Work', 'input_topics']
+
+FILTERED_TOPIC = 'odometry/filtered'
+_TYPES: Mapping[str, tuple[Any, str]] = {
+    'odom': (Odometry, 'nav_msgs/msg/Odometry'),
+    'pose': (PoseWithCovarianceStamped, 'geometry_msgs/msg/PoseWithCovarianceStamped'),
+    'twist': (TwistWithCovarianceStamped, 'geometry_msgs/msg/TwistWithCovarianceStamped'),
+    'imu': (Imu, 'sensor_msgs/msg/Imu'),
+    FIX: (NavSatFix, 'sensor_msgs/msg/NavSatFix'),
+    HEADING: (Imu, 'sensor_msgs/msg/Imu'),
+    COMMAND: (TwistStamped, CMD_VEL_TYPE),
+}
+_OWN_TOPICS = {FIX: 'gps/fix', HEADING: 'imu', COMMAND: 'cmd_vel'}
+_DEPTH = 100
+
+
+def input_topics(config: FilterConfig) -> dict[str, str]:
+    """Return the topic of each input of the filter, relative to the namespace.
+
+    Each has a topic of its own, since one message for two inputs would leave it to the node's
+    executor which of them takes it first.
+    """
+    used = {'set_pose', FILTERED_TOPIC, *_OWN_TOPICS.values()}
+    topics = {}
+    for source in config.sources:
+        topic = source.topic
+        if topic in used:
+            topic = f'{topic}/{source.name}'
+        used.add(topic)
+        topics[source.name] = topic
+    return topics
+
+
+class Senders:
+    """Publishes serialised messages for takers.
+
+    Parameters
+    ----------
+    node : Node
+    namespace : str
+        With a leading slash.
+    config : FilterConfig
+    takers : iterable of str
+        Those that a message can come for, among them perhaps an input on odometry/gps.
+    frames : mapping of str to (str, str)
+        Taker to the frame and child frame that its messages are to carry, where the node cannot
+        look their own up.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        namespace: str,
+        config: FilterConfig,
+        takers: Iterable[str],
+        frames: Mapping[str, tuple[str, str]],
+    ) -> None:
+        self._node = node
+        self._frames = frames
+        topics = {**input_topics(config), **_OWN_TOPICS}
+        self._kinds = {}
+        self._publishers = {}
+        for taker in takers:
+            message, kind = _TYPES.get(taker) or _TYPES[taker.rstrip('0123456789')]
+            self._kinds[taker] = MESSAGE_TYPES[kind]
+            self._publishers[taker] = node.create_publisher(
+                message, f'{namespace}/{topics[taker]}', QoSProfile(depth=_DEPTH)
+            )
+
+    def close(self) -> None:
+        """Remove the publishers."""
+        for publisher in self._publishers.values():
+            self._node.destroy_publisher(publisher)
+
+    def heard(self, takers: Iterable[str]) -> bool:
+        """Say whether somebody subscribes to each of them."""
+        return all(self._publishers[taker].get_subscription_count() > 0 for taker in takers)
+
+    def send(self, taker: str, array: MessageArray) -> None:
+        """Publish one message."""
+        if taker in self._frames:
+            frame, child = self._frames[taker]
+            array = dataclasses.replace(array, frame=frame)
+            if isinstance(array, OdometryArray):
+                array = dataclasses.replace(array, child_frame=child)
+        self._publishers[taker].publish(encode(self._kinds[taker], array, taker)[0])
+
+
+# -------- Questions to a node whose answers prove that it has dealt with what was sent before.
+
+_AGAIN_S = 0.5
+
+
+class Wait(NamedTuple):
+    """Something to wait for: asked for again and again until it is true.
+
+    Attributes
+    ----------
+    met : callable
+    what : str
+        For the message when it never is.
+    """
+
+    met: Callable[[], bool]
+    what: str
+
+
+Work = Generator[Wait, None, None]
+"""Work that says what it waits for; the Conductor lets several go on side by side."""
+
+
+class Questions:
+    """A client of a service that every node has, and of judge_node's `~/status`.
+
+    The executors of rclcpp and rclpy, single-threaded, take in one cycle at most one message of
+    each subscription and answer at most one request, in this order. So the answer to a question
+    that was put after a message proves that the message was dealt with, unless it came too late
+    for the cycle and the question did not; the next cycle then takes it. `settled` therefore ends
+    with a question that is put when all others are answered.
+
+    Parameters
+    ----------
+    node : Node
+    judge : str
+        Name of the judge's node with its namespace.
+    """
+
+    def __init__(self, node: Node, judge: str) -> None:
+        self._node = node
+        self._ask = node.create_client(GetParameters, f'{judge}/get_parameters')
+        self._status = node.create_client(Trigger, f'{judge}/status')
+        self._open: list[Any] = []
+
+    def close(self) -> None:
+        """Remove the clients."""
+        self._node.destroy_client(self._ask)
+        self._node.destroy_client(self._status)
+
+    @property
+    def pending(self) -> int:
+        """Questions that have been put and not waited for."""
+        return len(self._open)
+
+    def put(self) -> None:
+        """Ask, and do not wait for the answer."""
+        self._open.append(self._ask.call_async(GetParameters.Request()))
+
+    def settled(self) -> Work:
+        """Wait until everything that was sent before has been dealt with."""
+        if self._open:
+            last = self._open[-1]
+            yield Wait(last.done, 'answers')
+            self._open.clear()
+        future = self._ask.call_async(GetParameters.Request())
+        yield Wait(future.done, 'an answer')
+
+    def matched(self) -> Work:
+        """Wait until the node answers; what is asked before both sides know each other is lost."""
+        yield Wait(self._ask.service_is_ready, 'its services')
+        yield from self._until_answered(self._ask, GetParameters.Request(), [])
+
+    def status(self, reached: Callable[[dict[str, Any]], bool], what: str) -> Work:
+        """Wait until judge_node's status is such."""
+        answers: list[Any] = []
+        while not (answers and reached(dict(json.loads(answers[-1].message)))):
+            yield from self._until_answered(self._status, Trigger.Request(), answers, what)
+
+    def _until_answered(
+        self, client: Any, request: Any, answers: list[Any], what: str = 'an answer'
+    ) -> Work:
+        """Ask, and ask again where a question or an answer seems lost."""
+        future, asked = client.call_async(request), time.monotonic()
+
+        def answered() -> bool:
+            nonlocal future, asked
+            if not future.done() and time.monotonic() > asked + _AGAIN_S:
+                future, asked = client.call_async(request), time.monotonic()
+            return bool(future.done())
+
+        yield Wait(answered, what)
+        answers.append(future.result())

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first attitude of an inertial judge: level by gravity, heading by what there is.
+
+At rest, or in straight steady motion, the mean specific force points up, which gives roll and
+pitch ([Groves2013], section 5.6.2). An accelerometer bias b leaves the error (-(R b)_y, (R b)_x,
+0) / g about the axes of the world, so tilt error and bias begin correlated. Heading cannot be had
+that way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge.inertial.front_end import InertialInputs
+from sim2real_eval.judge.inertial.settings import InertialSettings
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = ['UNKNOWN_HEADING_DEVIATION', 'FirstAttitude', 'first_attitude']
+
+UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
+"""Of an angle of which nothing is known: uniform over a turn, rad."""
+
+# Displacement over its own deviation from which on a course is a course and not noise.
+_SIGNIFICANT = 5.0
+# Cosine of a tilt that no vehicle drives with.
+_STEEP = 0.5
+# Ways of 1, 2, ... 16 times `start.time` are looked at.
+_LENGTHS = 5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FirstAttitude:
+    """Attitude of base_link at the first usable fix.
+
+    Attributes
+    ----------
+    stamp_ns : int
+        Stamp of that fix.
+    orientation : (4,) float
+        Quaternion x y z w, base_link to world (east-north-up).
+    covariance : (3, 3) float
+        rad^2, of the small rotation e about the world's axes, truth = Exp(e) estimate.
+    bias_coupling : (3, 3) float
+        de/db of that error and the error b of an accelerometer bias taken as zero, base_link
+        axes: cov(e, b) = bias_coupling var(b). Its part is in `covariance`.
+    gyroscope_bias, gyroscope_bias_variance : (3,) float
+        What the mean rate of a standstill tells of the bias, rad/s and its square; 0 and that of
+        the settings without one.
+    still : bool
+        Whether the vehicle stood while the IMU was levelled.
+    heading_known : bool
+        False when the heading is uniform over the turn.
+    notes : tuple of str
+    """
+
+    stamp_ns: int
+    orientation: FloatArray
+    covariance: FloatArray
+    bias_coupling: FloatArray
+    gyroscope_bias: FloatArray
+    gyroscope_bias_variance: FloatArray
+    still: bool
+    heading_known: bool
+    notes: tuple[str, ...]
+
+
+def first_attitude(
+    inputs: InertialInputs, settings: InertialSettings, start_heading: float | None = None
+) -> FirstAttitude:
+    """Return the attitude at the first usable fix.
+
+    Parameters
+    ----------
+    inputs : InertialInputs
+    settings : InertialSettings
+    start_heading : float or None
+        Yaw of base_link there, rad from east; goes before all other sources.
+    """
+    start = settings.start
+    stamp_ns = int(inputs.fix_ns[0])
+    rest = _standstill(inputs, settings)
+    end_ns = stamp_ns + round(start.time * 1e9)
+    window = (inputs.imu_ns >= stamp_ns) & (inputs.imu_ns <= end_ns)
+    if not window.any():
+        window = inputs.imu_ns >= stamp_ns
+        window &= np.cumsum(window) <= 1
+    force = np.mean(inputs.force[window], axis=0)
+    roll = math.atan2(force[1], force[2])
+    pitch = math.atan2(-force[0], math.hypot(force[1], force[2]))
+    bias, variance = _gyroscope_bias(inputs, settings, window, rest)
+    known = _Known(roll, pitch, bias, variance)
+    yaw, deviation, about = _heading(inputs, settings, start_heading, known)
+    attitude = Rotation.from_euler('xyz', [roll, pitch, yaw])
+    tilt = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]) / settings.gravity
+    # truth = Exp(e) R0 and R0 f = |f| up, R f = g up + R b: g e x up = R b.
+    coupling = -tilt @ attitude.as_matrix()
+    covariance = coupling @ coupling.T * start.accelerometer_bias_deviation**2
+    quiet = settings.accelerometer_noise / settings.gravity / math.sqrt(start.time)
+    shaken = start.moving_tilt_deviation
+    if rest is not None:
+        shaken = math.hypot(quiet, rest.acceleration / settings.gravity)
+    covariance += np.diag([shaken**2, shaken**2, deviation**2])
+    level = 'in motion' if rest is None else 'at rest'
+    notes = [
+        f'start: levelled {level}, to {shaken:.2g} rad and the bias; heading '
+        f'{math.degrees(yaw):.0f} deg {about}'
+    ]
+    upright = float(attitude.as_matrix()[2, 2])
+    if upright < _STEEP:
+        notes.append(
+            f'start: base_link is tilted by {math.degrees(math.acos(max(upright, -1.0))):.0f} '
+            'degrees: is the transform to the IMU wrong or missing?'
+        )
+    return FirstAttitude(
+        stamp_ns=stamp_ns,
+        orientation=attitude.as_quat(),
+        covariance=covariance,
+        bias_coupling=coupling,
+        gyroscope_bias=bias,
+        gyroscope_bias_variance=np.full(3, variance),
+        still=rest is not None,
+        heading_known=deviation < UNKNOWN_HEADING_DEVIATION,
+        notes=tuple(notes),
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Known:
+    """What the first moments tell but for the heading."""
+
+    roll: float
+    pitch: float
+    bias: FloatArray
+    bias_variance: float
+
+
+def _gyroscope_bias(
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    window: NDArray[np.bool_],
+    rest: _Standstill | None,
+) -> tuple[FloatArray, float]:
+    """Return the first bias and its variance, which a standstill makes smaller."""
+    variance = settings.start.gyroscope_bias_deviation**2
+    if rest is None or rest.speed > settings.start.still_speed or variance == 0.0:
+        return np.zeros(3), variance
+    noise = settings.gyroscope_noise**2 / settings.start.time
+    mean = np.mean(inputs.rate[window], axis=0)
+    # A rate far beyond any bias is a turn on the spot.
+    if float(np.max(np.abs(mean))) > _SIGNIFICANT * math.sqrt(variance + noise):
+        return np.zeros(3), variance
+    share = variance / (variance + noise)
+    return share * mean, share * noise
+
+
+@dataclasses.dataclass(frozen=True)
+class _Standstill:
+    """Deviations of the motion that fixes of a standing antenna would not show."""
+
+    speed: float
+    acceleration: float
+
+
+def _standstill(inputs: InertialInputs, settings: InertialSettings) -> _Standstill | None:
+    """Say whether the fixes of the first moments are of a standing antenna, and how well they
+    tell; None for a moving one, or when they tell less than what is assumed in motion.
+    """
+    time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
+    first = time <= max(settings.start.time, float(time[1]) if len(time) > 1 else 0.0)
+    if np.sum(first) < 2 or time[first][-1] <= 0.0:
+        return None
+    last = int(np.sum(first)) - 1
+    span = float(time[last])
+    moved = float(np.linalg.norm(inputs.fix[last, :2] - inputs.fix[0, :2]))
+    noise = _deviation(inputs, 0, last)
+    if moved > settings.start.still_speed * span + 2.0 * noise:
+        return None
+    # Who sets out with the acceleration a comes a T^2 / 2 far, and is levelled a / g off.
+    rest = _Standstill(noise / span, 2.0 * noise / span**2)
+    coarse = settings.start.moving_tilt_deviation * settings.gravity
+    return rest if rest.acceleration < coarse else None
+
+
+def _deviation(inputs: InertialInputs, i: int, j: int) -> float:
+    """Deviation of the distance of two fixes in the plane, along its worst direction, m."""
+    both = inputs.fix_covariance[i, :2, :2] + inputs.fix_covariance[j, :2, :2]
+    return math.sqrt(float(np.linalg.eigvalsh(both)[-1]))
+
+
+def _heading(
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    given: float | None,
+    known: _Known,
+) -> tuple[float, float, str]:
+    """Return yaw, its deviation and where it is from."""
+    start = settings.start
+    if given is not None:
+        return given, start.heading_deviation, 'as given'
+    at = int(np.searchsorted(inputs.imu_ns, inputs.fix_ns[0]))
+    stated = float(inputs.imu_yaw[at])
+    if start.heading in ('auto', 'orientation') and math.isfinite(stated):
+        deviation = math.sqrt(float(inputs.imu_yaw_variance[at])) or start.heading_deviation
+        if deviation < UNKNOWN_HEADING_DEVIATION:
+            return stated, deviation, "from the IMU's orientation"
+    if start.heading in ('auto', 'course'):
+        course = _course(inputs, settings, known)
+        if course is not None and course[1] < UNKNOWN_HEADING_DEVIATION:
+            yaw, deviation, later = course
+            return (
+                yaw,
+                deviation,
+                f'from the course over ground of the fixes {later:.1f} s later, taken to drive '
+                'forwards',
+            )
+    return (
+        0.0,
+        UNKNOWN_HEADING_DEVIATION,
+        'unknown: nothing gives one, and a filter that is linear about a wrong one may take long '
+        'to find it, or never do; --start-heading or start.heading helps',
+    )
+
+
+def _course(
+    inputs: InertialInputs, settings: InertialSettings, known: _Known
+) -> tuple[float, float, float] | None:
+    """Return the heading at the first fix from the way between two fixes, its deviation, and how
+    much later the middle of that way is, s.
+
+    A vehicle that drives forwards with its heading psi + turn(t), turn integrated from the rates,
+    goes along the sum of Exp(i turn) turned by psi; its speed is taken to be constant on the way.
+    Of ways of several lengths the one that tells most is taken, early ones before late ones.
+    """
+    start = settings.start
+    fix_time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
+    imu_time = (inputs.imu_ns - inputs.fix_ns[0]) * 1e-9
+    time = np.unique(np.concatenate([fix_time, imu_time[imu_time > 0.0]]))
+    up = Rotation.from_euler('xyz', [known.roll, known.pitch, 0.0]).as_matrix()[2]
+    rate = np.interp(time, imu_time, (inputs.rate - known.bias) @ up)
+    turn = _integrated(time, rate.astype(np.complex128)).real
+    way = _integrated(time, np.exp(1j * turn))[np.searchsorted(time, fix_time)]
+    place = inputs.fix[:, 0] + 1j * inputs.fix[:, 1]
+    best: tuple[float, float, float] | None = None
+    for length in start.time * 2.0 ** np.arange(_LENGTHS):
+        last = np.minimum(np.searchsorted(fix_time, fix_time + length), len(fix_time) - 1)
+        span = fix_time[last] - fix_time
+        moved, along = place[last] - place, way[last] - way
+        both = inputs.fix_covariance[:, :2, :2] + inputs.fix_covariance[last, :2, :2]
+        noise = np.sqrt(np.linalg.eigvalsh(both)[:, 1])
+        # On a way that comes back on itself the speed does not average out.
+        good = (span > 0.0) & (np.abs(along) > 0.5 * span)
+        good &= np.abs(moved) >= np.maximum(start.course_speed * span, _SIGNIFICANT * noise)
+        if not good.any():
+            continue
+        i = int(np.argmax(good))
+        later = 0.5 * float(fix_time[i] + fix_time[last[i]])
+        deviation = math.hypot(
+            start.course_deviation,
+            float(noise[i] / np.abs(moved[i])),
+            math.sqrt(known.bias_variance) * later,
+            settings.gyroscope_noise * math.sqrt(later),
+        )
+        if best is None or deviation < best[1]:
+            best = (float(np.angle(moved[i] / along[i])), deviation, later)
+    return best
+
+
+def _integrated(time: FloatArray, values: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return the integral from the first time, by trapezoids, (n,)."""
+    steps = 0.5 * (values[1:] + values[:-1]) * np.diff(time)
+    return np.concatenate([[0.0], np.cumsum(steps)])

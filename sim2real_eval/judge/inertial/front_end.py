@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a recording to arrays for the inertial judges: everything in base_link and in one plane."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.inertial.settings import InertialSettings
+from sim2real_eval.judge.robot_localization.fixes import valid_fixes
+from sim2real_eval.recording.frames import FrameTree, TransformFile
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
+from sim_sensors.world.geodesy import LocalFrame
+
+__all__ = ['InertialInputs', 'inertial_inputs']
+
+_ABSENT = -1.0
+# Beyond what any sensor measures; squares of it still fit into a double.
+_MOST = 1e6
+_MOST_VARIANCE = 1e12
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InertialInputs:
+    """What an inertial judge works on.
+
+    Attributes
+    ----------
+    imu_ns : (n,) int64
+        Stamps, strictly increasing.
+    rate, force : (n, 3) float
+        Angular rate, rad/s, and specific force, m/s^2, along the axes of base_link; the force is
+        that felt at `imu_arm`.
+    imu_yaw, imu_yaw_variance : (n,) float
+        Yaw of base_link in the world as the IMU's own orientation has it, rad, and its variance;
+        NaN where it has none, variance 0 where it states none.
+    imu_arm : (3,) float
+        Position of the IMU in base_link, m.
+    fix_ns : (m,) int64
+        Stamps of the usable fixes, within those of the IMU, never decreasing.
+    fix : (m, 3) float
+        Position of the antenna, m, east-north-up about `origin`.
+    fix_covariance : (m, 3, 3) float
+        m^2, after fallback and floor; positive definite.
+    antenna : (3,) float
+        Position of the antenna in base_link, m.
+    origin : LocalFrame
+        At the first valid fix.
+    fix_topic : str
+    fixes_received : int
+        Messages of the GPS, unusable ones included.
+    notes : tuple of str
+        What the user should know, one line each.
+    """
+
+    imu_ns: IntArray
+    rate: FloatArray
+    force: FloatArray
+    imu_yaw: FloatArray
+    imu_yaw_variance: FloatArray
+    imu_arm: FloatArray
+    fix_ns: IntArray
+    fix: FloatArray
+    fix_covariance: FloatArray
+    antenna: FloatArray
+    origin: LocalFrame
+    fix_topic: str
+    fixes_received: int
+    notes: tuple[str, ...]
+
+
+def inertial_inputs(
+    recording: Recording,
+    settings: InertialSettings,
+    *,
+    start_ns: int | None = None,
+    transforms: TransformFile | None = None,
+) -> InertialInputs:
+    """Lay out the recording's imu and gps.
+
+    Parameters
+    ----------
+    recording : Recording
+    settings : InertialSettings
+    start_ns : int or None
+        Messages with earlier stamps are left out.
+    transforms : TransformFile or None
+        What replaces or completes the recording's own.
+
+    Raises
+    ------
+    RecordingError
+        When the recording has no imu or no gps.
+    JudgeError
+        When they are not enough to integrate: no rate or no force, fewer than two IMU messages, no
+        valid fix while there are any; or when no static transform connects a sensor to base_link.
+    """
+    where = recording.path or recording.name
+    imu, gps = recording.require('imu'), recording.require('gps')
+    assert isinstance(imu, ImuArray)
+    assert isinstance(gps, FixArray)
+    notes: list[str] = []
+    if start_ns is not None:
+        imu, gps = imu.take(imu.stamp_ns >= start_ns), gps.take(gps.stamp_ns >= start_ns)
+    imu = _usable_imu(imu, f'{where}: {recording.roles["imu"]}', settings, notes)
+    known = recording.transforms
+    if transforms is not None:
+        known, replaced = transforms.over(known)
+        notes += [*transforms.notes, *replaced]
+    frames = FrameTree(known, assume_identity=not known)
+    base = settings.base_link_frame
+    turn, imu_arm = frames.lookup(base, imu.frame, 'imu')
+    _, antenna = frames.lookup(base, gps.frame, 'gps')
+    if frames.assumed:
+        notes.append(f'no static transforms in the recording: {frames.assumed_note}')
+    valid = valid_fixes(gps)
+    if len(valid) < len(gps):
+        notes.append(f'{len(gps) - len(valid)} of {len(gps)} messages of the GPS have no fix')
+    # An estimate needs IMU messages behind its first fix.
+    inside = (valid.stamp_ns >= imu.stamp_ns[0]) & (valid.stamp_ns <= imu.stamp_ns[-1])
+    inside &= bool(np.any(valid.stamp_ns[inside] < imu.stamp_ns[-1]))
+    if not inside.any():
+        raise JudgeError(
+            f'{where}: {recording.roles["gps"]} has no valid fix while there are IMU messages; '
+            'must have one'
+        )
+    if not inside.all():
+        notes.append(f'{int(np.sum(~inside))} fixes before or after all IMU messages: left out')
+    origin = LocalFrame(
+        float(valid.latitude[0]), float(valid.longitude[0]), float(valid.altitude[0])
+    )
+    used = valid.take(inside)
+    yaw, variance = _headings(imu, turn)
+    return InertialInputs(
+        imu_ns=imu.stamp_ns,
+        rate=imu.angular_velocity @ turn.T,
+        force=imu.linear_acceleration @ turn.T,
+        imu_yaw=yaw,
+        imu_yaw_variance=variance,
+        imu_arm=imu_arm,
+        fix_ns=used.stamp_ns,
+        fix=origin.to_enu(used.latitude, used.longitude, used.altitude),
+        fix_covariance=_covariances(used, settings, notes),
+        antenna=antenna,
+        origin=origin,
+        fix_topic=recording.roles['gps'],
+        fixes_received=len(gps),
+        notes=tuple(notes),
+    )
+
+
+def _usable_imu(
+    imu: ImuArray, where: str, settings: InertialSettings, notes: list[str]
+) -> ImuArray:
+    for name in ('angular_velocity', 'linear_acceleration'):
+        absent = getattr(imu, f'{name}_covariance')[:, 0, 0] == _ABSENT
+        if len(imu) and absent.all():
+            raise JudgeError(f'{where}: has no {name} (its covariance is -1); must have both')
+        imu = imu.take(~absent & np.isfinite(getattr(imu, name)).all(axis=1))
+        largest = float(np.max(np.abs(getattr(imu, name)), initial=0.0))
+        if largest > _MOST:
+            raise JudgeError(f'{where}: {name} of {largest:.3g}; must be at most {_MOST:g}')
+    fresh = np.ones(len(imu), dtype=bool)
+    fresh[1:] = np.diff(imu.stamp_ns) > 0
+    if not fresh.all():
+        notes.append(f'{int(np.sum(~fresh))} IMU messages repeat a stamp: left out')
+    imu = imu.take(fresh)
+    if len(imu) < 2:
+        raise JudgeError(f'{where}: has {len(imu)} usable messages; must have two or more')
+    gaps = np.diff(imu.stamp_ns) * 1e-9
+    long = gaps > settings.longest_gap
+    if long.any():
+        notes.append(
+            f'{int(np.sum(long))} gaps of up to {float(np.max(gaps)):.2f} s between IMU messages '
+            f'are longer than {settings.longest_gap:g} s: bridged by lines, with the errors '
+            'gap_rate and gap_acceleration'
+        )
+    return imu
+
+
+def _headings(imu: ImuArray, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return yaw of base_link and its variance; NaN where the IMU has no orientation."""
+    covariance = imu.orientation_covariance
+    has = (covariance[:, 0, 0] != _ABSENT) & np.isfinite(imu.orientation).all(axis=1)
+    has &= np.linalg.norm(np.nan_to_num(imu.orientation), axis=1) > 0.0
+    yaw, variance = np.full(len(imu), np.nan), np.full(len(imu), np.nan)
+    if has.any():
+        base = Rotation.from_quat(imu.orientation[has]) * Rotation.from_matrix(turn.T)
+        yaw[has] = base.as_euler('xyz')[:, 2]
+        variance[has] = np.nan_to_num(np.maximum(covariance[has, 2, 2], 0.0))
+    return yaw, variance
+
+
+def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[str]) -> FloatArray:
+    """Return the fixes' covariances as they can be used, (m, 3, 3)."""
+    given = 0.5 * (fixes.position_covariance + fixes.position_covariance.transpose(0, 2, 1))
+    diagonal = np.einsum('nii->ni', given)
+    unknown = ~(np.isfinite(given).all(axis=(1, 2)) & (diagonal >= 0.0).all(axis=1))
+    unknown |= ~diagonal.any(axis=1)
+    # Beyond it a fix says nothing, and the digits of the filter's own covariance would be lost.
+    vague = ~unknown & (diagonal > _MOST_VARIANCE).any(axis=1)
+    given[vague] *= (_MOST_VARIANCE / np.max(diagonal[vague], axis=1))[:, None, None]
+    result = np.where(unknown[:, None, None], 0.0, given)
+    # What is no covariance (correlations beyond 1) keeps its variances.
+    odd = ~unknown & (np.linalg.eigvalsh(result)[:, 0] < -1e-9 * np.max(diagonal, axis=1))
+    result[odd] = diagonal[odd, :, None] * np.eye(3)
+    fallback, least = np.square([settings.fix_deviation, settings.least_fix_deviation])
+    stated = np.einsum('nii->ni', result)
+    variances = np.where(stated > 0.0, np.maximum(stated, least), fallback)
+    result = result + (variances - stated)[:, :, None] * np.eye(3)
+    n = len(fixes)
+    if unknown.any():
+        text = ', '.join(f'{value:g}' for value in settings.fix_deviation)
+        notes.append(
+            f'{int(np.sum(unknown))} of {n} fixes state no covariance: taken as good to {text} m'
+        )
+    if vague.any():
+        notes.append(
+            f'{int(np.sum(vague))} of {n} fixes state more than {_MOST_VARIANCE**0.5:g} m: lowered'
+        )
+    raised = ~unknown & (stated < least).any(axis=1)
+    if raised.any():
+        text = ', '.join(f'{value:g}' for value in settings.least_fix_deviation)
+        notes.append(
+            f'{int(np.sum(raised))} of {n} fixes state less than {text} m (or nothing on an '
+            'axis): raised'
+        )
+    return np.asarray(result)

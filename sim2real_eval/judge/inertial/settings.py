@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of the inertial judges: noise of the sensors, how they start, what they refuse."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
+from sim_sensors.core.errors import UnknownNameError
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
+
+__all__ = ['InertialJudge', 'InertialSettings', 'Smoother', 'Start']
+
+
+@dataclasses.dataclass(frozen=True)
+class Start(Parameters):
+    """How an inertial judge finds its first state, and its uncertainty."""
+
+    heading: str = parameter(
+        'auto',
+        '',
+        'Where the first heading is from: the orientation of the IMU; course: that over ground of '
+        'the first fixes, which takes the vehicle to drive forwards; unknown; auto: the first of '
+        'these that there is. A heading given on the command line goes before.',
+        choices=('auto', 'orientation', 'course', 'unknown'),
+    )
+    heading_deviation: float = parameter(
+        0.1, 'rad', 'Of a heading given, or of one without covariance.', minimum=1e-4
+    )
+    course_speed: float = parameter(
+        0.5, 'm/s', 'Speed from which on the course counts.', minimum=0.0, minimum_excluded=True
+    )
+    course_deviation: float = parameter(
+        0.05, 'rad', 'Angle between course and heading (slip, mounting).', minimum=1e-4
+    )
+    time: float = parameter(
+        1.0,
+        's',
+        'Time in which the IMU is levelled and the fixes give the first velocity.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    speed_deviation: float = parameter(
+        30.0, 'm/s', 'Of the first velocity, before any fix tells it.', minimum=0.1
+    )
+    still_speed: float = parameter(
+        0.2, 'm/s', 'Speed of the fixes below which the vehicle counts as standing.', minimum=0.0
+    )
+    moving_tilt_deviation: float = parameter(
+        0.1, 'rad', 'Of roll and pitch when levelled in motion.', minimum=1e-4
+    )
+    gyroscope_bias_deviation: float = parameter(0.01, 'rad/s', 'Of the first bias.', minimum=0.0)
+    accelerometer_bias_deviation: float = parameter(
+        0.2, 'm/s^2', 'Of the first bias.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Smoother(Parameters):
+    """What only the smoother needs."""
+
+    loss: str = parameter(
+        'huber',
+        '',
+        'How fixes beyond loss_width count: none, as all others; huber, by their distance; '
+        'cauchy, hardly, and already those within count a little less.',
+        choices=('none', 'huber', 'cauchy'),
+    )
+    loss_width: float = parameter(
+        3.0,
+        '1',
+        'Mahalanobis distance of a fix from the solution at which the loss sets in. In three '
+        'dimensions 3 per cent of all fixes are beyond 3 by chance.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    iterations: int = parameter(
+        100, '1', 'Most that Levenberg and Marquardt may take.', minimum=1, maximum=10000
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class InertialSettings(Parameters):
+    """Parameters of the error-state filter and of the smoother.
+
+    Noise is given as densities, so that nothing depends on rates: a density d makes the integral
+    over t seconds uncertain by d sqrt(t), and a bias walk w the bias by w sqrt(t).
+    """
+
+    gyroscope_noise: float = parameter(
+        0.003, 'rad/s/sqrt(Hz)', 'White noise, vibration included.', minimum=1e-9
+    )
+    accelerometer_noise: float = parameter(
+        0.05, 'm/s^2/sqrt(Hz)', 'White noise, vibration included.', minimum=1e-9
+    )
+    gyroscope_bias_walk: float = parameter(
+        1e-4, 'rad/s/sqrt(s)', 'Random walk of the bias.', minimum=0.0
+    )
+    accelerometer_bias_walk: float = parameter(
+        0.01, 'm/s^2/sqrt(s)', 'Random walk of the bias.', minimum=0.0
+    )
+    gravity: float = parameter(
+        STANDARD_GRAVITY, 'm/s^2', 'Of the place.', minimum=0.0, minimum_excluded=True
+    )
+    fix_deviation: tuple[float, float, float] = parameter(
+        (1.0, 1.0, 2.0), 'm', 'Of fixes that state no covariance (east, north, up).', minimum=1e-4
+    )
+    least_fix_deviation: tuple[float, float, float] = parameter(
+        (0.01, 0.01, 0.02), 'm', 'No fix is taken to be better (east, north, up).', minimum=1e-4
+    )
+    gate: float = parameter(
+        5.0,
+        '1',
+        'Mahalanobis distance from which on a fix is refused; 0: none is. In three dimensions a '
+        'distance of 5 comes by chance once in 65000 fixes.',
+        minimum=0.0,
+    )
+    gate_timeout: float = parameter(
+        5.0, 's', 'After so long without an accepted fix the next one is taken.', minimum=0.0
+    )
+    output_frequency: float = parameter(
+        35.0, 'Hz', 'Estimates per second.', minimum=0.0, minimum_excluded=True, maximum=1e4
+    )
+    longest_gap: float = parameter(
+        0.1, 's', 'A longer gap between IMU messages is bridged by a line.', minimum=1e-3
+    )
+    gap_rate: float = parameter(0.3, 'rad/s', 'Error of the line in a gap.', minimum=0.0)
+    gap_acceleration: float = parameter(1.0, 'm/s^2', 'Error of the line in a gap.', minimum=0.0)
+    lateral_deviation: float = parameter(
+        0.0,
+        'm/s',
+        'When > 0, base_link is held to move along its x axis: deviation of its lateral speed.',
+        minimum=0.0,
+    )
+    vertical_deviation: float = parameter(
+        0.0, 'm/s', 'When > 0, the same of its speed along its z axis.', minimum=0.0
+    )
+    vehicle_frequency: float = parameter(
+        10.0,
+        'Hz',
+        'How often these two hold it.',
+        minimum=0.0,
+        minimum_excluded=True,
+        maximum=1e3,
+    )
+    base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')
+    start: Start = dataclasses.field(default_factory=Start)
+    smoother: Smoother = dataclasses.field(default_factory=Smoother)
+
+    @classmethod
+    def load(cls, name_or_path: str | Path = 'default') -> tuple[InertialSettings, Path]:
+        """Read shipped settings by name, or a YAML file; return them and the file's path.
+
+        Raises
+        ------
+        ParameterError
+            When there are no such settings, or the file is wrong.
+        """
+        path = Path(name_or_path)
+        if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
+            known = config_names('inertial')
+            if str(name_or_path) not in known:
+                near = difflib.get_close_matches(str(name_or_path), known, n=1)
+                hint = f'; did you mean {near[0]}?' if near else ''
+                if str(name_or_path) in config_names('judge'):
+                    hint = (
+                        f'; {name_or_path} is a profile of ekf_node: leave --config out, or name '
+                        'inertial settings'
+                    )
+                raise UnknownNameError(
+                    'inertial settings',
+                    '',
+                    f'{str(name_or_path)!r} is unknown; must be one of {", ".join(known)}, or a '
+                    'path of a YAML file' + hint,
+                )
+            path = config_path('inertial', f'{name_or_path}.yaml')
+        return cls.from_mapping(read_yaml_mapping(path), str(path)), path
+
+
+# -------- What the judges that integrate the IMU themselves share: where their settings come
+# from.
+
+Made = TypeVar('Made', bound='InertialJudge')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InertialJudge(abc.ABC):
+    """A judge with inertial settings; see `sim2real_eval.judge.setup.Judge`.
+
+    Attributes
+    ----------
+    name : str
+        What the user calls it.
+    files : tuple of Path
+        Files that its parameters came from.
+    parameters : InertialSettings
+    transforms : TransformFile or None
+        What replaces or completes a recording's own.
+    """
+
+    kind: ClassVar[str]
+    """Its name on the command line."""
+
+    name: str
+    files: tuple[Path, ...]
+    parameters: InertialSettings
+    transforms: TransformFile | None = None
+
+    @classmethod
+    def load(
+        cls: type[Made],
+        config: str | Path | None = None,
+        transforms: TransformFile | None = None,
+    ) -> Made:
+        """Return the judge with shipped settings by name, those of a file, or the default ones.
+
+        Raises
+        ------
+        ParameterError
+            When there are no such settings, or the file is wrong.
+        """
+        parameters, path = InertialSettings.load('default' if config is None else config)
+        name = cls.kind if config is None else f'{cls.kind} ({config})'
+        return cls(name, (path,), parameters, transforms)
+
+    @property
+    def base_link_frame(self) -> str:
+        """Frame whose motion is estimated."""
+        return self.parameters.base_link_frame
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what made the result beside the files, as plain values."""
+        told: dict[str, Any] = {'inertial': self.parameters.to_mapping()}
+        if self.transforms is not None:
+            told['transforms'] = self.transforms.settings()
+        return told
+
+    @abc.abstractmethod
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording.
+
+        Parameters
+        ----------
+        recording : Recording
+            With imu and gps.
+        start_ns : int or None
+            Origin of the grid of estimates; messages before are left out. None: first usable fix.
+        start_heading : float or None
+            Yaw at the first usable fix, radians from east, to `start.heading_deviation`.
+
+        Raises
+        ------
+        Sim2RealError
+            When the recording lacks what the judge needs.
+        """

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ekf_node and ukf_node are told by their parameter files."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from sim2real_eval.judge.robot_localization.ros_parameters import (
+    ParameterReader,
+    read_node_parameters,
+)
+from sim2real_eval.judge.robot_localization.state import AX, N
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = [
+    'DEFAULT_PROCESS_NOISE',
+    'NAVSAT_TOPIC',
+    'FilterConfig',
+    'SourceConfig',
+    'topic_name',
+]
+
+DEFAULT_PROCESS_NOISE = np.array(
+    [0.05, 0.05, 0.06, 0.03, 0.03, 0.06, 0.025, 0.025, 0.04, 0.01, 0.01, 0.02, 0.01, 0.01, 0.015]
+)
+"""Diagonal of robot_localization's default process noise covariance, per second."""
+
+NAVSAT_TOPIC = 'odometry/gps'
+"""Topic that navsat_transform_node publishes."""
+
+_NO_EFFECT = (
+    'use_sim_time',
+    'publish_tf',
+    'publish_acceleration',
+    'print_diagnostics',
+    'debug',
+    'debug_out_file',
+    'transform_time_offset',
+    'transform_timeout',
+    'map_frame',
+    'odom_frame',
+    'base_link_output_frame',
+)
+_UNSCENTED = ('alpha', 'kappa', 'beta')
+# Times are int64 nanoseconds in the loop.
+_LONGEST_S = 1e9
+_KINDS = ('odom', 'pose', 'twist', 'imu')
+
+
+def topic_name(topic: str) -> str:
+    """Return a topic without leading or trailing slashes, so that `/imu` and `imu` are one."""
+    return topic.strip('/')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SourceConfig:
+    """One input of the filter: odomN, poseN, twistN or imuN.
+
+    Attributes
+    ----------
+    name, kind, topic : str
+        `odom0`, `odom`, and the topic without slashes at its ends.
+    mask : (15,) float
+        Which states it measures.
+    differential, relative, remove_gravity : bool
+    of_child : bool
+        `pose_use_child_frame`: the pose is that of the child frame, not of base_link.
+    pose_threshold, twist_threshold, acceleration_threshold : float
+        Mahalanobis thresholds, infinity for none.
+    """
+
+    name: str
+    kind: str
+    topic: str
+    mask: FloatArray
+    differential: bool
+    relative: bool
+    remove_gravity: bool
+    of_child: bool
+    pose_threshold: float
+    twist_threshold: float
+    acceleration_threshold: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FilterConfig:
+    """Parameters of ekf_node.
+
+    Attributes
+    ----------
+    where : str
+        File they came from.
+    frequency, sensor_timeout : float
+        Hz; s.
+    two_d_mode, predict_to_current_time, permit_corrected_publication : bool
+    world_frame, base_link_frame : str
+    gravity : float
+        m/s^2.
+    process_noise, initial_covariance : (15, 15) float
+    initial_state : (15,) float
+    dynamic_process_noise : bool
+    control_mask : (6,) float
+        Axes that the control input accelerates; all zero without control.
+    control_limits : (4, 6) float
+        Acceleration limits, acceleration gains, deceleration limits, deceleration gains.
+    control_timeout : float
+        s.
+    stamped_control : bool
+        Whether cmd_vel comes as TwistStamped; recordings know their types.
+    history_length : float or None
+        s; how far back a late measurement is put in its place. None without `smooth_lagged_data`.
+    sigma_points : tuple of float, or None
+        alpha, kappa and beta of ukf_node; None for ekf_node.
+    sources : tuple of SourceConfig
+    """
+
+    where: str
+    frequency: float
+    sensor_timeout: float
+    two_d_mode: bool
+    predict_to_current_time: bool
+    permit_corrected_publication: bool
+    world_frame: str
+    base_link_frame: str
+    gravity: float
+    process_noise: FloatArray
+    initial_covariance: FloatArray
+    initial_state: FloatArray
+    dynamic_process_noise: bool
+    control_mask: FloatArray
+    control_limits: FloatArray
+    control_timeout: float
+    stamped_control: bool
+    history_length: float | None
+    sigma_points: tuple[float, float, float] | None
+    sources: tuple[SourceConfig, ...]
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        node: str | None = None,
+        *,
+        unscented: bool = False,
+        strictly: bool = False,
+    ) -> FilterConfig:
+        """Read a parameter file of ekf_node or, with `unscented`, of ukf_node.
+
+        Arguments `node` and `strictly` are those of `read_node_parameters`.
+
+        Raises
+        ------
+        ParameterError
+            For an unreadable file, an unknown or unsupported parameter, or a wrong value.
+        """
+        node = node or ('ukf_filter_node' if unscented else 'ekf_filter_node')
+        parameters = read_node_parameters(path, node, strictly=strictly)
+        return cls.from_parameters(parameters, unscented=unscented)
+
+    def renamed(self, topics: Mapping[str, str]) -> FilterConfig:
+        """Return a copy whose inputs subscribe to other topics, given by input.
+
+        Raises
+        ------
+        ParameterError
+            For an input that is not configured.
+        """
+        names = [source.name for source in self.sources]
+        for name in topics:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f'; did you mean {near[0]}?' if near else ''
+                has = ', '.join(names)
+                raise ParameterError('topics', name, f'is no input of {self.where}: {has}{hint}')
+        sources = (
+            dataclasses.replace(source, topic=topic_name(topics.get(source.name, source.topic)))
+            for source in self.sources
+        )
+        return dataclasses.replace(self, sources=tuple(sources))
+
+    @classmethod
+    def from_parameters(cls, p: ParameterReader, *, unscented: bool = False) -> FilterConfig:
+        """Take the parameters of ekf_node, or ukf_node; refuse what is unknown or wrong."""
+        frequency = p.number('frequency', 30.0, minimum=1e-3, maximum=1e6)
+        world = p.text('world_frame', p.text('odom_frame', 'odom'))
+        sources = tuple(_source(p, name) for name in _source_names(p))
+        if not sources:
+            raise ParameterError(p.where, '', 'has no input (odomN, poseN, twistN or imuN)')
+        control_mask, control_limits = _control(p, sources)
+        # TF publication is not part of the judge, so its frames need not be known.
+        sigma_points = _sigma_points(p) if unscented else None
+        # A file of ukf_node serves ekf_node too, which does not know these.
+        p.ignore(_UNSCENTED)
+        smooth = p.boolean('smooth_lagged_data', False)
+        history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
+        p.ignore(('reset_on_time_jump', *_NO_EFFECT))
+        config = cls(
+            where=p.where,
+            frequency=frequency,
+            sensor_timeout=p.number(
+                'sensor_timeout', 1.0 / frequency, minimum=0.0, maximum=_LONGEST_S
+            ),
+            two_d_mode=p.boolean('two_d_mode', False),
+            predict_to_current_time=p.boolean('predict_to_current_time', False),
+            permit_corrected_publication=p.boolean('permit_corrected_publication', False),
+            world_frame=world,
+            base_link_frame=p.text('base_link_frame', 'base_link'),
+            gravity=p.number('gravitational_acceleration', 9.80665),
+            process_noise=p.covariance('process_noise_covariance', np.diag(DEFAULT_PROCESS_NOISE)),
+            initial_covariance=p.covariance('initial_estimate_covariance', 1e-9 * np.eye(N)),
+            initial_state=p.numbers('initial_state', N, np.zeros(N)),
+            dynamic_process_noise=p.boolean('dynamic_process_noise_covariance', False),
+            control_mask=control_mask,
+            control_limits=control_limits,
+            stamped_control=p.boolean('stamped_control', False),
+            control_timeout=p.number('control_timeout', 0.0, minimum=0.0, maximum=_LONGEST_S),
+            history_length=history if smooth else None,
+            sigma_points=sigma_points,
+            sources=sources,
+        )
+        p.only('disabled_at_startup', False, 'the judge has no enable service')
+        p.finish()
+        return config
+
+
+def _sigma_points(p: ParameterReader) -> tuple[float, float, float]:
+    alpha = p.number('alpha', 0.001, minimum=1e-6, maximum=1e3)
+    # N + kappa spreads the points; without spread they are all the state.
+    kappa = p.number('kappa', 0.0, minimum=1e-6 - N)
+    return alpha, kappa, p.number('beta', 2.0)
+
+
+def _source_names(p: ParameterReader) -> list[str]:
+    found = {name for name in p.names() if re.fullmatch(r'(odom|pose|twist|imu)\d+', name)}
+
+    def rank(name: str) -> tuple[int, int]:
+        kind = name.rstrip('0123456789')
+        return _KINDS.index(kind), int(name[len(kind) :])
+
+    return sorted(found, key=rank)
+
+
+def _source(p: ParameterReader, name: str) -> SourceConfig:
+    kind = name.rstrip('0123456789')
+    topic = topic_name(p.text(name, ''))
+    if not topic:
+        raise ParameterError(p.where, name, 'must name a topic')
+    mask = p.flags(f'{name}_config', N)
+    p.ignore((f'{name}_queue_size', f'{name}_nodelay'))
+    differential = relative = remove_gravity = of_child = False
+    pose = twist = acceleration = math.inf
+    if kind != 'twist':
+        differential = p.boolean(f'{name}_differential', False)
+        relative = p.boolean(f'{name}_relative', False)
+    if kind == 'odom':
+        of_child = p.boolean(f'{name}_pose_use_child_frame', False)
+    if kind == 'pose':
+        pose = p.number(f'{name}_rejection_threshold', math.inf, minimum=0.0)
+    elif kind == 'twist':
+        twist = p.number(f'{name}_rejection_threshold', math.inf, minimum=0.0)
+    else:
+        pose = p.number(f'{name}_pose_rejection_threshold', math.inf, minimum=0.0)
+        twist = p.number(f'{name}_twist_rejection_threshold', math.inf, minimum=0.0)
+    if kind == 'imu':
+        acceleration = p.number(
+            f'{name}_linear_acceleration_rejection_threshold', math.inf, minimum=0.0
+        )
+        remove_gravity = p.boolean(f'{name}_remove_gravitational_acceleration', False)
+    return SourceConfig(
+        name, kind, topic, mask, differential, relative and not differential, remove_gravity,
+        of_child, pose, twist, acceleration,
+    )  # fmt: skip
+
+
+def _control(
+    p: ParameterReader, sources: tuple[SourceConfig, ...]
+) -> tuple[FloatArray, FloatArray]:
+    used = p.boolean('use_control', False)
+    mask = p.flags('control_config', 6)
+    limits = p.numbers('acceleration_limits', 6, np.ones(6))
+    if used and 'acceleration_gains' not in p:
+        raise ParameterError(
+            p.where,
+            'acceleration_gains',
+            'is missing; must be a list of 6 numbers with use_control (robot_localization then '
+            'reads beyond the end of an empty list)',
+        )
+    gains = p.numbers('acceleration_gains', 6, np.ones(6))
+    braking = p.numbers('deceleration_limits', 6, limits)
+    braking_gains = p.numbers('deceleration_gains', 6, gains)
+    for source in sources:
+        if source.kind == 'imu':
+            # A measured acceleration and a commanded one would fight for the same state.
+            mask[:3] *= 1.0 - source.mask[AX : AX + 3]
+    return mask if used else np.zeros(6), np.stack([limits, gains, braking, braking_gains])

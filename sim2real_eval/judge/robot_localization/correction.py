@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Correction of the 15-state extended Kalman filter, compiled.
+
+A measurement measures some of the states directly, so H only selects: rows of P are gathered
+instead of multiplied. Equal to the Joseph form that robot_localization uses, in exact arithmetic;
+in floating point as exact where it matters, see `correct`. The textbook's unscented filter
+corrects so too: the transform of points drawn anew is exact for what is linear in the state.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sim2real_eval.judge.robot_localization.ekf import (
+    passes,
+    predict,
+    solve_backward,
+    solve_forward,
+    wrap_angle,
+)
+from sim2real_eval.judge.robot_localization.filter import INITIALISED, LAST_NS, Dynamics, Filter
+from sim2real_eval.judge.robot_localization.matrices import (
+    add_with_column,
+    add_with_row,
+    set_row,
+    settle,
+    subtract_with_column,
+)
+from sim2real_eval.judge.robot_localization.state import ROLL, YAW, N
+from sim2real_eval.judge.robot_localization.ukf import (
+    correct_unscented,
+    predict_textbook,
+    predict_unscented,
+)
+from sim_sensors.core.compilation import kernel
+from sim_sensors.core.measurements import FloatArray, IntArray
+
+__all__ = ['advance', 'correct', 'process']
+
+_LONGEST_STEP_S = 100000.0
+_STEP_INSTEAD_S = 0.01
+
+
+@kernel
+def correct(
+    flt: Filter, index: IntArray, m: int, z: FloatArray, R: FloatArray, threshold: float
+) -> bool:
+    """Correct with `m` directly measured states; return False when the gate refused them.
+
+    Parameters
+    ----------
+    flt : Filter
+        Changed in place.
+    index : (>= m,) int64
+        States that are measured.
+    m : int
+        How many of them.
+    z : (>= m,) float
+        Measured values.
+    R : (>= m, >= m) float
+        Their covariance; its diagonal is floored in place as robot_localization does.
+    threshold : float
+        Mahalanobis distance from which on the measurement is refused; infinity for no gate.
+    """
+    x, P = flt.x, flt.P
+    S, L, W, K = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
+    nu, inverse = L[N], S[N]
+    for j in range(m):
+        state = index[j]
+        nu[j] = z[j] - x[state]
+        if ROLL <= state <= YAW:
+            nu[j] = wrap_angle(nu[j])
+        for i in range(j + 1):
+            S[j, i] = P[state, index[i]]
+    if not passes(flt, S, R, m, nu, L, inverse, threshold):
+        return False
+
+    # W = L^-1 H P and K = D^-1 W, with which x += K' nu and P -= K' W.
+    measured = 0
+    for j in range(m):
+        set_row(W, j, P, (index[j],), (1.0,))
+        measured |= 1 << index[j]
+    solve_forward(W, K, m, L, inverse)
+    add_with_row(x, 0, K, 0, m, L, N)
+    for i in range(ROLL, YAW + 1):
+        x[i] = wrap_angle(x[i])
+    for i in range(N):
+        if measured >> i & 1 == 0:
+            subtract_with_column(P, i, W, 0, m, K, i)
+
+    # In the rows of measured states that difference would lose all digits when R is far below P.
+    # As P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
+    solve_backward(K, m, L)
+    for j in range(m):
+        set_row(P, index[j], K, (0,), (R[0, j],))
+        add_with_column(P, index[j], K, 1, m, R, j)
+    settle(P, measured)
+    return True
+
+
+@kernel
+def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
+    """Predict to `stamp_ns`, which becomes the last measurement time."""
+    dt = (stamp_ns - flt.times[LAST_NS]) * 1e-9
+    if dt > _LONGEST_STEP_S:
+        dt = _STEP_INSTEAD_S
+    if len(dyn.weights) > 0 and dyn.textbook:
+        predict_textbook(flt, dyn, stamp_ns, dt)
+    elif len(dyn.weights) > 0:
+        predict_unscented(flt, dyn, dt)
+    else:
+        predict(flt, dyn, stamp_ns, dt)
+    flt.times[LAST_NS] = stamp_ns
+
+
+@kernel
+def process(
+    flt: Filter,
+    dyn: Dynamics,
+    stamp_ns: int,
+    index: IntArray,
+    m: int,
+    z: FloatArray,
+    R: FloatArray,
+    threshold: float,
+) -> bool:
+    """Take one measurement: initialise, or predict to its stamp when it is newer, and correct.
+
+    Returns
+    -------
+    bool
+        False when the gate refused the measurement.
+    """
+    accepted = True
+    flt.distance[0] = math.nan
+    if flt.times[INITIALISED] == 0:
+        for i in range(m):
+            flt.x[index[i]] = z[i]
+            for j in range(m):
+                flt.P[index[i], index[j]] = R[i, j]
+        flt.times[INITIALISED] = 1
+        flt.times[LAST_NS] = stamp_ns
+        return accepted
+    elapsed_ns = stamp_ns - flt.times[LAST_NS]
+    if elapsed_ns > 0:
+        advance(flt, dyn, stamp_ns)
+    if m > 0 and len(dyn.weights) > 0 and not dyn.textbook:
+        accepted = correct_unscented(flt, dyn, index, m, z, R, threshold)
+    elif m > 0:
+        accepted = correct(flt, index, m, z, R, threshold)
+    return accepted

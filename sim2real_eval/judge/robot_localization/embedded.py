@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded judge: ekf_node and navsat_transform_node on a recording, offline."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import assumed, decisive
+from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, quaternions
+from sim2real_eval.judge.robot_localization.advice import (
+    datum_advice,
+    divergence_remedy,
+    enu_advice,
+    input_advice,
+    motion_advice,
+    mounting_advice,
+    navsat_advice,
+    part_advice,
+    twist_advice,
+)
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.filter import NO_STAMP, dynamics_of, new_filter
+from sim2real_eval.judge.robot_localization.fixes import valid_fixes
+from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs, delayed
+from sim2real_eval.judge.robot_localization.navsat import early_fixes, lost_fixes, new_navsat_state
+from sim2real_eval.judge.robot_localization.navsat_configuration import (
+    NavsatConfig,
+    with_front_end,
+)
+from sim2real_eval.judge.robot_localization.output import FilteredGps, new_output
+from sim2real_eval.judge.robot_localization.preparation import new_part_state
+from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
+from sim2real_eval.judge.robot_localization.replay import Timing, replay
+from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
+from sim2real_eval.judge.robot_localization.state import ROLL, VX
+from sim2real_eval.judge.robot_localization.timers import Grids
+from sim2real_eval.judge.robot_localization.topics import route
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FixArray, ImuArray, TwistArray
+
+__all__ = ['PreparedRecording', 'judge', 'judge_all', 'prepare']
+
+_FIRST_CAPACITY = 1024
+# 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.
+_MOST_TICKS = 2_000_000
+
+
+def judge(
+    recording: Recording,
+    config: FilterConfig,
+    navsat: NavsatConfig | None = None,
+    case: ReplayOptions | None = None,
+) -> JudgedRun:
+    """Estimate the motion in a recording as robot_localization would.
+
+    Parameters
+    ----------
+    recording : Recording
+        Its topics feed the inputs that the configuration names. An IMU or fix topic that the
+        recording has not is replaced by the recording's imu or gps.
+    config : FilterConfig
+        Parameters of ekf_node.
+    navsat : NavsatConfig or None
+        Parameters of navsat_transform_node, which then publishes `odometry/gps`.
+    case : ReplayOptions or None
+        Clock, timers and delivery order; None for the defaults.
+
+    Returns
+    -------
+    JudgedRun
+
+    Raises
+    ------
+    JudgeError
+        When the recording lacks what the configuration needs.
+    """
+    case = case or ReplayOptions()
+    navsat = with_front_end(navsat, case.front_end)
+    prepared = prepare(recording, config, navsat, case)
+    return _run(prepared, config, navsat)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PreparedRecording:
+    """What a recording gives the judge.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    timing : Timing
+        Among others the first and the last time of the clock.
+    notes : tuple of str
+        What can be said before the run.
+    textbook : bool
+        Whether an unscented filter is the textbook's.
+    """
+
+    inputs: Inputs
+    timing: Timing
+    notes: tuple[str, ...]
+    textbook: bool
+
+
+def prepare(
+    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: ReplayOptions
+) -> PreparedRecording:
+    """Lay out what `judge` runs on; parameters and errors as there."""
+    navsat = with_front_end(navsat, case.front_end)
+    routing = route(recording, config, navsat, case)
+    notes = list(routing.notes)
+    recording, travel_ns = delayed(recording, routing, config, case.latency_ns)
+    sources = {
+        name: None if topic is None else recording.messages[topic]
+        for name, topic in routing.sources.items()
+    }
+    fixes = None
+    if routing.fix is not None and navsat is not None:
+        fixes = _fixes(recording, routing.fix, navsat, notes)
+    headings = None if routing.heading is None else recording.messages[routing.heading]
+    commands = None if routing.command is None else recording.messages[routing.command]
+    assert headings is None or isinstance(headings, ImuArray)
+    assert commands is None or isinstance(commands, TwistArray)
+    transforms = recording.transforms
+    if case.transforms is not None:
+        transforms, replaced = case.transforms.over(transforms)
+        notes += [*case.transforms.notes, *replaced]
+    frames = FrameTree(transforms, assume_identity=not transforms)
+    inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
+    if len(inputs.messages.part) == 0:
+        raise JudgeError(f'{recording.path}: has no message that the judge could use')
+    if frames.assumed:
+        notes.append(assumed(f'no static transforms in the recording: {frames.assumed_note}'))
+    notes += input_advice(config, navsat, sources, headings, case.correct)
+    notes += twist_advice(config, sources, turned=bool(transforms))
+    if navsat is not None and fixes is not None:
+        notes += datum_advice(navsat, fixes)
+    mountings = [
+        (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
+        for source in config.sources
+        if source.remove_gravity and isinstance(array := sources[source.name], ImuArray)
+    ]
+    if 'gravity' not in case.correct:
+        notes += mounting_advice(mountings, config.gravity)
+    timing = _timing(config, navsat, case.clock, inputs, travel_ns)
+    return PreparedRecording(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
+
+
+def _fixes(recording: Recording, topic: str, navsat: NavsatConfig, notes: list[str]) -> FixArray:
+    array = recording.messages[topic]
+    assert isinstance(array, FixArray)
+    valid = valid_fixes(array)
+    if len(valid) < len(array):
+        notes.append(
+            f'{navsat.title} dropped {len(array) - len(valid)} of {len(array)} messages of the '
+            'GPS that have no fix'
+        )
+    return valid
+
+
+def _timing(
+    config: FilterConfig,
+    navsat: NavsatConfig | None,
+    clock: Clock,
+    inputs: Inputs,
+    travel_ns: int,
+) -> Timing:
+    first = int(inputs.messages.arrival_ns[0])
+    last = int(inputs.messages.arrival_ns[-1])
+    grids = Grids(config, navsat, first, clock)
+    start, period = grids.start_ns, grids.filter.period_ns
+    end = last + travel_ns + clock.run_on_ns
+    if end < start or (end - start) // period > _MOST_TICKS:
+        raise JudgeError(
+            f'clock from {start} to {end} ns with a tick every {period} ns is not allowed; must '
+            f'be at most {_MOST_TICKS} ticks. Messages arrive from {first} to {last} ns'
+        )
+    return Timing(
+        start=start,
+        step=clock.step_ns,
+        end=end,
+        filter_origin=grids.filter.origin_ns,
+        filter_period=period,
+        navsat_origin=start if grids.navsat is None else grids.navsat.origin_ns,
+        navsat_period=0 if grids.navsat is None else grids.navsat.period_ns,
+        sensor_timeout=int(config.sensor_timeout * 1e9),
+        history=history_ns(config),
+        predict_to_current_time=config.predict_to_current_time,
+        permit_corrected_publication=config.permit_corrected_publication,
+        navsat_part=inputs.navsat_part,
+        navsat_latency=travel_ns,
+    )
+
+
+def _run(
+    prepared: PreparedRecording, config: FilterConfig, navsat: NavsatConfig | None
+) -> JudgedRun:
+    inputs, timing, notes = prepared.inputs, prepared.timing, list(prepared.notes)
+    ticks = (timing.end - timing.start) // timing.filter_period + 2
+    dynamics = dynamics_of(config, textbook=prepared.textbook)
+    capacity = _FIRST_CAPACITY
+    fixes = len(inputs.navsat.stamp_ns)
+    most = len(inputs.messages.part) + 2 * fixes
+    if timing.history >= 0:
+        # Room for measurements that are taken again; a guess.
+        most *= 2
+    while True:
+        out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
+        navsat_state = new_navsat_state()
+        full = replay(
+            inputs.messages, inputs.parts, new_part_state(len(inputs.names), NO_STAMP),
+            new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
+            inputs.navsat, navsat_state, new_queue(capacity),
+            new_history(capacity if timing.history >= 0 else 0), out,
+        )  # fmt: skip
+        if not full and out.n[2] <= most:
+            break
+        # The run is repeated with a larger queue and history, or with room for all corrections.
+        if full:
+            capacity *= 8
+        else:
+            most = int(out.n[2])
+    n, g, c, f = out.n.tolist()
+    corrections = Corrections(
+        part=out.correction[:c, 0].copy(),
+        stamp_ns=out.correction[:c, 1].copy(),
+        states=out.correction[:c, 2].copy(),
+        nis=out.nis[:c].copy(),
+    )
+    parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
+    notes += part_advice(parts)
+    notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
+    if navsat is not None and not navsat.timed:
+        notes += enu_advice(config, navsat, fixes)
+    elif navsat is not None:
+        lost, early = lost_fixes(navsat_state), early_fixes(navsat_state)
+        notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
+    x, pose_covariance = out.x[:n], out.pose_covariance[:n]
+    fix = out.gps_fix[:g]
+    filtered, plane = None, inputs.plane
+    if f and plane is not None:
+        row = out.filtered[:f, 0]
+        filtered = FilteredGps(
+            navsat_state, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
+            x[row, :3], pose_covariance[row, :3, :3],
+        )  # fmt: skip
+    run = JudgedRun(
+        stamp_ns=out.stamp_ns[:n],
+        tick_ns=out.tick_ns[:n],
+        position=x[:, :3].copy(),
+        orientation=quaternions(x[:, ROLL:VX]),
+        linear_velocity=x[:, VX : VX + 3].copy(),
+        angular_velocity=x[:, VX + 3 : VX + 6].copy(),
+        pose_covariance=pose_covariance,
+        twist_covariance=out.twist_covariance[:n],
+        gps_stamp_ns=inputs.navsat.stamp_ns[fix],
+        gps_position=out.gps_position[:g].copy(),
+        gps_covariance=out.gps_covariance[:g].copy(),
+        parts=parts,
+        notes=tuple(notes),
+        corrections=corrections,
+        filtered_gps=filtered,
+        remedy=divergence_remedy(config.sigma_points is not None, prepared.textbook),
+    )
+    if told := run.diverged:
+        run = dataclasses.replace(run, notes=(decisive(told), *run.notes))
+    return run
+
+
+def _navsat_ticks(navsat: NavsatConfig | None, timing: Timing) -> int:
+    """Return how many gps/filtered there can be."""
+    if navsat is None or not navsat.publish_filtered_gps or timing.navsat_period == 0:
+        return 0
+    return max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2
+
+
+# -------- The embedded judge on many recordings at once.
+
+
+def judge_all(
+    recordings: Sequence[Recording],
+    config: FilterConfig,
+    navsat: NavsatConfig | None = None,
+    case: ReplayOptions | None = None,
+    *,
+    threads: int | None = None,
+) -> list[JudgedRun]:
+    """Judge several recordings in threads; the compiled loop runs without the GIL.
+
+    Every run gives the bits that `judge` gives. `workers.map_in_processes` serves judges that are
+    nodes and recordings that are still to be read; threads share what is in memory.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    config, navsat, case
+        As `judge` takes them.
+    threads : int or None
+        At least 1; None for one per processor.
+
+    Returns
+    -------
+    list of JudgedRun
+        In the order of the recordings.
+
+    Raises
+    ------
+    JudgeError
+        That of the first recording that the judge refuses; when `threads` is below 1.
+    """
+    count = os.cpu_count() or 1 if threads is None else threads
+    if count < 1:
+        raise JudgeError(f'threads: {count} is not allowed; must be at least 1')
+    if count == 1 or len(recordings) < 2:
+        return [judge(recording, config, navsat, case) for recording in recordings]
+    with concurrent.futures.ThreadPoolExecutor(min(count, len(recordings))) as pool:
+        runs = [pool.submit(judge, recording, config, navsat, case) for recording in recordings]
+        try:
+            return [run.result() for run in runs]
+        finally:
+            for run in runs:
+                run.cancel()

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State and settings of one filter, as the compiled loops see them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.matrices import WIDTH
+from sim2real_eval.judge.robot_localization.state import N
+from sim_sensors.core.measurements import FloatArray, IntArray
+
+__all__ = [
+    'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'POINTS_VALID', 'Dynamics', 'Filter',
+    'aligned',
+    'dynamics_of', 'new_filter', 'padded', 'sigma_weights',
+]  # fmt: skip
+
+INITIALISED = 0
+LAST_NS = 1
+CONTROL_NS = 2
+POINTS_VALID = 3
+NO_STAMP = -(2**62)
+"""Stamp of what never happened; far enough back for every timeout, near enough not to overflow."""
+
+
+_LINE = 8  # float64 in 64 bytes
+
+
+class Filter(NamedTuple):
+    """State of one filter; every field is an array that the kernels change in place.
+
+    Attributes
+    ----------
+    x : (16,) float
+        State, in the order of `sim2real_eval.judge.robot_localization.state`, and a zero.
+    P : (16, 16) float
+        Covariance, symmetric, and a row and a column of zeros; see `sim2real_eval.judge.robot_localization.matrices`.
+    times : (4,) int64
+        Initialised (0 or 1), last measurement time, time of the last command, nanoseconds; whether
+        the points are those of the state (0 or 1).
+    command : (6,) float
+        Latest velocity command: vx vy vz vroll vpitch vyaw.
+    work : (4, 16, 16) float
+        Scratch space.
+    points : (31, 16) float
+        Sigma points of the unscented filter.
+    roots : (16, 16) float
+        Scratch space of the unscented filter.
+    distance : (1,) float
+        Squared Mahalanobis distance of the last measurement, accepted or not; NaN for none.
+    """
+
+    x: FloatArray
+    P: FloatArray
+    times: IntArray
+    command: FloatArray
+    work: FloatArray
+    points: FloatArray
+    roots: FloatArray
+    distance: FloatArray
+
+    @property
+    def state(self) -> FloatArray:
+        """The 15 states; a view."""
+        return self.x[:N]
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Their covariance, (15, 15); a view."""
+        return self.P[:N, :N]
+
+
+class Dynamics(NamedTuple):
+    """What the prediction needs beside the state; constant during a run.
+
+    Attributes
+    ----------
+    Q : (16, 16) float
+        Process noise covariance per second, and a row and a column of zeros.
+    dynamic : bool
+        Scale the pose block of Q by the square of the speed.
+    control_mask : (6,) float
+        1 where the control input accelerates vx vy vz vroll vpitch vyaw.
+    control_limits : (4, 6) float
+        Acceleration limits and gains, deceleration limits and gains.
+    control_timeout_ns : int
+        Age at which a command counts as zero.
+    weights : (5,) or (0,) float
+        Of the unscented filter (see `sigma_weights`); empty for the extended one.
+    textbook : bool
+        Whether the unscented filter is the textbook's instead of robot_localization's.
+    """
+
+    Q: FloatArray
+    dynamic: bool
+    control_mask: FloatArray
+    control_limits: FloatArray
+    control_timeout_ns: int
+    weights: FloatArray
+    textbook: bool = False
+
+
+def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
+    """Return what the filter takes from a configuration.
+
+    Parameters
+    ----------
+    config : FilterConfig
+    textbook : bool
+        Whether an unscented filter is the textbook's instead of robot_localization's.
+    """
+    return Dynamics(
+        Q=padded(config.process_noise),
+        dynamic=config.dynamic_process_noise,
+        control_mask=config.control_mask,
+        control_limits=config.control_limits,
+        control_timeout_ns=round(config.control_timeout * 1e9),
+        weights=np.zeros(0)
+        if config.sigma_points is None
+        else sigma_weights(*config.sigma_points),
+        textbook=textbook,
+    )
+
+
+def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:
+    """Return a filter that waits for its first measurement."""
+    x, P = aligned(WIDTH), aligned(WIDTH, WIDTH)
+    x[:N], P[:N, :N] = initial_state, initial_covariance
+    return Filter(
+        x=x,
+        P=P,
+        times=np.array([0, 0, NO_STAMP, 1], dtype=np.int64),
+        command=np.zeros(6),
+        work=aligned(4, WIDTH, WIDTH),
+        points=aligned(2 * N + 1, WIDTH),
+        roots=aligned(WIDTH, WIDTH),
+        distance=np.full(1, np.nan),
+    )
+
+
+def aligned(*shape: int) -> FloatArray:
+    """Return zeros that begin where a line of the cache does: no vector lies across two."""
+    size = math.prod(shape)
+    spare = np.zeros(size + _LINE)
+    skipped = -(spare.ctypes.data // spare.itemsize) % _LINE
+    return spare[skipped : skipped + size].reshape(shape)
+
+
+def padded(matrix: FloatArray) -> FloatArray:
+    """Return a (15, 15) matrix with a row and a column of zeros more."""
+    result = aligned(WIDTH, WIDTH)
+    result[:N, :N] = matrix
+    return result
+
+
+def sigma_weights(alpha: float, kappa: float, beta: float) -> FloatArray:
+    """Return what the unscented transform takes from its three parameters.
+
+    Returns
+    -------
+    (5,) float
+        Weight of the first point in the mean, of each other point, of the first in the covariance,
+        N + lambda, with lambda = alpha^2 (N + kappa) - N, and beta - alpha^2.
+    """
+    spread = alpha * alpha * (N + kappa)
+    first = (spread - N) / spread
+    others, curvature = 0.5 / spread, beta - alpha * alpha
+    return np.array([first, others, first + 1.0 - alpha * alpha + beta, spread, curvature])

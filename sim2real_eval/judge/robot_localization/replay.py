@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes' event loop, compiled: deliveries, filter ticks and navsat ticks in their order.
+
+Inside one clock step robot_localization does: deliver what has arrived; tick the filter when its
+timer is due; tick navsat_transform when its timer is due; deliver the odometry/gps it published.
+Only clock steps at which something happens are visited.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.judge.robot_localization import navsat as gps_node
+from sim2real_eval.judge.robot_localization.correction import advance, process
+from sim2real_eval.judge.robot_localization.filter import (
+    CONTROL_NS,
+    INITIALISED,
+    LAST_NS,
+    NO_STAMP,
+    Dynamics,
+    Filter,
+)
+from sim2real_eval.judge.robot_localization.fixes import locate
+from sim2real_eval.judge.robot_localization.navsat import (
+    Navsat,
+    NavsatState,
+    publishes_filtered_gps,
+    receive_fix,
+    receive_heading,
+    receive_odometry,
+)
+from sim2real_eval.judge.robot_localization.output import Output, publish_filtered_gps, publish_gps
+from sim2real_eval.judge.robot_localization.preparation import Parts, PartState, prepare, select
+from sim2real_eval.judge.robot_localization.queue import (
+    History,
+    Queue,
+    expire,
+    free_slot,
+    pop,
+    push,
+    rewind,
+    save_state,
+)
+from sim2real_eval.judge.robot_localization.state import VROLL, VX, N
+from sim2real_eval.judge.robot_localization.timers import next_due
+from sim_sensors.core.compilation import compiled, kernel
+from sim_sensors.core.measurements import FloatArray, IntArray
+
+__all__ = [
+    'COMMAND',
+    'COUNTS',
+    'FIX',
+    'HEADING',
+    'TOO_SMALL',
+    'Messages',
+    'Timing',
+    'deliver',
+    'filter_tick',
+    'receive_command',
+    'replay',
+]  # fmt: skip
+
+FIX = -1
+HEADING = -2
+COMMAND = -3
+
+COUNTS = ('received', 'older', 'unusable', 'fused', 'rejected')
+"""What is counted per part: messages in, refused for an older stamp, yielding no measurement,
+fused, and refused by the gate."""
+
+_DONE = 0
+_QUEUE_FULL = 1
+TOO_SMALL = NO_STAMP - 1
+"""What `filter_tick` returns when history or queue are too small; the state is then of no use."""
+
+
+class Messages(NamedTuple):
+    """All message parts of a run in order of arrival.
+
+    Attributes
+    ----------
+    arrival_ns, stamp_ns : (n,) int64
+    part : (n,) int64
+        Number of the part, or FIX, HEADING, COMMAND.
+    value : (n, 7) float
+        As `preparation.prepare` takes it. FIX: number of the fix. HEADING: quaternion.
+        COMMAND: the six velocities.
+    has_attitude : (n,) bool
+        For accelerations: the message's orientation is valid.
+    covariance : (n,) int64
+        Row of `covariances`.
+    covariances : (k, 6, 6) float
+    """
+
+    arrival_ns: IntArray
+    stamp_ns: IntArray
+    part: IntArray
+    value: FloatArray
+    has_attitude: IntArray
+    covariance: IntArray
+    covariances: FloatArray
+
+
+class Timing(NamedTuple):
+    """Clock and timers, nanoseconds.
+
+    Attributes
+    ----------
+    start, step : int
+        First clock step and distance of two; 1 ns is a continuous clock.
+    end : int
+        Last clock time.
+    filter_origin, filter_period : int
+        The filter ticks at origin + n period, n >= 1.
+    navsat_origin, navsat_period : int
+        Likewise; period 0 for no navsat_transform.
+    sensor_timeout : int
+    history : int
+        How far back a late measurement is put in its place; -1 for not at all.
+    predict_to_current_time, permit_corrected_publication : bool
+    navsat_part : (2,) int64
+        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+    navsat_latency : int
+        From the tick that publishes an odometry/gps to its arrival at the filter.
+    """
+
+    start: int
+    step: int
+    end: int
+    filter_origin: int
+    filter_period: int
+    navsat_origin: int
+    navsat_period: int
+    sensor_timeout: int
+    history: int
+    predict_to_current_time: bool
+    permit_corrected_publication: bool
+    navsat_part: IntArray
+    navsat_latency: int = 0
+
+
+@kernel
+def receive_command(memory: PartState, flt: Filter, stamp_ns: int, command: FloatArray) -> None:
+    """Take a velocity command, vx vy vz vroll vpitch vyaw, which acts from its stamp."""
+    memory.command_ns[0] = flt.times[CONTROL_NS] = stamp_ns
+    for i in range(6):
+        memory.command[i] = flt.command[i] = command[i]
+
+
+@kernel
+def deliver(
+    parts: Parts, memory: PartState, flt: Filter, queue: Queue, counts: IntArray, p: int,
+    stamp_ns: int, value: FloatArray, cov: FloatArray, has_attitude: bool,
+) -> bool:  # fmt: skip
+    """Queue one message part; False when the queue is full."""
+    counts[p, 0] += 1
+    if stamp_ns < memory.stamp_ns[p]:
+        counts[p, 1] += 1
+        return True
+    slot = free_slot(queue)
+    if slot < 0:
+        return False
+    queue.command_ns[slot] = memory.command_ns[0]
+    for i in range(6):
+        queue.command[slot, i] = memory.command[i]
+    if prepare(parts, memory, flt.x, p, stamp_ns, value, cov, has_attitude, queue, slot):
+        push(queue, slot)
+    else:
+        counts[p, 2] += 1
+    return True
+
+
+@kernel
+def filter_tick(
+    parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
+    history: History, out: Output, last_published: int, now: int, index: IntArray, z: FloatArray,
+    R: FloatArray,
+) -> int:  # fmt: skip
+    """Process what is queued up to now and publish; return the stamp last published."""
+    to_now = timing.predict_to_current_time
+    if queue.size[0] > 0:
+        first_ns = queue.stamp_ns[queue.heap[0]]
+        late = flt.times[INITIALISED] == 1 and first_ns < flt.times[LAST_NS]
+        restored = 0
+        if timing.history >= 0 and late:
+            fused, rejected = out.counts[:, 3], out.counts[:, 4]
+            restored = rewind(history, flt, queue, first_ns - 1, fused, rejected)
+            if restored < 0:
+                return TOO_SMALL
+        while queue.size[0] > 0 and queue.stamp_ns[queue.heap[0]] <= now:
+            slot = pop(queue)
+            p = queue.part[slot]
+            if restored > 0:
+                # As many as came back, late ones included, bring their own command.
+                restored -= 1
+                flt.times[CONTROL_NS] = queue.command_ns[slot]
+                for i in range(6):
+                    flt.command[i] = queue.command[slot, i]
+            m = select(parts, queue, slot, flt.times[INITIALISED] == 1, index, z, R)
+            stamp_ns = queue.stamp_ns[slot]
+            accepted = process(flt, dyn, stamp_ns, index, m, z, R, parts.threshold[p])
+            if accepted:
+                out.counts[p, 3] += 1
+            else:
+                out.counts[p, 4] += 1
+            row = out.n[2]
+            if not math.isnan(flt.distance[0]):
+                if row < len(out.nis):
+                    out.correction[row, 0] = p
+                    out.correction[row, 1] = stamp_ns
+                    out.correction[row, 2] = m
+                    out.nis[row] = flt.distance[0]
+                # Counted without room too: whoever wants them all sees how much they take.
+                out.n[2] += 1
+            if timing.history >= 0 and not save_state(history, flt, queue, slot, accepted):
+                return TOO_SMALL
+    elif now - flt.times[LAST_NS] >= timing.sensor_timeout:
+        to_now = True
+    if flt.times[INITIALISED] == 0:
+        return last_published
+    if to_now:
+        advance(flt, dyn, now)
+    for i in range(3):
+        rate = flt.x[VROLL + i]
+        elapsed = (now - memory.tick_ns[0]) * 1e-9
+        memory.rates[1, i] = (rate - memory.rates[0, i]) / elapsed
+        memory.rates[0, i] = rate
+    memory.tick_ns[0] = now
+    stamp_ns = flt.times[LAST_NS]
+    if timing.history >= 0:
+        expire(history, stamp_ns - timing.history)
+    if stamp_ns <= last_published and not timing.permit_corrected_publication:
+        return last_published
+    row = out.n[0]
+    out.stamp_ns[row] = stamp_ns
+    out.tick_ns[row] = now
+    for i in range(N):
+        out.x[row, i] = flt.x[i]
+    for i in range(6):
+        for j in range(6):
+            out.pose_covariance[row, i, j] = flt.P[i, j]
+            out.twist_covariance[row, i, j] = flt.P[VX + i, VX + j]
+    out.n[0] += 1
+    return int(stamp_ns)
+
+
+@kernel
+def _deliver_gps(
+    parts: Parts, memory: PartState, flt: Filter, queue: Queue, out: Output, timing: Timing,
+    navsat: Navsat, delivered: int, now: int, value: FloatArray, still: FloatArray,
+    sure: FloatArray,
+) -> int:  # fmt: skip
+    """Deliver what odometry/gps has arrived at the filter; return how many have in all.
+
+    -1 when the queue is full.
+    """
+    while delivered < out.n[1] and out.gps_tick_ns[delivered] + timing.navsat_latency <= now:
+        stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
+        for i in range(3):
+            value[i] = out.gps_position[delivered, i]
+        if timing.navsat_part[0] >= 0 and not deliver(
+            parts, memory, flt, queue, out.counts, timing.navsat_part[0], stamp_ns, value,
+            out.gps_covariance[delivered], False,
+        ):  # fmt: skip
+            return -1
+        if timing.navsat_part[1] >= 0 and not deliver(
+            parts, memory, flt, queue, out.counts, timing.navsat_part[1], stamp_ns, still, sure,
+            False,
+        ):  # fmt: skip
+            return -1
+        delivered += 1
+    return delivered
+
+
+@compiled
+def replay(
+    messages: Messages, parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics,
+    timing: Timing, navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History,
+    out: Output,
+) -> int:  # fmt: skip
+    """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
+    index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
+    # A pose of identity attitude; the twist of an odometry/gps is zero and so is its covariance.
+    position, cov, value = np.zeros(3), np.zeros((6, 6)), np.zeros(7)
+    value[6] = 1.0
+    still, sure = np.zeros(7), np.zeros((6, 6))
+    far = 2**62
+    n, i, delivered = len(messages.part), 0, 0
+    last_published = NO_STAMP
+    due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
+    navsat_due = far
+    if timing.navsat_period > 0:
+        navsat_due = timing.navsat_origin + timing.navsat_period
+    while True:
+        event = min(due, navsat_due)
+        if i < n:
+            event = min(event, messages.arrival_ns[i])
+        if delivered < out.n[1]:
+            event = min(event, out.gps_tick_ns[delivered] + timing.navsat_latency)
+        steps = -((timing.start - event) // timing.step)
+        now = timing.start + max(steps, 0) * timing.step
+        if now > timing.end:
+            return _DONE
+        while i < n and messages.arrival_ns[i] <= now:
+            p = messages.part[i]
+            if p >= 0:
+                cov_row = messages.covariances[messages.covariance[i]]
+                if not deliver(
+                    parts, memory, flt, queue, out.counts, p, messages.stamp_ns[i],
+                    messages.value[i], cov_row, messages.has_attitude[i] == 1,
+                ):  # fmt: skip
+                    return _QUEUE_FULL
+            elif p == FIX:
+                fix = int(messages.value[i, 0])
+                if not navsat.at_arrival:
+                    receive_fix(navsat, navsat_state, fix)
+                else:
+                    locate(navsat, navsat_state, flt.x, fix, position, cov)
+                    publish_gps(out, fix, now, position, cov)
+                    delivered = _deliver_gps(
+                        parts, memory, flt, queue, out, timing, navsat, delivered, now, value,
+                        still, sure,
+                    )  # fmt: skip
+                    if delivered < 0:
+                        return _QUEUE_FULL
+            elif p == HEADING:
+                receive_heading(navsat, navsat_state, messages.value[i, :4])
+            elif p == COMMAND:
+                receive_command(memory, flt, messages.stamp_ns[i], messages.value[i])
+            i += 1
+        delivered = _deliver_gps(
+            parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still, sure
+        )
+        if delivered < 0:
+            return _QUEUE_FULL
+        if due <= now:
+            due = next_due(timing.filter_origin, timing.filter_period, now)
+            before = out.n[0]
+            last_published = filter_tick(
+                parts, memory, flt, dyn, timing, queue, history, out, last_published, now, index,
+                z, R,
+            )  # fmt: skip
+            if last_published == TOO_SMALL:
+                return _QUEUE_FULL
+            if timing.navsat_period > 0 and out.n[0] > before:
+                receive_odometry(navsat, navsat_state, flt.x[:6])
+        if navsat_due <= now:
+            navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
+            fix = gps_node.tick(navsat, navsat_state, position, cov)
+            if fix >= 0:
+                publish_gps(out, fix, now, position, cov)
+                delivered = _deliver_gps(
+                    parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still,
+                    sure,
+                )  # fmt: skip
+                if delivered < 0:
+                    return _QUEUE_FULL
+            if publishes_filtered_gps(navsat_state):
+                publish_filtered_gps(out, now)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ROS 2 parameter files: the parameters of one node, checked as they are read."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim_sensors.core.config_files import read_yaml
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = ['ParameterReader', 'read_node_parameters']
+
+
+def read_node_parameters(
+    path: str | Path, node: str, *, strictly: bool = False
+) -> ParameterReader:
+    """Read the parameters that a node of this name would take from a ROS 2 parameter file.
+
+    Parameters
+    ----------
+    path : str or Path
+        YAML file with `<node>: ros__parameters: ...`, `/**: ros__parameters: ...` or both; what
+        is given for the node overrides what is given for all.
+    node : str
+        Name of the node, such as `ekf_filter_node`, or the beginning of the name. When the file
+        has neither this name nor `/**` but exactly one node, that one is taken.
+    strictly : bool
+        Take no other node than that of this name.
+
+    Raises
+    ------
+    ParameterError
+        When the file cannot be read, or holds parameters for no such node or for several.
+    """
+    where = str(path)
+    try:
+        nodes = _flat_nodes(read_yaml(Path(path)))
+    except RecursionError:
+        raise ParameterError(where, '', 'refers to itself') from None
+    if not nodes:
+        raise ParameterError(where, '', 'has no `<node>: ros__parameters:` section')
+    everyone = {name: entries for name, entries in nodes.items() if '*' in name}
+    named = {name: entries for name, entries in nodes.items() if '*' not in name}
+    own = {name: entries for name, entries in named.items() if name.split('/')[-1] == node}
+    if strictly and not own:
+        near = difflib.get_close_matches(node, named, n=1)
+        hint = f'; did you mean {near[0]}?' if near else ''
+        has = ', '.join(sorted(named)) or 'none'
+        raise ParameterError(where, '', f'has no node {node}; it has {has}{hint}')
+    if not own:
+        own = {
+            name: entries
+            for name, entries in named.items()
+            if name.split('/')[-1].startswith(node) or (len(named) == 1 and not everyone)
+        }
+    if len(own) > 1 or not (own or everyone):
+        hint = '; for the filter, section (--section) names one' if len(named) > 1 else ''
+        raise ParameterError(
+            where, '', f'which node is meant by {node}? It has {", ".join(sorted(named))}{hint}'
+        )
+    merged: dict[str, Any] = {}
+    for entries in (*everyone.values(), *own.values()):
+        merged.update(entries)
+    return ParameterReader(where, merged)
+
+
+def _flat_nodes(tree: object) -> dict[str, dict[str, Any]]:
+    nodes = _nodes(tree, '') if isinstance(tree, Mapping) else ()
+    return {name: _flat(entries, '') for name, entries in nodes}
+
+
+def _nodes(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    for name, entry in tree.items():
+        full = f'{prefix}/{str(name).strip("/")}' if prefix else str(name).strip('/')
+        if isinstance(entry, Mapping):
+            if isinstance(entry.get('ros__parameters'), Mapping):
+                yield full, entry['ros__parameters']
+            else:
+                yield from _nodes(entry, full)
+
+
+def _flat(entries: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in entries.items():
+        key = f'{prefix}.{name}' if prefix else str(name)
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, key))
+        else:
+            flat[key] = value
+    return flat
+
+
+class ParameterReader:
+    """Parameters of one node; every `take` removes one, `finish` refuses what is left.
+
+    Parameters
+    ----------
+    where : str
+        File that the parameters came from, for messages.
+    values : mapping
+        Parameter name to value.
+    """
+
+    def __init__(self, where: str, values: Mapping[str, Any]) -> None:
+        self.where = where
+        self._values = dict(values)
+        self._requested: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What has not been taken yet."""
+        return dict(self._values)
+
+    def names(self) -> list[str]:
+        """Names that have not been taken yet."""
+        return list(self._values)
+
+    def refuse(self, name: str, value: object, allowed: str) -> ParameterError:
+        """Return the error for a value that is not allowed."""
+        return ParameterError(
+            self.where, name, f'{_shown(value)} is not allowed; must be {allowed}'
+        )
+
+    def _pop(self, name: str, default: Any) -> Any:
+        self._requested.add(name)
+        value = self._values.pop(name, None)
+        return default if value is None else value
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """Take a flag."""
+        value = self._pop(name, default)
+        if not isinstance(value, bool):
+            raise self.refuse(name, value, 'true or false')
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        """Take a text."""
+        value = self._pop(name, default)
+        if not isinstance(value, str):
+            raise self.refuse(name, value, 'a text')
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """Take a list of texts, empty unless given."""
+        value = self._pop(name, [])
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self.refuse(name, value, 'a list of texts')
+        return value
+
+    def number(
+        self,
+        name: str,
+        default: float,
+        *,
+        minimum: float = -math.inf,
+        maximum: float = math.inf,
+    ) -> float:
+        """Take a finite number from `minimum` to `maximum`; an absent one is `default`."""
+        if self._values.get(name) is None:
+            self.ignore((name,))
+            return default
+        value = self._pop(name, default)
+        number = _as_float(value)
+        if number is None or not minimum <= number <= maximum:
+            low = '' if minimum == -math.inf else f' >= {minimum:g}'
+            high = '' if maximum == math.inf else f' <= {maximum:g}'
+            both = ' and' if low and high else ''
+            raise self.refuse(name, value, f'a number{low}{both}{high}')
+        return number
+
+    def numbers(self, name: str, size: int, default: FloatArray) -> FloatArray:
+        """Take a list of `size` finite numbers."""
+        value = self._pop(name, None)
+        if value is None:
+            return np.array(default, dtype=np.float64)
+        entries = [_as_float(entry) for entry in value] if isinstance(value, list) else []
+        if len(entries) != size or None in entries:
+            raise self.refuse(name, value, f'a list of {size} numbers')
+        return np.array(entries, dtype=np.float64)
+
+    def flags(self, name: str, size: int) -> FloatArray:
+        """Take a list of `size` true/false as 1.0/0.0; all false when absent."""
+        value = self._pop(name, [False] * size)
+        if (
+            not isinstance(value, list)
+            or len(value) != size
+            or not all(isinstance(entry, bool) for entry in value)
+        ):
+            raise self.refuse(name, value, f'a list of {size} true/false')
+        return np.array(value, dtype=np.float64)
+
+    def covariance(self, name: str, default: FloatArray) -> FloatArray:
+        """Take a 15 x 15 matrix given by 225 numbers, column by column, or 15 diagonal ones."""
+        if name not in self._values:
+            self._requested.add(name)
+            return np.array(default, dtype=np.float64)
+        value = self._values[name]
+        if isinstance(value, list) and len(value) == 15:
+            return np.diag(self.numbers(name, 15, np.zeros(15)))
+        if not isinstance(value, list) or len(value) != 225:
+            raise self.refuse(name, value, 'a list of 225 or 15 numbers')
+        # By columns, as robot_localization reads them; the same for a symmetric matrix.
+        return np.array(self.numbers(name, 225, np.zeros(225)).reshape(15, 15).T)
+
+    def ignore(self, names: Iterable[str]) -> None:
+        """Drop parameters that have no effect on the estimate."""
+        for name in names:
+            self._requested.add(name)
+            self._values.pop(name, None)
+
+    def only(self, name: str, value: object, why: str) -> None:
+        """Refuse a parameter that is set to anything but `value`, because of `why`."""
+        found = self._pop(name, value)
+        if found != value:
+            raise ParameterError(
+                self.where, name, f'{found!r} is not supported: {why}; must be {value!r} or absent'
+            )
+
+    def finish(self) -> None:
+        """Refuse what nobody took.
+
+        Raises
+        ------
+        ParameterError
+            Naming the first parameter left and the known one that is nearest to it.
+        """
+        for name in self._values:
+            near = difflib.get_close_matches(name, sorted(self._requested), n=1)
+            hint = f'; did you mean {near[0]}?' if near else ''
+            raise ParameterError(self.where, name, f'unknown parameter{hint}')
+
+
+def _as_float(value: object) -> float | None:
+    """Finite float of a number; of a text too, since YAML 1.1 reads `1e-9` as one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:
+        return 'an integer of thousands of digits'
+    return text if len(text) <= 60 else f'{text[:50]}... ({len(text)} characters)'

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Message parts of one topic, and how the topics merge into one table in order of arrival."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import decisive
+from sim2real_eval.judge.robot_localization.configuration import (
+    NAVSAT_TOPIC,
+    FilterConfig,
+    SourceConfig,
+    topic_name,
+)
+from sim2real_eval.judge.robot_localization.navsat_configuration import (
+    NavsatConfig,
+    with_front_end,
+)
+from sim2real_eval.judge.robot_localization.replay import Messages
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    IntArray,
+    MessageArray,
+    TwistArray,
+)
+
+__all__ = [
+    'COMMAND',
+    'FIX',
+    'HEADING',
+    'Routing',
+    'TopicParts',
+    'covariance_rows',
+    'merge',
+    'plain',
+    'route',
+]
+
+
+@dataclasses.dataclass
+class TopicParts:
+    """Parts of one topic, message by message; fields as in `Messages`."""
+
+    arrival_ns: IntArray
+    stamp_ns: IntArray
+    part: IntArray
+    value: FloatArray
+    has_attitude: IntArray
+    covariance: IntArray
+
+
+def plain(array: MessageArray, part: int, value: FloatArray) -> TopicParts:
+    """Return the block of messages that all belong to one part and need no covariance.
+
+    Parameters
+    ----------
+    array : MessageArray
+        For its stamps.
+    part : int
+        Number of the part, or FIX, HEADING, COMMAND.
+    value : (n, <= 7) float
+    """
+    n = len(array)
+    return TopicParts(
+        array.arrival_ns,
+        array.stamp_ns,
+        np.full(n, part, dtype=np.int64),
+        np.hstack([value, np.zeros((n, 7 - value.shape[1]))]),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+    )
+
+
+def covariance_rows(matrices: FloatArray, corner: int, covariances: list[FloatArray]) -> IntArray:
+    """Store covariances, each run of equal ones once; return their row numbers.
+
+    Parameters
+    ----------
+    matrices : (n, 6, 6) or (n, 3, 3) float
+    corner : int
+        First row and column of (6, 6) that (3, 3) covariances take; the others are zero.
+    covariances : list of (k, 6, 6) float
+        Extended.
+    """
+    n, size = len(matrices), matrices.shape[1]
+    if n == 0:
+        return np.zeros(0, dtype=np.int64)
+    flat = matrices.reshape(n, size * size)
+    new = np.zeros(n, dtype=bool)
+    new[0] = True
+    new[np.flatnonzero(flat[1:] != flat[:-1]) // (size * size) + 1] = True
+    kept = matrices[new]
+    if size < 6:
+        kept = np.zeros((len(kept), 6, 6))
+        kept[:, corner : corner + size, corner : corner + size] = matrices[new]
+    base = sum(len(block) for block in covariances)
+    covariances.append(kept)
+    return base + np.cumsum(new) - 1
+
+
+def merge(blocks: Sequence[TopicParts], covariances: Sequence[FloatArray]) -> Messages:
+    """Order the topics' parts by arrival; what arrives together keeps the topics' order."""
+    columns = [
+        np.concatenate([getattr(block, field.name) for block in blocks])
+        for field in dataclasses.fields(TopicParts)
+    ]
+    order = np.argsort(columns[0], kind='stable')
+    arrival, stamp, part, value, attitude, covariance = (column[order] for column in columns)
+    return Messages(
+        arrival, stamp, part, np.ascontiguousarray(value), attitude, covariance,
+        np.concatenate(covariances),
+    )  # fmt: skip
+
+
+# -------- Which topic of a recording feeds which input of the judge, and in what order.
+
+FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
+"""Takers beside the filter's inputs: navsat_transform's fixes and headings, velocity commands."""
+
+_COMMAND_TOPIC = 'cmd_vel'
+
+
+@dataclasses.dataclass(frozen=True)
+class Routing:
+    """What the judge hears of a recording.
+
+    Attributes
+    ----------
+    sources : mapping of str to str or None
+        Input (`odom0`) to topic, in the order in which messages that arrive together are
+        delivered; None for what navsat_transform publishes.
+    fix, heading, command : str or None
+        Topics of navsat_transform and of the commands; None where nobody listens.
+    notes : tuple of str
+        What the user should know about the choice.
+    """
+
+    sources: Mapping[str, str | None]
+    fix: str | None
+    heading: str | None
+    command: str | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def takers(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of taker and topic; of messages that arrive together the earlier is first."""
+        rest = ((FIX, self.fix), (HEADING, self.heading), (COMMAND, self.command))
+        pairs = (*self.sources.items(), *rest)
+        return tuple((taker, topic) for taker, topic in pairs if topic is not None)
+
+
+def route(
+    recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: ReplayOptions
+) -> Routing:
+    """Find the topics; their messages are not looked at, so that they may be still to come.
+
+    Parameters
+    ----------
+    recording : Recording
+        An IMU or fix topic that it has not is replaced by its imu or gps.
+    config, navsat, case
+        As `judge` takes them.
+
+    Raises
+    ------
+    JudgeError
+        When the recording lacks what the configuration needs.
+    """
+    navsat = with_front_end(navsat, case.front_end)
+    topics = {topic_name(topic): topic for topic in recording.messages}
+    fix = heading = None
+    if navsat is not None:
+        fix = _for_navsat(
+            recording, topics, case.fix, 'gps', FixArray, f'{navsat.title} needs fixes'
+        )
+        if navsat.needs_heading:
+            heading = _for_navsat(
+                recording, topics, case.heading, 'imu', ImuArray,
+                'navsat_transform needs an IMU for the heading', '; use_odometry_yaw does without',
+            )  # fmt: skip
+    sources: dict[str, str | None] = {}
+    notes: list[str] = []
+    taken_by = ''
+    for source in _in_delivery_order(config, case):
+        if source.topic == NAVSAT_TOPIC and navsat is not None:
+            sources[source.name] = None
+        elif source.topic in topics:
+            sources[source.name] = topics[source.topic]
+        else:
+            used = _stand_in(source, recording, topics, taken_by)
+            sources[source.name] = used
+            taken_by = source.name
+            notes.append(
+                decisive(
+                    f'{source.name} subscribes to {source.topic}, which the recording has not: '
+                    f'its IMU {used} used instead; --topic {source.name}=... names another'
+                )
+            )
+    command = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
+    if command is not None and not isinstance(recording.messages[command], TwistArray):
+        command = None
+    return Routing(sources, fix, heading, command, tuple(notes))
+
+
+def _in_delivery_order(config: FilterConfig, case: ReplayOptions) -> list[SourceConfig]:
+    rank = {topic: number for number, topic in enumerate(case.topics)}
+    return sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank)))
+
+
+def _stand_in(
+    source: SourceConfig, recording: Recording, topics: Mapping[str, str], taken_by: str
+) -> str:
+    """Return the recording's IMU for an input whose topic it has not; once per recording."""
+    if source.topic == NAVSAT_TOPIC:
+        raise JudgeError(
+            f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
+            'navsat_transform_node, which makes it from the fixes, or take the front end enu'
+        )
+    if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
+        return recording.roles['imu']
+    taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
+    near = difflib.get_close_matches(source.topic, topics, n=1)
+    hint = f'; did you mean {near[0]}?' if near else ''
+    raise JudgeError(
+        f'{source.name}: topic {source.topic} is not in {recording.path}{taken}; it has '
+        f'{", ".join(sorted(topics)) or "nothing"}{hint}; --topic {source.name}=... names one'
+    )
+
+
+def _for_navsat(
+    recording: Recording,
+    topics: Mapping[str, str],
+    wanted: str,
+    role: str,
+    kind: type[MessageArray],
+    needs: str,
+    hint: str = '',
+) -> str:
+    """Return the topic that the case names, else that of the role; it must hold such messages."""
+    topic = topics.get(wanted) if wanted else recording.roles.get(role)
+    if topic is None or not isinstance(recording.messages[topic], kind):
+        where = f' on {wanted}, as the case says' if wanted else ''
+        raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
+    return topic

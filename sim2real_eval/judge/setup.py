@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A judge ready to use: parameters of the nodes, clock, and how its estimate becomes a series."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.navsat_configuration import (
+    NavsatConfig,
+    with_front_end,
+)
+from sim2real_eval.judge.robot_localization.replay_options import (
+    FRONT_ENDS,
+    Options,
+    ReplayOptions,
+)
+from sim2real_eval.judge.robot_localization.state import YAW
+from sim2real_eval.metrics.options import MetricError, speed
+from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
+from sim_sensors.core.errors import ParameterError, UnknownNameError
+from sim_sensors.core.measurements import OdometryArray
+
+__all__ = ['Judge', 'JudgeSetup', 'check_for_nodes', 'node_of', 'profiles', 'velocity_series']
+
+Setup = TypeVar('Setup', bound='JudgeSetup')
+
+_NAVSAT_SUFFIX = '_navsat'
+_START_HEADING_VARIANCE = 0.01
+
+
+def profiles() -> list[str]:
+    """Return the names of the judge profiles that are shipped."""
+    return [name for name in config_names('judge') if not name.endswith(_NAVSAT_SUFFIX)]
+
+
+class Judge(Protocol):
+    """Whoever estimates the motion in a recording: what a comparison or a study needs of it."""
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files that its parameters came from."""
+
+    @property
+    def base_link_frame(self) -> str:
+        """Frame whose motion it estimates."""
+
+    @property
+    def transforms(self) -> TransformFile | None:
+        """What replaces or completes a recording's static transforms."""
+
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording; see `JudgeSetup.judge`."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what made the result beside the files, as plain values."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgeSetup:
+    """Parameters of ekf_node and navsat_transform_node, and the clock they run on.
+
+    Attributes
+    ----------
+    name : str
+        Profile or file.
+    files : tuple of Path
+        Files that the parameters came from.
+    filter : FilterConfig
+    navsat : NavsatConfig or None
+    case : ReplayOptions
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    filter: FilterConfig
+    navsat: NavsatConfig | None
+    case: ReplayOptions
+
+    @classmethod
+    def load(
+        cls,
+        config: str | Path,
+        navsat_config: str | Path | None = None,
+        case: str | Path | None = None,
+        options: Options | None = None,
+    ) -> JudgeSetup:
+        """Read a set-up.
+
+        Parameters
+        ----------
+        config : str or Path
+            Name of a shipped profile or path of a parameter file of ekf_node; or of ukf_node, when
+            the case says so or the file names a node `ukf...` and none `ekf...`.
+        navsat_config : str, Path or None
+            Path of a navsat_transform_node parameter file. None: that of the profile; or, for a
+            file that subscribes to odometry/gps, `<file>_navsat.yaml` beside it, or the same file
+            when it names that node.
+        case : str, Path or None
+            `case.yaml` with clock and timers.
+        options : Options or None
+            What replaces its options.
+
+        Raises
+        ------
+        Sim2RealError
+            For an unknown profile, a wrong file, or options that do not go together.
+        """
+        path = Path(config)
+        if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
+            known = profiles()
+            if str(config) not in known:
+                near = difflib.get_close_matches(str(config), known, 1)
+                hint = f' (did you mean {near[0]}?)' if near else ''
+                raise UnknownNameError(
+                    'judge configuration',
+                    '',
+                    f'{str(config)!r} is unknown{hint}; must be one of {", ".join(known)}, '
+                    'or a path of a YAML file',
+                )
+            path = config_path('judge', f'{config}.yaml')
+        navsat_path = None if navsat_config is None else Path(navsat_config)
+        options = options or Options()
+        told = options.over(ReplayOptions() if case is None else ReplayOptions.from_file(case))
+        if options.unscented is None and not told.unscented:
+            ukf, ekf = (
+                told.section.startswith(kind) if told.section else _names_node(path, kind)
+                for kind in ('ukf', 'ekf')
+            )
+            told = dataclasses.replace(told, unscented=ukf and not ekf)
+        _check(told)
+        filter_config = FilterConfig.from_file(
+            path, node_of(path, told), unscented=told.unscented, strictly=bool(told.section)
+        ).renamed(told.renamed)
+        if navsat_path is None and any(
+            source.topic == NAVSAT_TOPIC for source in filter_config.sources
+        ):
+            beside = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
+            if beside.exists():
+                navsat_path = beside
+            elif _names_node(path, 'navsat_transform'):
+                navsat_path = path
+        navsat = None if navsat_path is None else NavsatConfig.from_file(navsat_path)
+        return cls(
+            name=str(config),
+            files=(path,) if navsat_path in (None, path) else (path, navsat_path),
+            filter=filter_config,
+            navsat=with_front_end(navsat, told.front_end),
+            case=told,
+        )
+
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording.
+
+        Parameters
+        ----------
+        recording : Recording
+        start_ns : int or None
+            When the nodes start, unless the case says so.
+        start_heading : float or None
+            Yaw that the filter starts with, radians from east, to 0.1 rad (one standard
+            deviation), instead of the initial state of the parameter file.
+        """
+        setup = self.started(start_ns=start_ns, start_heading=start_heading)
+        return judge(recording, setup.filter, setup.navsat, setup.case)
+
+    def started(
+        self: Setup, *, start_ns: int | None = None, start_heading: float | None = None
+    ) -> Setup:
+        """Return a copy whose clock and filter start as `judge` would start them."""
+        clock = self.case.clock
+        if clock.start_ns is None and start_ns is not None:
+            clock = dataclasses.replace(clock, start_ns=start_ns)
+        config = self.filter
+        if start_heading is not None:
+            state, covariance = config.initial_state.copy(), config.initial_covariance.copy()
+            state[YAW], covariance[YAW, YAW] = start_heading, _START_HEADING_VARIANCE
+            config = dataclasses.replace(
+                config, initial_state=state, initial_covariance=covariance
+            )
+        case = dataclasses.replace(self.case, clock=clock)
+        return dataclasses.replace(self, filter=config, case=case)
+
+    @property
+    def base_link_frame(self) -> str:
+        """Frame whose motion is estimated."""
+        return self.filter.base_link_frame
+
+    @property
+    def transforms(self) -> TransformFile | None:
+        """What replaces or completes a recording's static transforms."""
+        return self.case.transforms
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what made the result beside the files, as plain values."""
+        return {'case': self.case.settings()}
+
+
+def check_for_nodes(case: ReplayOptions, kind: str) -> None:
+    """Raise ParameterError for what only the embedded judge can do."""
+    ours = kind == 'judge_node'
+    # Increments: what a recording says of their orientation, a node cannot know beforehand.
+    for name, given in (
+        ('correct', case.correct - ({'gravity', 'unscented'} if ours else set())),
+        ('latency', any(case.latency_ns.values())),
+        ('transforms', case.transforms),
+        ('front_end', not ours and case.front_end != FRONT_ENDS[0]),
+    ):
+        if given:
+            raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')
+
+
+def _check(case: ReplayOptions) -> None:
+    if 'unscented' in case.correct and not case.unscented:
+        raise ParameterError('correct', '', 'unscented goes with ukf_node only')
+
+
+def node_of(path: Path, case: ReplayOptions) -> str:
+    """Name whose parameters a filter takes from a file that may be written for the other one."""
+    own, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
+    named = other if _names_node(path, other) and not _names_node(path, own) else own
+    return case.section or f'{named}_filter_node'
+
+
+def _names_node(path: Path, start: str) -> bool:
+    """Say whether a parameter file has parameters of a node whose name starts so."""
+    nodes = read_yaml_mapping(path)
+    return any(str(name).split('/')[-1].startswith(start) for name in nodes)
+
+
+def velocity_series(
+    judged: JudgedRun,
+    truth: OdometryArray,
+    *,
+    origin_ns: int,
+    component: str = 'horizontal',
+    name: str = '',
+) -> VelocitySeries:
+    """Return estimated and true speed of one run, times in seconds since `origin_ns`.
+
+    Raises
+    ------
+    MetricError
+        When the judge published nothing, or what is not a number.
+    """
+    if not len(judged):
+        raise MetricError(f'{name or "run"}: the judge published no estimate')
+    if told := judged.diverged:
+        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told}')
+    return VelocitySeries(
+        se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
+        se_vel=speed(judged.linear_velocity, judged.orientation, component),
+        gt_time=np.asarray((truth.stamp_ns - origin_ns) * 1e-9),
+        gt_vel=speed(truth.linear_velocity, truth.orientation, component),
+        name=name,
+    )

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reference trajectory for a recording that has no truth: the smoother's estimate, labelled."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.results import versions
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.smoother.smoother import SmootherJudge
+from sim2real_eval.recording.recording import Recording, ReferenceTruth
+from sim_sensors.core.measurements import FloatArray, OdometryArray
+
+__all__ = ['ReferencedRecording', 'deviations', 'horizontal_speed', 'make_reference']
+
+_FRAME = 'map'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReferencedRecording:
+    """A recording with its reference trajectory.
+
+    Attributes
+    ----------
+    recording : Recording
+        The input and, as its truth, the reference.
+    judged : JudgedRun
+        The smoother's run, from the first to the last fix.
+    """
+
+    recording: Recording
+    judged: JudgedRun
+
+
+def make_reference(
+    recording: Recording,
+    judge: SmootherJudge,
+    *,
+    start_heading: float | None = None,
+    replace_truth: bool = False,
+) -> ReferencedRecording:
+    """Add a reference trajectory to a recording.
+
+    It ends with the last fix: beyond, the IMU runs open loop.
+
+    Parameters
+    ----------
+    recording : Recording
+    judge : SmootherJudge
+    start_heading : float or None
+        Yaw of base_link at the first fix, rad from east.
+    replace_truth : bool
+        Whether a truth that is there gives way.
+
+    Raises
+    ------
+    RecordingError
+        When there is a truth that may not give way, or too little between first and last fix.
+    JudgeError
+        When the smoother has no solution.
+    """
+    where = recording.path or recording.name
+    if 'truth' in recording.roles and not replace_truth:
+        raise RecordingError(
+            f'{where}: has a truth ({recording.roles["truth"]}); give --replace-truth to put the '
+            'reference in its place'
+        )
+    judged = _between_fixes(judge.judge(recording, start_heading=start_heading))
+    if len(judged) < 3:
+        raise RecordingError(
+            f'{where}: {len(judged)} estimates between the first and the last fix; must be 3 or '
+            'more'
+        )
+    found = versions()
+    found['gtsam'] = importlib.metadata.version('gtsam')
+    makers = ', '.join(f'{name} {found[name]}' for name in ('sim2real_sensors', 'gtsam'))
+    truth = OdometryArray(
+        stamp_ns=judged.stamp_ns,
+        arrival_ns=judged.stamp_ns,
+        frame=_FRAME,
+        child_frame=judge.base_link_frame,
+        position=judged.position,
+        orientation=judged.orientation,
+        linear_velocity=judged.linear_velocity,
+        angular_velocity=judged.angular_velocity,
+        pose_covariance=judged.pose_covariance,
+        twist_covariance=judged.twist_covariance,
+    )
+    # Frames and types of a truth that was there are not those of the reference.
+    bare = recording.with_messages('truth', None)
+    labelled = bare.with_messages('truth', truth)
+    topic = labelled.roles['truth']
+    return ReferencedRecording(
+        recording=dataclasses.replace(
+            labelled,
+            ros_types={each: name for each, name in bare.ros_types.items() if each != topic},
+            reference=ReferenceTruth(
+                topic=topic,
+                made_by=makers,
+                made_from=(recording.roles['imu'], recording.roles['gps']),
+                deviation=deviations(judged),
+                settings=judge.settings(),
+            ),
+        ),
+        judged=judged,
+    )
+
+
+def deviations(judged: JudgedRun) -> Mapping[str, float]:
+    """Return the median standard deviations of a run.
+
+    That of the position is along its worst direction in the horizontal plane; that of the speed is
+    of its amount, to which heading does not matter.
+    """
+    return {
+        'position_m': float(np.median(_worst(judged.pose_covariance))),
+        'height_m': float(np.median(np.sqrt(judged.pose_covariance[:, 2, 2]))),
+        'speed_m_s': float(np.median(horizontal_speed(judged)[1])),
+        'heading_rad': float(np.median(np.sqrt(judged.pose_covariance[:, 5, 5]))),
+    }
+
+
+def horizontal_speed(judged: JudgedRun) -> tuple[FloatArray, FloatArray]:
+    """Return the horizontal speed and its deviation, each (n,) m/s.
+
+    To first order, along the velocity; near rest, where that is none, along the worst direction.
+    """
+    turn = Rotation.from_quat(judged.orientation).as_matrix()
+    velocity = (turn @ judged.linear_velocity[..., None])[:, :2, 0]
+    covariance = (turn @ judged.twist_covariance[:, :3, :3] @ turn.transpose(0, 2, 1))[:, :2, :2]
+    speed = np.hypot(velocity[:, 0], velocity[:, 1])
+    worst = np.sqrt(np.linalg.eigvalsh(covariance)[:, -1])
+    along = velocity / np.maximum(speed, 1e-12)[:, None]
+    deviation = np.sqrt(np.einsum('ni,nij,nj->n', along, covariance, along))
+    return speed, np.where(speed > worst, deviation, worst)
+
+
+def _worst(covariance: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.linalg.eigvalsh(covariance[:, :2, :2])[:, -1]))
+
+
+def _between_fixes(judged: JudgedRun) -> JudgedRun:
+    keep = judged.stamp_ns <= judged.gps_stamp_ns[-1]
+    changes = {
+        name: getattr(judged, name)[keep]
+        for name in (
+            'stamp_ns',
+            'tick_ns',
+            'position',
+            'orientation',
+            'linear_velocity',
+            'angular_velocity',
+            'pose_covariance',
+            'twist_covariance',
+        )
+    }
+    return dataclasses.replace(judged, **changes)

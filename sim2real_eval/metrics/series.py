@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VelocitySeries: estimated and true speed of one run, and its CSV file.
+
+The file has the layout of the processed data published with the VEPD paper: columns se_time,
+se_vel (state estimate), gt_time, gt_vel (ground truth). Estimate and truth have different lengths;
+the shorter pair is padded. We pad with empty fields. The published files pad the truth with zeros,
+see `read_series`.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim2real_eval.common.tables import write_columns
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = [
+    'COLUMNS',
+    'ReadSeries',
+    'SeriesError',
+    'VelocitySeries',
+    'read_series',
+    'write_series',
+]
+
+COLUMNS = ('se_time', 'se_vel', 'gt_time', 'gt_vel')
+
+
+class SeriesError(Sim2RealError):
+    """A velocity series, its file or its folder is not usable."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VelocitySeries:
+    """Estimated and true speed of one run.
+
+    Attributes
+    ----------
+    se_time, se_vel : (n,) float
+        State estimate: seconds since the start of the run, m/s.
+    gt_time, gt_vel : (m,) float
+        Ground truth: seconds since the start of the run (the same zero), m/s.
+    name : str
+        Label of the run or its file, for messages only.
+
+    Raises
+    ------
+    SeriesError
+        When a pair is empty or of unequal lengths, a value is not finite, or time goes backwards.
+
+    Examples
+    --------
+    >>> VelocitySeries([0.0, 0.1], [1.0, 1.1], [0.0, 0.2], [1.0, 1.2]).duration
+    0.1
+    """
+
+    se_time: FloatArray
+    se_vel: FloatArray
+    gt_time: FloatArray
+    gt_vel: FloatArray
+    name: str = ''
+
+    def __post_init__(self) -> None:
+        for column in COLUMNS:
+            object.__setattr__(self, column, self._checked(column, getattr(self, column)))
+        for time, velocity in (('se_time', 'se_vel'), ('gt_time', 'gt_vel')):
+            n, m = len(getattr(self, time)), len(getattr(self, velocity))
+            if n != m:
+                raise self._error(f'{time} has {n} values and {velocity} {m}; must be as many')
+            backwards = np.flatnonzero(np.diff(getattr(self, time)) < 0)
+            if len(backwards):
+                before, after = getattr(self, time)[backwards[0] : backwards[0] + 2]
+                raise self._error(
+                    f'{time} goes back from {before:g} s to {after:g} s; must not decrease'
+                )
+
+    def _checked(self, column: str, values: ArrayLike) -> FloatArray:
+        array: FloatArray = np.array(values, dtype=np.float64)
+        if array.ndim != 1 or len(array) == 0:
+            raise self._error(f'{column} has shape {array.shape}; must be (n,) with n >= 1')
+        if not np.all(np.isfinite(array)):
+            index = int(np.flatnonzero(~np.isfinite(array))[0])
+            raise self._error(f'{column}[{index}] is {array[index]}; must be finite')
+        array.flags.writeable = False
+        return array
+
+    def _error(self, problem: str) -> SeriesError:
+        return SeriesError(f'{self.name}: {problem}' if self.name else problem)
+
+    @property
+    def duration(self) -> float:
+        """Seconds from zero to the end of the shorter of estimate and truth."""
+        return float(min(self.se_time[-1], self.gt_time[-1]))
+
+    def shifted(self, se_seconds: float, gt_seconds: float) -> VelocitySeries:
+        """Return the series with these seconds subtracted from the times."""
+        return dataclasses.replace(
+            self, se_time=self.se_time - se_seconds, gt_time=self.gt_time - gt_seconds
+        )
+
+    def after(self, seconds: float, *, window: int = 2) -> VelocitySeries:
+        """Leave the first `seconds` out of estimate and truth; the cut becomes time zero.
+
+        The last truth sample and the last `window` estimates before the cut stay, with times
+        <= 0: the metric's interpolation and its moving average over `window` samples need them to
+        give at every grid point after the cut what they would give in the whole run.
+
+        Raises
+        ------
+        SeriesError
+            When nothing is left after the cut.
+        """
+        if seconds <= 0:
+            return self
+        if seconds >= self.duration:
+            raise self._error(f'warm-up of {seconds:g} s leaves nothing of {self.duration:g} s')
+        se = max(int(np.searchsorted(self.se_time, seconds, side='right')) - window, 0)
+        gt = max(int(np.searchsorted(self.gt_time, seconds, side='right')) - 1, 0)
+        return dataclasses.replace(
+            self,
+            se_time=self.se_time[se:] - seconds,
+            se_vel=self.se_vel[se:],
+            gt_time=self.gt_time[gt:] - seconds,
+            gt_vel=self.gt_vel[gt:],
+        )
+
+
+class ReadSeries(NamedTuple):
+    """A series read from a file and what was repaired on the way, one line each."""
+
+    series: VelocitySeries
+    notes: tuple[str, ...]
+
+
+def write_series(path: str | Path, series: VelocitySeries) -> Path:
+    """Write a series in the paper's CSV layout, floats exact, padding empty."""
+    columns = [getattr(series, column).tolist() for column in COLUMNS]
+    return write_columns(path, COLUMNS, columns)
+
+
+def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
+    """Read a series from a file in the paper's CSV layout.
+
+    A row whose time or velocity is empty or NaN holds no sample of that pair. With `drop_zeros`
+    the truth is read as the scripts of the paper read it ([SBEL]): every value
+    equal to 0.0 is dropped from gt_time and, separately, from gt_vel. Hazard: a velocity or time
+    that truly is zero is lost too. Are the numbers of zeros then unequal, the file is refused
+    (the paper's script fails on it as well); are they equal but in other rows, then every
+    velocity in between is paired with its neighbour's time, which is said in a note.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; columns other than the four are ignored.
+    drop_zeros : bool
+        True for the published files, False (default) for ours.
+
+    Raises
+    ------
+    SeriesError
+        Naming the file, the line or column and what is allowed.
+    """
+    where = str(path)
+    table = _columns(Path(path), where)
+    notes: list[str] = []
+    arrays: dict[str, Any] = {}
+    for time, velocity in (('se_time', 'se_vel'), ('gt_time', 'gt_vel')):
+        pair = _drop_missing(table[time], table[velocity], where, time, velocity, notes)
+        if drop_zeros and time == 'gt_time':
+            pair = _drop_zeros(*pair, where, notes)
+        elif len(pair[0]) > 1 and pair[0][-1] == 0.0 and np.any(pair[0] > 0.0):
+            raise SeriesError(
+                f'{where}: {time} ends in zeros; zero-padded like the published files? '
+                'Then read it with drop_zeros'
+            )
+        arrays[time], arrays[velocity] = pair
+    return ReadSeries(VelocitySeries(**arrays, name=where), tuple(notes))
+
+
+def _columns(path: Path, where: str) -> dict[str, FloatArray]:
+    try:
+        text = path.read_text(encoding='utf-8-sig')
+    except OSError as error:
+        raise SeriesError(f'{where}: {error.strerror or error}') from None
+    except UnicodeDecodeError:
+        raise SeriesError(f'{where}: not a text file; must be CSV in UTF-8') from None
+    try:
+        rows = list(csv.reader(text.splitlines(), strict=True))
+    except csv.Error as error:
+        raise SeriesError(f'{where}: {error}; must be CSV') from None
+    header = [name.strip() for name in rows[0]] if rows else []
+    missing = [column for column in COLUMNS if column not in header]
+    if missing:
+        raise SeriesError(
+            f'{where}: no column {", ".join(missing)}; must have {", ".join(COLUMNS)}'
+        )
+    values: dict[str, list[float]] = {column: [] for column in COLUMNS}
+    for line, row in enumerate(rows[1:], start=2):
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise SeriesError(
+                f'{where}: line {line}: {len(row)} fields; must be {len(header)} (cut off?)'
+            )
+        for column in COLUMNS:
+            text = row[header.index(column)].strip()
+            try:
+                values[column].append(float(text) if text else np.nan)
+            except ValueError:
+                raise SeriesError(
+                    f'{where}: line {line}: {column}: {text!r} is not a number'
+                ) from None
+    return {column: np.array(values[column]) for column in COLUMNS}
+
+
+def _drop_missing(
+    time: FloatArray,
+    velocity: FloatArray,
+    where: str,
+    time_name: str,
+    velocity_name: str,
+    notes: list[str],
+) -> tuple[FloatArray, FloatArray]:
+    """Drop padding; say so where it is more than padding at the end."""
+    keep = ~(np.isnan(time) | np.isnan(velocity))
+    if not np.any(keep):
+        raise SeriesError(f'{where}: {time_name}, {velocity_name}: no sample; must have some')
+    last = int(np.flatnonzero(keep)[-1])
+    halves = int(np.count_nonzero(np.isnan(time) != np.isnan(velocity)))
+    inside = int(np.count_nonzero(~keep[:last]))
+    if halves or inside:
+        notes.append(
+            f'{where}: {time_name}, {velocity_name}: {max(halves, inside)} samples without time '
+            'or velocity dropped'
+        )
+    return time[keep], velocity[keep]
+
+
+def _drop_zeros(
+    time: FloatArray, velocity: FloatArray, where: str, notes: list[str]
+) -> tuple[FloatArray, FloatArray]:
+    zero_time, zero_velocity = time == 0.0, velocity == 0.0
+    kept_time, kept_velocity = time[~zero_time], velocity[~zero_velocity]
+    if len(kept_time) != len(kept_velocity):
+        raise SeriesError(
+            f'{where}: {np.count_nonzero(zero_time)} zeros in gt_time but '
+            f'{np.count_nonzero(zero_velocity)} in gt_vel; dropping zeros (drop_zeros) needs as '
+            'many, so a true zero is among them'
+        )
+    if not len(kept_time):
+        raise SeriesError(f'{where}: gt_time, gt_vel: nothing but zeros; must have samples')
+    if np.any(zero_time != zero_velocity):
+        notes.append(
+            f'{where}: zeros of gt_time and gt_vel are in different rows; dropping them '
+            'separately, as the paper does, pairs velocities with the times of other samples'
+        )
+    return kept_time, kept_velocity

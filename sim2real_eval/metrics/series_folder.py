@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of velocity series in the layout of the published data.
+
+`Real/<scenario>_<n>.csv` and `Sim/<model>/<scenario>_<n>.csv` ([SBEL]).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from sim2real_eval.metrics.series import SeriesError, VelocitySeries, read_series, write_series
+
+__all__ = [
+    'MODEL_FOLDERS',
+    'PAPER_SCENARIOS',
+    'REAL',
+    'SCENARIO_FILES',
+    'SeriesFolder',
+    'SeriesKey',
+    'read_series_folder',
+    'write_series_folder',
+]
+
+REAL = 'real'
+MODEL_FOLDERS: Mapping[str, str] = {
+    'ch_gauss': 'chNormal_results',
+    'ch_rw': 'chWalk_results',
+    'airsim': 'AirSim_results',
+    'ch_gauss_airsim': 'chNormal_AirSim_results',
+    'ch_rw_airsim': 'chWalk_AirSim_results',
+    'baseline': 'baseline_results',
+    'gazebo': 'gazebo_results',
+}
+"""Our model names to the folder names of the published data, in the order of the paper."""
+
+PAPER_SCENARIOS: Mapping[str, str] = {'half_sine': 'sine'}
+"""Our manoeuvres that the paper calls otherwise."""
+
+SCENARIO_FILES: Mapping[str, str] = {'line': 'path', 'circle': 'circle', 'sine': 'sine'}
+"""Our scenario names to the file names of the published data, in the order of the paper."""
+
+_FILE = re.compile(r'(?P<scenario>.+)_(?P<run>[0-9]+)\.(?:csv|txt)')
+_LABEL = re.compile(r'[^/\\\x00-\x1f.][^/\\\x00-\x1f]*')
+
+
+class SeriesKey(NamedTuple):
+    """Which run a series belongs to: source (`real` or a model), scenario, number of the run."""
+
+    source: str
+    scenario: str
+    run: int
+
+
+class SeriesFolder(NamedTuple):
+    """All series of a folder by key, and what was skipped or repaired, one line each."""
+
+    series: dict[SeriesKey, VelocitySeries]
+    notes: tuple[str, ...]
+
+
+def read_series_folder(
+    folder: str | Path, *, drop_zeros: bool = False, skip: tuple[str, ...] = ('rest',)
+) -> SeriesFolder:
+    """Read a folder of series; published folder and scenario names become ours.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Holds `Real` and `Sim`.
+    drop_zeros : bool
+        True for the published files, see `sim2real_eval.metrics.series.read_series`.
+    skip : tuple of str
+        Scenarios left out, as the paper leaves out `rest`; how many files is said in a note.
+
+    Raises
+    ------
+    SeriesError
+        No such folder, no series in it, the same run twice, or a file that cannot be read.
+    """
+    root = Path(folder)
+    real, sim = root / 'Real', root / 'Sim'
+    for part in (real, sim):
+        if not part.is_dir():
+            raise SeriesError(f'{root}: no folder {part.name}; must hold Real and Sim')
+    ours = {published: model for model, published in MODEL_FOLDERS.items()}
+    sources = [(REAL, real)]
+    sources += [(ours.get(path.name, path.name), path) for path in _sorted_models(sim, ours)]
+    series: dict[SeriesKey, VelocitySeries] = {}
+    notes: list[str] = []
+    for source, path in sources:
+        for key, file in _files(source, path, skip, notes):
+            if key in series:
+                raise SeriesError(
+                    f'{file}: {key.source} {key.scenario} {key.run} is there twice '
+                    f'(also {series[key].name}); must be there once'
+                )
+            read = read_series(file, drop_zeros=drop_zeros)
+            series[key] = read.series
+            notes += read.notes
+    if not series:
+        raise SeriesError(f'{root}: no series; must hold files <scenario>_<number>.csv')
+    return SeriesFolder(series, tuple(notes))
+
+
+def _sorted_models(sim: Path, ours: Mapping[str, str]) -> list[Path]:
+    """Model folders in the order of the paper, others after them by name."""
+    order = list(MODEL_FOLDERS)
+
+    def rank(path: Path) -> tuple[int, str]:
+        model = ours.get(path.name, path.name)
+        return (order.index(model) if model in order else len(order), model)
+
+    return sorted((path for path in sim.iterdir() if path.is_dir()), key=rank)
+
+
+def _files(
+    source: str, folder: Path, skip: tuple[str, ...], notes: list[str]
+) -> Iterator[tuple[SeriesKey, Path]]:
+    ours = {published: scenario for scenario, published in SCENARIO_FILES.items()}
+    order = list(SCENARIO_FILES)
+    found: list[tuple[SeriesKey, Path]] = []
+    skipped: dict[str, int] = {}
+    for path in sorted(folder.iterdir()):
+        match = _FILE.fullmatch(path.name)
+        if match is None or not path.is_file():
+            notes.append(f'{path}: not <scenario>_<number>.csv; left out')
+            continue
+        scenario = ours.get(match['scenario'], match['scenario'])
+        if scenario in skip:
+            skipped[scenario] = skipped.get(scenario, 0) + 1
+            continue
+        found.append((SeriesKey(source, scenario, int(match['run'])), path))
+    for scenario, count in skipped.items():
+        notes.append(f'{folder}: {count} runs of scenario {scenario} left out, as in the paper')
+
+    def rank(item: tuple[SeriesKey, Path]) -> tuple[int, str, int]:
+        key = item[0]
+        known = order.index(key.scenario) if key.scenario in order else len(order)
+        return (known, key.scenario, key.run)
+
+    yield from sorted(found, key=rank)
+
+
+def write_series_folder(
+    folder: str | Path,
+    series: Mapping[tuple[str, str, int], VelocitySeries],
+    *,
+    published_names: bool = False,
+) -> Path:
+    """Write series in the published layout; the folder holds these series and no others.
+
+    The whole folder is written under a temporary name and then moved. An older folder of series
+    is replaced, so that no stale run slips into a recomputation; a folder that holds anything else
+    is refused.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder to write.
+    series : mapping
+        `(source, scenario, run)` to series, see `SeriesKey`; source `real` is the real set.
+    published_names : bool
+        True: names of the published data (`chWalk_results`, `path`) where there is one, so that
+        the paper's scripts find the files.
+
+    Raises
+    ------
+    SeriesError
+        A label that cannot be a file name, or a folder that holds other things.
+    """
+    target = Path(folder)
+    stale = _layout_only(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
+    try:
+        fresh = temporary / 'new'
+        for part in ('Real', 'Sim'):
+            (fresh / part).mkdir(parents=True)
+        for (source, scenario, run), one in series.items():
+            write_series(fresh / _file_name(source, scenario, run, published_names), one)
+        if stale:
+            target.rename(temporary / 'old')
+        fresh.rename(target)
+    finally:
+        shutil.rmtree(temporary)
+    return target
+
+
+def _file_name(source: str, scenario: str, run: int, published_names: bool) -> Path:
+    for label in (source, scenario):
+        if not _LABEL.fullmatch(label):
+            raise SeriesError(
+                f'{label!r} cannot be part of a file name; must not be empty, hold / or \\ or '
+                'begin with a dot'
+            )
+    if run < 0:
+        raise SeriesError(f'{scenario}: run {run}; must be >= 0')
+    if published_names:
+        scenario = PAPER_SCENARIOS.get(scenario, scenario)
+        scenario = SCENARIO_FILES.get(scenario, scenario)
+    name = f'{scenario}_{run}.csv'
+    if source == REAL:
+        return Path('Real', name)
+    return Path('Sim', MODEL_FOLDERS.get(source, source) if published_names else source, name)
+
+
+def _layout_only(target: Path) -> bool:
+    """Say whether an older folder is there; refuse one with anything but series in it."""
+    if not target.exists():
+        return False
+    if target.is_dir():
+        foreign_entries = [
+            path for path in sorted(target.rglob('*')) if not _belongs(path.relative_to(target))
+        ]
+    else:
+        foreign_entries = [target]
+    if foreign_entries:
+        raise SeriesError(f'{foreign_entries[0]}: not a series; {target} must hold nothing else')
+    return True
+
+
+def _belongs(path: Path) -> bool:
+    head, depth = path.parts[0], len(path.parts)
+    if head not in ('Real', 'Sim'):
+        return False
+    file_depth = 2 if head == 'Real' else 3
+    return depth < file_depth or (depth == file_depth and bool(_FILE.fullmatch(path.name)))

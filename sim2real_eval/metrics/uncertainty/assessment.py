@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that resampling says of the distances between real runs and those of models."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, ResampledRuns, bounds
+from sim2real_eval.metrics.uncertainty.motions import MotionDraws, ScoredRuns
+from sim2real_eval.metrics.uncertainty.pairs import (
+    DrawnDistance,
+    compare_pairs,
+    rank_distribution,
+    significance_groups,
+)
+from sim2real_eval.metrics.uncertainty.permutation_test import (
+    LabelPermutations,
+    joint_p_values,
+    permute_labels,
+    split_half_distance,
+)
+from sim2real_eval.metrics.uncertainty.result import (
+    DistanceUncertainty,
+    PairUncertainty,
+    Uncertainty,
+    UncertaintyOptions,
+)
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = ['uncertainty']
+
+_PART = 5
+"""Part of the resamples for intervals, which take them at twelve true distances."""
+
+_FEWEST_DEGREES = 2.0
+"""Of freedom, below which a spread says next to nothing."""
+
+
+def uncertainty(
+    real: ScoredRuns,
+    sims: Mapping[str, ScoredRuns],
+    options: UncertaintyOptions | None = None,
+    *,
+    seed: int = 0,
+) -> Uncertainty:
+    """Return the uncertainty of the distance of each model and of each pair of models.
+
+    What is done and how well it keeps its word is in docs/uncertainty.md.
+
+    Parameters
+    ----------
+    real : ScoredRuns
+        Of one scenario, or of several: scenarios are then resampled one by one.
+    sims : mapping
+        Model to its runs.
+    options : UncertaintyOptions, optional
+    seed : int
+        Of the draws. They depend on the motions, not on the models.
+
+    Returns
+    -------
+    Uncertainty
+        With None for what so few motions cannot tell.
+
+    Raises
+    ------
+    MetricError
+        When there is no real run or no model, or a model has no run.
+    """
+    options = options or UncertaintyOptions()
+    if not len(real) or not sims or not all(len(runs) for runs in sims.values()):
+        raise MetricError('no runs to compare; need at least one real and one simulated run')
+    permutations = _permutations(real, sims, options, seed)
+    values = {
+        model: MeanWasserstein.of(np.concatenate([real.values, runs.values])).between(
+            permutations[model].real
+        )
+        for model, runs in sims.items()
+    }
+    draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
+    adjusted = dict(
+        zip(sims, _adjusted(real, sims, permutations, values, options, seed), strict=True)
+    )
+    found: list[DistanceUncertainty] = []
+    drawn: dict[str, DrawnDistance] = {}
+    for model, runs in sims.items():
+        one, drawn[model] = _judged(
+            model, real, runs, permutations[model], values[model], draws, options
+        )
+        if one.p_value is not None:
+            one = dataclasses.replace(one, adjusted=adjusted[model])
+        found.append(one)
+    freedom = draws.freedom(real, *sims.values())
+    motions = len(set(real.names))
+    pairs = compare_pairs(real, sims, drawn, freedom, options, motions=motions, seed=seed)
+    if freedom.degrees >= _FEWEST_DEGREES:
+        found = _ranked(found, drawn, pairs, freedom.inflation)
+    split = (
+        split_half_distance(MeanWasserstein.of(real.values), len(real), seed)
+        if len(real) >= 4
+        else None
+    )
+    paired = all(one.paired for one in permutations.values())
+    return Uncertainty(
+        options,
+        paired,
+        motions,
+        split,
+        tuple(found),
+        tuple(pairs),
+        _notes(permutations, motions, freedom.degrees, options),
+    )
+
+
+def _permutations(
+    real: ScoredRuns, sims: Mapping[str, ScoredRuns], options: UncertaintyOptions, seed: int
+) -> dict[str, LabelPermutations]:
+    known: dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations] = {}
+    found = {}
+    for model, runs in sims.items():
+        key = (runs.names, runs.scenario)
+        if key not in known:
+            known[key] = permute_labels(
+                real.names,
+                runs.names,
+                options.resamples,
+                seed,
+                strata=(real.scenario, runs.scenario),
+            )
+        found[model] = known[key]
+    return found
+
+
+def _adjusted(
+    real: ScoredRuns,
+    sims: Mapping[str, ScoredRuns],
+    permutations: Mapping[str, LabelPermutations],
+    values: Mapping[str, FloatArray],
+    options: UncertaintyOptions,
+    seed: int,
+) -> tuple[float, ...]:
+    if len({len(row) for row in values.values()}) == 1:
+        return joint_p_values(np.stack(list(values.values()))).adjusted
+    # Models with runs of their own: as many permutations of each, the same draws.
+    rows = []
+    for runs in sims.values():
+        labels = permute_labels(
+            real.names,
+            runs.names,
+            options.resamples,
+            seed,
+            strata=(real.scenario, runs.scenario),
+            drawn=True,
+        )
+        both = np.concatenate([real.values, runs.values])
+        rows.append(MeanWasserstein.of(both).between(labels.real))
+    return joint_p_values(np.stack(rows)).adjusted
+
+
+def _judged(
+    model: str,
+    real: ScoredRuns,
+    runs: ScoredRuns,
+    labels: LabelPermutations,
+    values: FloatArray,
+    draws: MotionDraws,
+    options: UncertaintyOptions,
+) -> tuple[DistanceUncertainty, DrawnDistance]:
+    seen = float(values[0])
+    one, other = draws.weights(real), draws.weights(runs)
+    both = np.concatenate([real.values, runs.values])
+    distance = MeanWasserstein.of(both)
+    weights = np.concatenate([one, -other], axis=1)
+    resampled = distance.weighted(weights)
+    alone = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
+    linear = distance.linear(weights, alone)
+    means = linear
+    if not labels.paired:
+        # Paired, the motions that both sides share leave little for this to mend.
+        ahead = np.sign(runs.values.mean(axis=0) - real.values.mean(axis=0))
+        ahead /= real.values.shape[1]
+        means = other @ (runs.values @ ahead) - one @ (real.values @ ahead)
+    result = DistanceUncertainty(model, len(real), len(runs), seen)
+    estimate = seen
+    p_value = None
+    freedom = draws.freedom(real, runs)
+    moved = np.concatenate([real.values, _alike(real.values, runs.values)])
+    alike = MeanWasserstein.of(moved)
+    # Two numbers were made equal.
+    lack = (
+        float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
+    )
+    if labels.least <= 1.0 - options.level:
+        p_value = joint_p_values(values[None]).single[0]
+        # Permuted, significantly different runs are further from each other than any of one
+        # process.
+        told = p_value <= 1.0 - options.level
+        null = alike.between(labels.real) * lack if told and freedom.degrees else values
+        result = dataclasses.replace(
+            result,
+            p_value=p_value,
+            null_median=float(np.median(null)),
+            null_high=float(np.quantile(null, options.level)),
+        )
+    if freedom.degrees >= _FEWEST_DEGREES:
+        part = max(options.resamples // _PART, 100)
+        estimate, low, high = bounds(
+            ResampledRuns(real.values, one[:part]),
+            ResampledRuns(runs.values, other[:part]),
+            level=options.level,
+            freedom=freedom,
+            nulls=[
+                lack * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
+                for column in moved.T
+            ],
+            differs=p_value is not None and p_value <= 1.0 - options.level,
+        )
+        result = dataclasses.replace(result, estimate=estimate, low=low, high=high)
+    return result, DrawnDistance(
+        seen, estimate, estimate if result.low else 0.0, resampled, linear, means
+    )
+
+
+def _alike(real: FloatArray, simulated: FloatArray) -> FloatArray:
+    """Return the simulated values with the mean and the spread of the real ones."""
+    spread = simulated.std(axis=0)
+    scale = real.std(axis=0) / np.where(spread > 0.0, spread, np.inf)
+    moved: FloatArray = (simulated - simulated.mean(axis=0)) * scale + real.mean(axis=0)
+    return moved
+
+
+def _ranked(
+    found: list[DistanceUncertainty],
+    drawn: Mapping[str, DrawnDistance],
+    pairs: list[PairUncertainty],
+    inflation: float,
+) -> list[DistanceUncertainty]:
+    """Add ranks, of resampled distances about those seen, and letters."""
+    around = np.stack(
+        [one.seen + inflation * (one.drawn - one.drawn.mean()) for one in drawn.values()]
+    )
+    ranks = rank_distribution(around)
+    groups: dict[str, str] = {}
+    if all(pair.distinguishable is not None for pair in pairs):
+        order = sorted(drawn, key=lambda model: drawn[model].seen)
+        groups = significance_groups(
+            order, [(pair.first, pair.second) for pair in pairs if pair.distinguishable]
+        )
+    return [
+        dataclasses.replace(
+            one, ranks=tuple(row.tolist()), significance_groups=groups.get(one.model, '')
+        )
+        for one, row in zip(found, ranks, strict=True)
+    ]
+
+
+def _notes(
+    permutations: Mapping[str, LabelPermutations],
+    motions: int,
+    degrees: float,
+    options: UncertaintyOptions,
+) -> tuple[str, ...]:
+    notes = []
+    short = [model for model, one in permutations.items() if one.least > 1.0 - options.level]
+    if short:
+        least = max(permutations[model].least for model in short)
+        notes.append(
+            f'{", ".join(short)}: {motions} real motions are too few to tell a gap from chance at '
+            f'level {options.level:g}: the smallest possible p-value is {least:.2g}; at '
+            '0.95, 6 pairs, or 4 unpaired runs of each, are the fewest'
+        )
+    if degrees < _FEWEST_DEGREES:
+        notes.append(
+            f'{motions} motions in as many strata are too few for an interval; needs 3 or more'
+            if motions > 1
+            else '1 motion: how far other motions would differ cannot be told'
+        )
+    return tuple(notes)

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interval for the distance between the processes that two sets of runs were drawn from.
+
+A distance is never below zero and sampling makes it larger, so that no quantiles of resampled
+distances are an interval for it. Here the interval holds every true distance under which the
+distance that was seen is none of the rarest. For the sets as they would be at another true
+distance, the runs are moved along the optimal transport between them (R. J. McCann, Adv. Math.
+128, 1997: at the share t of the way the distance is t times that of the sets), beyond what was
+seen by a common shift; there the motions are drawn anew. At the true distance zero the test by
+the permutation test decides, which is exact. Between the one-sided test there and a two-sided one
+far from it, the tails are shared as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.metrics.uncertainty.motions import Freedom
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = ['Bounds', 'MeanWasserstein', 'ResampledRuns', 'bounds', 'side_weights']
+
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+_STEPS = np.array([-6.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, *_SHIFTS[1:]])
+_MOST_SHRINKAGE = 3.0
+_NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
+
+
+class Bounds(NamedTuple):
+    """Median-unbiased estimate of the true distance, and the ends of its interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ResampledRuns:
+    """Runs of one side with their weights in every resample.
+
+    Attributes
+    ----------
+    values : (n, coordinates) float
+    weights : (p, n) float
+    """
+
+    values: FloatArray
+    weights: FloatArray
+
+
+def bounds(
+    real: ResampledRuns,
+    simulated: ResampledRuns,
+    *,
+    level: float,
+    freedom: Freedom,
+    nulls: Sequence[float],
+    differs: bool,
+) -> Bounds:
+    """Return the interval for the mean over the coordinates of the true Wasserstein distances.
+
+    Parameters
+    ----------
+    real, simulated : ResampledRuns
+        In the same resamples.
+    level : float
+    freedom : Freedom
+        Of the motions.
+    nulls : sequence of float
+        Median distance of each coordinate over permutations.
+    differs : bool
+        Whether the permutation test is significant at this level.
+    """
+    paths = [
+        _Path.of(x, y, real.weights, simulated.weights, null)
+        for x, y, null in zip(real.values.T, simulated.values.T, nulls, strict=True)
+    ]
+    seen = float(np.mean([path.seen for path in paths]))
+    # Coordinates without a significant difference must not lend their bias to the others.
+    likely = np.array([path.likely() for path in paths])
+    error = np.array([path.error for path in paths])
+    grid = np.maximum(likely + _STEPS[:, None] * error, 0.0)
+    grid = np.concatenate([np.zeros((1, len(paths))), grid])
+    grid = grid[np.append(True, np.diff(grid.mean(axis=1)) > 0.0)]
+    drawn = np.mean([path.at(grid[:, k]) for k, path in enumerate(paths)], axis=0)
+    distance = grid.mean(axis=1)
+    centre = drawn.mean(axis=1, keepdims=True)
+    wide = centre + freedom.widening(level) * (drawn - centre)
+    scale = float(wide[-1].std())
+    tail = (1.0 - level) / 2.0
+    below = (
+        tail * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0) if scale else tail + 0 * distance
+    )
+    highest = np.array(
+        [np.quantile(row, 1.0 - 2.0 * tail + part) for row, part in zip(wide, below, strict=True)]
+    )
+    lowest = np.array([np.quantile(row, part) for row, part in zip(wide, below, strict=True)])
+    median = np.median(drawn, axis=1)
+    low = 0.0
+    if differs:
+        # The exact test has spoken at zero.
+        highest[0] = min(highest[0], seen * (1.0 - 1e-9))
+        low = _crossing(seen, highest, distance)
+    high = max(_crossing(seen, lowest, distance), low)
+    return Bounds(float(np.clip(_crossing(seen, median, distance), low, high)), low, high)
+
+
+def _crossing(seen: float, curve: FloatArray, distance: FloatArray) -> float:
+    """Return the true distance at which a curve of quantiles comes to what was seen."""
+    return float(np.interp(seen, np.maximum.accumulate(curve), distance))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Path:
+    """Resampled distances of one coordinate at rising true distances.
+
+    Attributes
+    ----------
+    seen : float
+        Distance of the runs as they are.
+    error : float
+        Standard error of the difference of the means.
+    distance : (levels,) float
+    drawn : (levels, p) float
+    """
+
+    seen: float
+    error: float
+    distance: FloatArray
+    drawn: FloatArray
+
+    @classmethod
+    def of(
+        cls, x: FloatArray, y: FloatArray, one: FloatArray, other: FloatArray, null: float
+    ) -> _Path:
+        parts = _Parts.of(x, y)
+        gap = y[parts.j] - x[parts.i]
+        seen = float(parts.mass @ np.abs(gap))
+        error = float((other @ y - one @ x).std())
+        direction = 1.0 if parts.mass @ gap >= 0.0 else -1.0
+        distance, rows = [], []
+        for share in _SHARES:
+            half = (1.0 - share) / 2.0 * gap
+            distance.append(share * seen)
+            rows.append(parts.distances(x[parts.i] + half, y[parts.j] - half, one, other))
+        for shift in _SHIFTS:
+            moved = y[parts.j] + direction * shift * error
+            distance.append(float(parts.mass @ np.abs(moved - x[parts.i])))
+            rows.append(parts.distances(x[parts.i], moved, one, other))
+        levels, drawn = np.array(distance), np.stack(rows)
+        # Runs moved onto each other rank by rank are more alike than runs of one process; how far
+        # those are apart, the permutation test knows.
+        alike = float(np.median(drawn[0]))
+        if alike > 0.0 and error > 0.0:
+            lack = np.clip(null / alike, 1.0, _MOST_SHRINKAGE) - 1.0
+            near = np.clip(1.0 - levels / (_NEAR_ZERO * error), 0.0, 1.0)
+            drawn += (lack * near)[:, None] * np.maximum(drawn - levels[:, None], 0.0)
+        return cls(seen, error, levels, drawn)
+
+    def likely(self) -> float:
+        """Return the true distance under which what was seen is the median."""
+        return _crossing(self.seen, np.median(self.drawn, axis=1), self.distance)
+
+    def at(self, distances: FloatArray) -> FloatArray:
+        """Return the resampled distances at true ones `(m,)`, `(m, p)`, between the levels."""
+        found = np.empty((len(distances), self.drawn.shape[1]))
+        last = len(self.distance) - 2
+        for row, distance in zip(found, distances, strict=True):
+            k = int(np.clip(np.searchsorted(self.distance, distance, side='right') - 1, 0, last))
+            span = self.distance[k + 1] - self.distance[k]
+            part = min((distance - self.distance[k]) / span, 1.0) if span > 0.0 else 0.0
+            row[:] = (1.0 - part) * self.drawn[k] + part * self.drawn[k + 1]
+        return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Parts:
+    """Which part of each run goes where in the optimal transport: rank by rank.
+
+    Attributes
+    ----------
+    i, j : (parts,) int
+        Run of either side.
+    mass : (parts,) float
+        Summing up to 1.
+    n, m : int
+        Runs of either side.
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    mass: FloatArray
+    n: int
+    m: int
+
+    @classmethod
+    def of(cls, x: FloatArray, y: FloatArray) -> _Parts:
+        n, m = len(x), len(y)
+        # In units of 1 / (n m), where all ends are whole numbers.
+        ends = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
+        return cls(
+            np.argsort(x, kind='stable')[ends[:-1] // m],
+            np.argsort(y, kind='stable')[ends[:-1] // n],
+            np.diff(ends) / (n * m),
+            n,
+            m,
+        )
+
+    def distances(
+        self, x: FloatArray, y: FloatArray, one: FloatArray, other: FloatArray
+    ) -> FloatArray:
+        """Return W1 between the parts at `x` and at `y` for all weights of the runs, `(p,)`."""
+        points = np.unique(np.concatenate([x, y]))
+        share = np.zeros((self.n + self.m, len(points) - 1))
+        mass = self.mass[:, None]
+        np.add.at(share, self.i, (x[:, None] <= points[:-1]) * mass * self.n)
+        np.add.at(share, self.n + self.j, (y[:, None] <= points[:-1]) * mass * -self.m)
+        gaps = one @ share[: self.n] + other @ share[self.n :]
+        found: FloatArray = np.abs(gaps, out=gaps) @ np.diff(points)
+        return found
+
+
+# -------- The Wasserstein distance between two sets of runs, for thousands of ways to weigh them
+# at once.
+#
+# With F and G the distribution functions of the two sets, W1 is the integral of |F - G|
+# (S. S.
+# Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of
+# all runs both
+# are constant and linear in the weights of the runs, so that one matrix product gives
+# them for all
+# weights.
+
+_ROUNDING = 1e-12  # equal sets, added up in another order
+_ROWS = 4096  # at once: what a product needs stays in the cache of the processor
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MeanWasserstein:
+    """Mean over the coordinates of W1 between two weighted sets of the same runs.
+
+    Attributes
+    ----------
+    share : (runs, gaps) float
+        Whether (or by which share) the value of each run is at or below each gap between
+        neighbouring values, coordinate after coordinate.
+    width : (gaps,) float
+        Of each gap, divided by the number of coordinates.
+    """
+
+    share: FloatArray
+    width: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> MeanWasserstein:
+        """Prepare the distance from the values `(runs, coordinates)` of all runs."""
+        shares, widths = [], []
+        for column in values.T:
+            points = np.unique(column)
+            shares.append(column[:, None] <= points[None, :-1])
+            widths.append(np.diff(points) / values.shape[1])
+        return cls(np.concatenate(shares, axis=1).astype(np.float64), np.concatenate(widths))
+
+    def weighted(self, difference: FloatArray) -> FloatArray:
+        """Return the distance, `(p,)`, for weights `(p, runs)` of one set less the other's."""
+        found = np.empty(len(difference))
+        for start in range(0, len(difference), _ROWS):
+            gaps = difference[start : start + _ROWS] @ self.share
+            found[start : start + _ROWS] = np.abs(gaps, out=gaps) @ self.width
+        return np.where(found > _ROUNDING * self.width.sum(), found, 0.0)
+
+    def linear(self, difference: FloatArray, around: FloatArray) -> FloatArray:
+        """Return the distance for weights `difference` to first order about weights `around`.
+
+        Which set is ahead at each gap is taken from `around` `(runs,)`: the distance is then the
+        difference of two means.
+        """
+        slope = self.share @ (np.sign(around @ self.share) * self.width)
+        return np.asarray(difference @ slope)
+
+    def between(self, first: NDArray[np.bool_]) -> FloatArray:
+        """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
+        one, other = side_weights(first)
+        return self.weighted(one - other)
+
+
+def side_weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Return the weights of the runs in either set, each summing up to 1, `(p, runs)`."""
+    one, other = first.astype(np.float64), (~first).astype(np.float64)
+    return one / one.sum(axis=1, keepdims=True), other / other.sum(axis=1, keepdims=True)

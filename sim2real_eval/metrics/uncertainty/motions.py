@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions drawn anew, the same for real runs and for those of every model.
+
+A study would have met other motions. What differs between studies is therefore had by drawing
+motions, with all that follows them: a model that is compared with another on the same motions, or
+with the real runs of these motions, stays so in every resample.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+
+if TYPE_CHECKING:
+    from sim2real_eval.metrics.scores import RunScore
+    from sim2real_eval.study.run import StudyRun
+
+
+__all__ = ['Freedom', 'MotionDraws', 'ScoredRuns']
+
+# -------- Scores of the runs of one source, with what resampling must know of them.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScoredRuns:
+    """Scores of real runs, or of the runs of one model.
+
+    Attributes
+    ----------
+    values : (n, k) float
+        Coordinates of each run between which distances are taken: RMSE [m/s] and entropy
+        difference for VEPD.
+    motion : tuple of str
+        What each run follows. Runs of different sources with the same motion are paired.
+    scenario : tuple of str
+        Stratum of each run.
+    """
+
+    values: FloatArray
+    motion: tuple[str, ...]
+    scenario: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[StudyRun], names: Sequence[str] = ('rmse', 'entropy_difference')
+    ) -> ScoredRuns:
+        """Take the named values of the runs of one source."""
+        return cls(
+            np.array([[run.values[name] for name in names] for run in runs]).reshape(
+                len(runs), len(names)
+            ),
+            tuple(run.key.recording for run in runs),
+            tuple(run.scenario for run in runs),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Motions with their scenarios: two scenarios may call a motion alike."""
+        return tuple(f'{a}\x00{b}' for a, b in zip(self.scenario, self.motion, strict=True))
+
+    @classmethod
+    def of_scores(
+        cls, scores: Sequence[RunScore], motion: Sequence[str], scenario: Sequence[str]
+    ) -> ScoredRuns:
+        """Take what VEPD compares of the scores of runs."""
+        values = [(score.rmse, score.entropy_difference) for score in scores]
+        return cls(np.array(values).reshape(len(values), 2), tuple(motion), tuple(scenario))
+
+    def of_scenario(self, scenario: str) -> ScoredRuns:
+        """Return the runs of one scenario."""
+        chosen = [i for i, one in enumerate(self.scenario) if one == scenario]
+        return ScoredRuns(
+            self.values[chosen],
+            tuple(self.motion[i] for i in chosen),
+            tuple(self.scenario[i] for i in chosen),
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Freedom:
+    """What resampling so few motions leaves out.
+
+    Attributes
+    ----------
+    inflation : float
+        A resample of n motions spreads by sqrt((n - 1) / n) of what n new ones do; in strata, each
+        has its own mean. This factor makes up for it.
+    degrees : float
+        Of freedom of the estimated spread.
+    """
+
+    inflation: float
+    degrees: float
+
+    @classmethod
+    def of(cls, sides: Iterable[tuple[int, int]]) -> Freedom:
+        """Take motions and strata of each independent side; no freedom where a side has none.
+
+        Two sides as in Welch's test, with alike variances (B. L. Welch, Biometrika 34, 1947).
+        """
+        sides = list(sides)
+        if any(motions <= strata for motions, strata in sides):
+            return cls(1.0, 0.0)
+        seen = sum(1.0 / motions for motions, _ in sides)
+        true = sum(1.0 / (motions - strata) for motions, strata in sides)
+        degrees = seen**2 / sum(1.0 / (n**2 * (n - strata)) for n, strata in sides)
+        return cls(float(np.sqrt(true / seen)), degrees)
+
+    def widening(self, level: float) -> float:
+        """Return by how much quantiles of resamples are to be wider: Student against Gauss."""
+        from scipy import stats
+
+        upper = 0.5 + level / 2.0
+        return self.inflation * float(stats.t.ppf(upper, self.degrees) / stats.norm.ppf(upper))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MotionDraws:
+    """How often each motion was drawn.
+
+    Attributes
+    ----------
+    counts : mapping
+        Motion to `(p,)` float.
+    strata : mapping
+        Motion to the stratum inside which it was drawn.
+    real : frozenset of str
+        Motions that real runs follow; the others were drawn apart.
+    """
+
+    counts: Mapping[str, FloatArray]
+    strata: Mapping[str, str]
+    real: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, real: ScoredRuns, sims: Iterable[ScoredRuns], draws: int, seed: int
+    ) -> MotionDraws:
+        """Draw as many motions as there are, scenario by scenario.
+
+        A scenario with one motion would never change: then all scenarios are drawn as one.
+        """
+        of_real = dict(zip(real.names, real.scenario, strict=True))
+        others: dict[str, str] = {}
+        for runs in sims:
+            for name, scenario in zip(runs.names, runs.scenario, strict=True):
+                if name not in of_real:
+                    others.setdefault(name, scenario)
+        counts: dict[str, FloatArray] = {}
+        strata: dict[str, str] = {}
+        for side, motions in (('real', of_real), ('simulated', others)):
+            members: dict[str, list[str]] = {}
+            for name, scenario in motions.items():
+                members.setdefault(scenario, []).append(name)
+            if min((len(names) for names in members.values()), default=0) < 2:
+                members = {'': list(motions)} if motions else {}
+            for stratum, names in members.items():
+                rng = stream(seed, 'uncertainty', f'motions {side}', stratum)
+                n = len(names)
+                drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
+                for k, name in enumerate(names):
+                    counts[name] = drawn[:, k]
+                    strata[name] = f'{side} {stratum}'
+        return cls(counts, strata, frozenset(of_real))
+
+    def weights(self, runs: ScoredRuns) -> FloatArray:
+        """Return the weight of each run in each resample, `(p, n)`, summing up to 1."""
+        found = np.stack([self.counts[name] for name in runs.names], axis=1)
+        total = found.sum(axis=1, keepdims=True)
+        # None of its motions was drawn: only where most of them failed.
+        return np.where(total > 0.0, found / np.maximum(total, 1.0), 1.0 / len(runs))
+
+    def freedom(self, *sets: ScoredRuns) -> Freedom:
+        """Return the freedom of what is taken from these sets of runs together."""
+        together: dict[bool, dict[str, str]] = {}
+        for runs in sets:
+            for name in runs.names:
+                together.setdefault(name in self.real, {})[name] = self.strata[name]
+        return Freedom.of((len(side), len(set(side.values()))) for side in together.values())

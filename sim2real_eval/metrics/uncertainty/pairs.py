@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of two models is closer to reality, all pairs looked at together."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, side_weights
+from sim2real_eval.metrics.uncertainty.motions import Freedom, ScoredRuns
+from sim2real_eval.metrics.uncertainty.permutation_test import (
+    LabelPermutations,
+    joint_p_values,
+    permute_labels,
+)
+from sim2real_eval.metrics.uncertainty.result import PairUncertainty, UncertaintyOptions
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = [
+    'DrawnDistance',
+    'compare_pairs',
+    'exchanged',
+    'rank_distribution',
+    'significance_groups',
+]
+
+_FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DrawnDistance:
+    """Distance of a model in every resample of the motions.
+
+    Attributes
+    ----------
+    seen : float
+        Of the runs as they are.
+    estimate : float
+        Of the processes.
+    least : float
+        The estimate, or 0 where that is possible.
+    drawn : (p,) float
+    linear : (p,) float
+        To first order, see `MeanWasserstein.linear`.
+    means : (p,) float
+        What it is for sets that lie apart: the differences of the means, each in the direction in
+        which it is seen, averaged over the coordinates; for paired runs `linear` again.
+    """
+
+    seen: float
+    estimate: float
+    least: float
+    drawn: FloatArray
+    linear: FloatArray
+    means: FloatArray
+
+
+def exchanged(
+    real: ScoredRuns,
+    first: ScoredRuns,
+    second: ScoredRuns,
+    sides: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
+
+    Parameters
+    ----------
+    real, first, second : ScoredRuns
+    sides : two (p, runs of both models) float
+        Weights of the runs in either model, from `side_weights`.
+    """
+    distance = MeanWasserstein.of(np.concatenate([real.values, first.values, second.values]))
+    n = len(real)
+    truth = distance.share[:n].mean(axis=0)
+    differences = []
+    for weights in sides:
+        gaps = weights @ distance.share[n:]
+        gaps -= truth
+        differences.append(np.abs(gaps, out=gaps) @ distance.width)
+    return np.asarray(differences[0] - differences[1])
+
+
+def compare_pairs(
+    real: ScoredRuns,
+    sims: Mapping[str, ScoredRuns],
+    distances: Mapping[str, DrawnDistance],
+    freedom: Freedom,
+    options: UncertaintyOptions,
+    *,
+    motions: int,
+    seed: int,
+) -> list[PairUncertainty]:
+    """Compare every pair of models on the motions that both follow.
+
+    Two models are significantly different when two tests say so, each over all pairs: a
+    permutation test, which is exact for models of one process and may call unlike models of equal
+    distance different; and resampling of the motions, which asks for the distances alone and is
+    exact for many motions only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest
+    studentised difference).
+
+    Parameters
+    ----------
+    real : ScoredRuns
+    sims, distances : mapping
+        By model.
+    freedom : Freedom
+    options : UncertaintyOptions
+    motions : int
+    seed : int
+    """
+    couples = list(itertools.combinations(sims, 2))
+    if not couples:
+        return []
+    level = 1.0 - options.level
+    structures = {(runs.names, runs.scenario) for runs in sims.values()}
+    known = _permutations(structures, options, seed)
+    permutations = [known[sims[a].names, sims[b].names] for a, b in couples]
+    # Models that follow the same motions share their permutations: weights once for all of them.
+    sides = {names: side_weights(one.real) for names, one in known.items()}
+    values = [
+        np.abs(exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names]))
+        for a, b in couples
+    ]
+    p_values = joint_p_values(np.stack(values))
+    drawn = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
+    away = drawn - drawn.mean(axis=1, keepdims=True)
+    # Where sets overlap, resampled distances are bounded by zero more than the distance is, and
+    # parts of the sets that have changed places hide what the real runs have in common for both.
+    free = np.array(
+        [
+            max(
+                (distances[a].linear - distances[b].linear).std(),
+                (distances[a].means - distances[b].means).std(),
+            )
+            for a, b in couples
+        ]
+    )
+    tight = away.std(axis=1)
+    away *= np.maximum(free / np.where(tight > 0.0, tight, np.inf), 1.0)[:, None]
+    spread = away.std(axis=1)
+    scaled = np.abs(away) / np.where(spread > 0.0, spread, np.inf)[:, None]
+    critical = float(np.quantile(scaled.max(axis=0), options.level))
+    enough = freedom.degrees >= 2.0
+    widening = freedom.widening(options.level) if enough else np.nan
+    found = []
+    for k, (a, b) in enumerate(couples):
+        pair = PairUncertainty(a, b, distances[a].seen - distances[b].seen)
+        # Near the floor, estimates scatter more than the distances seen, which are biased by it.
+        both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
+        sure = max(both[0], -both[1], 0.0)
+        if enough:
+            ends = np.quantile(away[k], [1.0 - level / 2.0, level / 2.0]) * widening
+            # A model that may be as good as the real sensors counts as such, too.
+            third = distances[a].least - distances[b].least
+            low = float(min(both[0], third) - ends[0])
+            high = float(max(both[1], third) - ends[1])
+            pair = dataclasses.replace(pair, low=low, high=high)
+        if enough and permutations[k].least <= level:
+            clear = abs(pair.difference) > critical * widening * spread[k] and sure > 0.0
+            distinguishable = bool(p_values.adjusted[k] <= level and clear)
+            more: int | None = 0
+            if not distinguishable:
+                error = freedom.inflation * float(spread[k])
+                more = _more(sure, error, critical, motions, options)
+            pair = dataclasses.replace(
+                pair,
+                p_value=p_values.single[k],
+                adjusted=p_values.adjusted[k],
+                distinguishable=distinguishable,
+                more_motions=more,
+            )
+        found.append(pair)
+    return found
+
+
+def _permutations(
+    structures: set[tuple[tuple[str, ...], tuple[str, ...]]],
+    options: UncertaintyOptions,
+    seed: int,
+) -> dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations]:
+    """Return the permutations by the names of both models, as many of each."""
+    # Models with runs of their own: all are drawn, since they are looked at together.
+    return {
+        (first, second): permute_labels(
+            first,
+            second,
+            options.resamples,
+            seed,
+            strata=(of_first, of_second),
+            drawn=len(structures) > 1,
+        )
+        for first, of_first in structures
+        for second, of_second in structures
+    }
+
+
+def _more(
+    difference: float, error: float, critical: float, motions: int, options: UncertaintyOptions
+) -> int | None:
+    """Return how many more motions make `difference` significant; None when too many.
+
+    The error falls with the square root of the motions; the difference must be `critical` errors
+    (more for few motions: Student's t), and so many more that it is with the wanted power.
+    """
+    if difference <= 0.0:
+        return None
+    from scipy import stats
+
+    upper = 0.5 + options.level / 2.0
+    total = np.arange(max(motions + 1, _FEWEST), motions + options.most_motions + 1)
+    student = stats.t.ppf(upper, total - 1) / stats.norm.ppf(upper)
+    wanted = critical * student + stats.norm.ppf(options.power)
+    enough = np.flatnonzero(difference >= wanted * error * np.sqrt(motions / total))
+    return int(total[enough[0]] - motions) if len(enough) else None
+
+
+# -------- Ranks of models over resamples, and groups of models that are not significantly
+# different.
+
+
+def rank_distribution(distances: FloatArray) -> FloatArray:
+    """Return the probability of each rank, `(models, ranks)`, from `(models, resamples)`.
+
+    Models that tie share their ranks: half a rank counts as half of either neighbour.
+    """
+    from scipy.stats import rankdata
+
+    models = len(distances)
+    ranks = rankdata(distances, method='average', axis=0)
+    # The share of a rank between two whole ones goes to both.
+    whole = np.arange(1, models + 1)
+    return np.stack(
+        [np.clip(1.0 - np.abs(ranks - one), 0.0, 1.0).mean(axis=1) for one in whole], 1
+    )
+
+
+def significance_groups(
+    order: Sequence[str], distinguishable: Iterable[tuple[str, str]]
+) -> dict[str, str]:
+    """Return the letters of each model: two models share one unless they differ significantly.
+
+    Insert and absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004): all models start in one
+    group; each significantly different pair splits the groups that hold both; groups inside others
+    go.
+
+    Parameters
+    ----------
+    order : sequence of str
+        Models, the closest first; it gets the first letters.
+    distinguishable : iterable of pairs
+    """
+    groups = [frozenset(order)]
+    for first, second in distinguishable:
+        split: list[frozenset[str]] = []
+        for group in groups:
+            both = first in group and second in group
+            split += [group - {first}, group - {second}] if both else [group]
+        groups = []
+        for group in sorted(set(split), key=len, reverse=True):
+            if not any(group <= other for other in groups):
+                groups.append(group)
+    groups.sort(key=lambda group: sorted(order.index(model) for model in group))
+    return {
+        model: ''.join(_group_name(k) for k, group in enumerate(groups) if model in group)
+        for model in order
+    }
+
+
+def _group_name(number: int) -> str:
+    """Return a, b, ... z, a2, b2, ..."""
+    turn, place = divmod(number, 26)
+    return chr(ord('a') + place) + (str(turn + 1) if turn else '')

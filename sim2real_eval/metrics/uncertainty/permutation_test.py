@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is a distance between real and simulated runs significant? A permutation test decides.
+
+If simulated runs were as the real ones, the labels would mean nothing, and the distance of the
+sets as they are would be one of those that other labels give, no larger than most of them. The
+share of the permutations that give at least that distance is the p-value of that distance, exact
+for any number of runs and any distribution (R. A. Fisher, The Design of Experiments, 1935;
+B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn permutations: the true
+labels count as one of them).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+
+__all__ = [
+    'Divisible',
+    'LabelPermutations',
+    'PValues',
+    'distance_p_values',
+    'joint_p_values',
+    'permute_labels',
+    'split_half_distance',
+]
+
+_SPLITS = 200
+
+
+class Divisible(Protocol):
+    """A distance for many ways to divide the same runs."""
+
+    def between(self, first: NDArray[np.bool_]) -> FloatArray:
+        """Return the distance between the runs of each row of `(p, runs)` and the rest, `(p,)`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelPermutations:
+    """Ways to call as many of the runs real as there are real ones.
+
+    Attributes
+    ----------
+    real : (p, runs) bool
+        The first row is as it is.
+    paired : bool
+        Runs change sides with runs of the same motion only, and those of other motions never.
+    """
+
+    real: NDArray[np.bool_]
+    paired: bool
+
+    @property
+    def least(self) -> float:
+        """Smallest p-value that can come out; two when exchanging the sides is a permutation."""
+        first = self.real[0]
+        alike = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
+        return float(np.mean(alike))
+
+
+def permute_labels(
+    real: Sequence[str],
+    simulated: Sequence[str],
+    most: int,
+    seed: int,
+    *,
+    strata: tuple[Sequence[str], Sequence[str]] | None = None,
+    drawn: bool = False,
+) -> LabelPermutations:
+    """Return all permutations, or `most` of them.
+
+    Runs are paired when every simulated run has the name of a real one: they follow the same
+    motion, and only the runs of one motion are exchanged. So are they when several simulated runs
+    have the name of one real run: repetitions of a motion are more alike than those of different
+    ones, and to exchange them freely would call that a difference of the sensors. Where no
+    simulated run has the name of a real one, those of one name change sides together.
+
+    Parameters
+    ----------
+    real, simulated : sequence of str
+        Names of the runs; in the result the real ones come first.
+    most : int
+    seed : int
+        Of the draws, when there are more than `most`.
+    strata : pair of sequences of str, optional
+        Scenario of each real and simulated run: unpaired runs change sides inside it.
+    drawn : bool
+        Draw `most` even where all are fewer.
+    """
+    labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
+    labels[0, : len(real)] = True
+    paired = _are_paired(real, simulated)
+    blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
+    count = math.prod(math.comb(len(block.units), block.real) for block in blocks)
+    if count <= most and not drawn:
+        ways = [list(itertools.combinations(block.units, block.real)) for block in blocks]
+        chosen = [
+            [i for part in way for unit in part for i in unit] for way in itertools.product(*ways)
+        ]
+        labels = np.repeat(labels, len(chosen), axis=0)
+        labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
+        for row, one in zip(labels, chosen, strict=True):
+            row[one] = True
+        return LabelPermutations(labels, paired)
+    labels = np.repeat(labels, most, axis=0)
+    rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
+    for block in blocks:
+        order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
+        for k, unit in enumerate(block.units):
+            labels[1:, unit] = order[:, k, None]
+    return LabelPermutations(labels, paired)
+
+
+class _Block(NamedTuple):
+    """Units, the real ones first, of which any `real` may be called so."""
+
+    units: list[list[int]]
+    real: int
+
+
+def _are_paired(real: Sequence[str], simulated: Sequence[str]) -> bool:
+    if set(real).isdisjoint(simulated):
+        return False
+    repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
+    return repeated or set(simulated) <= set(real)
+
+
+def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_Block]:
+    blocks: dict[str, _Block] = {
+        name: _Block([], real.count(name)) for name in dict.fromkeys(real)
+    }
+    for i, name in enumerate([*real, *simulated]):
+        if name in blocks:
+            blocks[name].units.append([i])
+    return list(blocks.values())
+
+
+def _strata(
+    real: Sequence[str],
+    simulated: Sequence[str],
+    strata: tuple[Sequence[str], Sequence[str]] | None,
+) -> list[_Block]:
+    of_real, of_simulated = strata or ([''] * len(real), [''] * len(simulated))
+    blocks = []
+    for stratum in dict.fromkeys([*of_real, *of_simulated]):
+        units = [[i] for i, one in enumerate(of_real) if one == stratum]
+        together: dict[str, list[int]] = {}
+        for k, (name, one) in enumerate(zip(simulated, of_simulated, strict=True)):
+            if one == stratum:
+                together.setdefault(name, []).append(len(real) + k)
+        blocks.append(_Block([*units, *together.values()], len(units)))
+    return blocks
+
+
+@dataclasses.dataclass(frozen=True)
+class PValues:
+    """What a permutation test says of several distances between the same runs.
+
+    Attributes
+    ----------
+    single : tuple of float
+        Share of the permutations that give at least the distance of the runs as they are.
+    adjusted : tuple of float
+        The same when all distances are looked at and the most striking ones are picked.
+    """
+
+    single: tuple[float, ...]
+    adjusted: tuple[float, ...]
+
+
+def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
+    """Return the p-value of each distance, alone and among all of them, see `joint_p_values`."""
+    return joint_p_values(np.stack([one.between(permutations.real) for one in distances]))
+
+
+def joint_p_values(values: FloatArray) -> PValues:
+    """Return the p-value of each distance, alone and among all of them.
+
+    Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
+    and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances
+    have to do with each other, the probability that any of them falls below a level by accident is at most that level.
+
+    Parameters
+    ----------
+    values : (distances, permutations) float
+        The first of each row is that of the true labels.
+    """
+    spread = values.std(axis=1, keepdims=True)
+    # Distances that no permutation changes say nothing.
+    scaled = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0.0, spread, np.inf)
+    # Equal sets in another order of summation differ in the last bits.
+    least = values[:, :1] * (1.0 - 1e-9)
+    single = np.mean(values >= least, axis=1)
+    adjusted = np.mean(scaled.max(axis=0) >= scaled[:, :1] - 1e-6, axis=1)
+    return PValues(tuple(single.tolist()), tuple(adjusted.tolist()))
+
+
+def split_half_distance(distance: Divisible, runs: int, seed: int) -> float | None:
+    """Return the median distance between two halves of the same runs; None with fewer than two.
+
+    What the distance is for sets that are alike; a little more than for the whole sets, which
+    hold twice the runs.
+    """
+    if runs < 2:
+        return None
+    half = runs // 2
+    if math.comb(runs, half) <= _SPLITS:
+        rows = [list(one) for one in itertools.combinations(range(runs), half)]
+    else:
+        rng = stream(seed, 'uncertainty', 'runs', 'halves')
+        rows = [rng.permutation(runs)[:half].tolist() for _ in range(_SPLITS)]
+    first = np.zeros((len(rows), runs), dtype=np.bool_)
+    for row, one in enumerate(rows):
+        first[row, one] = True
+    return float(np.median(distance.between(first)))

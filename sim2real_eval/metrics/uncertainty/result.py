@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of distances between real and simulated runs, and how well."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from sim_sensors.core.parameters import Parameters, parameter
+
+__all__ = ['DistanceUncertainty', 'PairUncertainty', 'Uncertainty', 'UncertaintyOptions']
+
+# -------- How often is resampled, and at which level is judged.
+
+
+@dataclasses.dataclass(frozen=True)
+class UncertaintyOptions(Parameters):
+    """Options of `uncertainty`; see docs/uncertainty.md for what they do."""
+
+    resamples: int = parameter(
+        10_000,
+        '1',
+        'Permutations and resamples of the motions. Where all permutations are fewer, each is '
+        'taken once and the chance is exact.',
+        minimum=100,
+        maximum=10_000_000,
+    )
+    level: float = parameter(
+        0.95,
+        '1',
+        'Share of studies whose intervals hold the true distance; differences with an adjusted '
+        'chance of at most one minus it are called real.',
+        minimum=0.5,
+        maximum=0.999,
+    )
+    power: float = parameter(
+        0.8,
+        '1',
+        'Power: probability to detect a difference of two models, for the number of further '
+        'motions.',
+        minimum=0.5,
+        maximum=0.999,
+    )
+    most_motions: int = parameter(
+        1000, '1', 'Beyond so many further motions only "more than" is said.', minimum=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class DistanceUncertainty:
+    """The distance of one model from reality. Distances have the unit of the metric.
+
+    Attributes
+    ----------
+    model : str
+    n_real, n_sim : int
+        Runs.
+    distance : float
+        Between the sets of runs as they are; sampling alone makes it larger than zero.
+    estimate : float or None
+        The distance less what sampling adds, never below 0 (median-unbiased).
+    low, high : float or None
+        Interval for the distance between the processes that the runs were drawn from; `low` is 0
+        when they may be one.
+    null_median, null_high : float or None
+        Median and `level` quantile of the distance that a model with the real process would have
+        with these numbers of runs.
+    p_value : float or None
+        Share of permutations that give at least the distance: that of so large a gap from a model
+        with the real process.
+    adjusted : float or None
+        The same when the most striking of all models is looked at.
+    significance_groups : str
+        Models that share a letter are not significantly different; empty where that is unknown.
+    ranks : tuple of float
+        Probability of rank 1, 2, ... among the models; empty where it cannot be told.
+
+    Notes
+    -----
+    None stands for what cannot be told from so few motions.
+    """
+
+    model: str
+    n_real: int
+    n_sim: int
+    distance: float
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    null_median: float | None = None
+    null_high: float | None = None
+    p_value: float | None = None
+    adjusted: float | None = None
+    significance_groups: str = ''
+    ranks: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PairUncertainty:
+    """Which of two models is closer to reality.
+
+    Attributes
+    ----------
+    first, second : str
+        Models, in the order of the study.
+    difference : float
+        Distance of the first less that of the second: negative when the first is closer.
+    low, high : float or None
+        Interval for the true difference, of this pair alone.
+    p_value : float or None
+        Of so large a difference from two models of one process, of this pair alone.
+    adjusted : float or None
+        The same when the most striking of all pairs is looked at.
+    distinguishable : bool or None
+        Whether the two are significantly different, adjusted for all pairs.
+    more_motions : int or None
+        How many more motions would make them significantly different with the probability `power`
+        if the difference is what it seems; 0 if they are apart; None when more than
+        `most_motions`, or when it cannot be told (`low` is None).
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    adjusted: float | None = None
+    distinguishable: bool | None = None
+    more_motions: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Uncertainty:
+    """Everything that resampling says of one table of distances.
+
+    Attributes
+    ----------
+    options : UncertaintyOptions
+    paired : bool
+        Whether every simulated run follows the motion of a real one.
+    motions : int
+        Independent motions behind the real runs.
+    real_split : float or None
+        Median distance between halves of the real runs; None with fewer than four.
+    models : tuple of DistanceUncertainty
+        In the order given.
+    pairs : tuple of PairUncertainty
+        Every pair of models.
+    notes : tuple of str
+        What cannot be told, and why.
+    """
+
+    options: UncertaintyOptions
+    paired: bool
+    motions: int
+    real_split: float | None
+    models: tuple[DistanceUncertainty, ...]
+    pairs: tuple[PairUncertainty, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def of(self, model: str) -> DistanceUncertainty:
+        """Return what is known of a model."""
+        return next(one for one in self.models if one.model == model)
+
+    def pair(self, first: str, second: str) -> PairUncertainty:
+        """Return what is known of two models, in either order; the difference is as in `pairs`."""
+        return next(one for one in self.pairs if {one.first, one.second} == {first, second})
+
+    def more(self, pair: PairUncertainty) -> str:
+        """Say how many more motions would make two models significantly different."""
+        if pair.low is None:
+            return 'cannot be told'
+        if pair.more_motions is None:
+            return f'more than {self.options.most_motions}'
+        return str(pair.more_motions)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return {
+            'options': self.options.to_mapping(),
+            'paired': self.paired,
+            'motions': self.motions,
+            'real_split': self.real_split,
+            'models': [_plain(one) for one in self.models],
+            'pairs': [{**_plain(one), 'more': self.more(one)} for one in self.pairs],
+            'notes': list(self.notes),
+        }
+
+    @property
+    def order(self) -> Sequence[DistanceUncertainty]:
+        """Models from the closest to the farthest."""
+        return sorted(self.models, key=lambda one: one.distance)
+
+
+def _plain(one: Any) -> dict[str, Any]:
+    fields = dataclasses.asdict(one)
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()
+    }

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracking errors of controllers as a table for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
+from sim2real_eval.common.results import fresh_folder, versions
+from sim2real_eval.common.tables import Field, write_csv, write_json
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import Storage, write_recording
+from sim2real_eval.report.console import plain_table
+from sim2real_eval.report.style import TRUTH_COLOUR, model_colours, new_figure, save_png, tidy
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.following.follower import FollowSettings
+from sim_sensors.following.reference import ErrorStatistics
+from sim_sensors.world.world import World
+
+__all__ = [
+    'ERROR_COLUMNS',
+    'MARK',
+    'following_console_table',
+    'following_figure',
+    'following_record',
+    'save_following',
+    'write_following',
+]
+
+
+def following_console_table(
+    statistics: Mapping[str, Mapping[str, ErrorStatistics]], *, title: str
+) -> Table:
+    """Return a table with a row per controller: distance, across, along [m], and yaw [deg].
+
+    Parameters
+    ----------
+    statistics : mapping
+        Controller to the statistics of each error, as `pooled_statistics` gives them.
+    title : str
+        Line above the table.
+    """
+    table = plain_table(title)
+    table.add_column('controller', overflow='fold')
+    for head in ('distance\nmean\nm', '\nrms\nm', '\nmax\nm', 'across\nrms\nm', 'along\nrms\nm'):
+        table.add_column(head, justify='right', no_wrap=True)
+    for head in ('yaw\nmean\ndeg', '\nrms\ndeg', '\nmax\ndeg'):
+        table.add_column(head, justify='right', no_wrap=True)
+    for controller, found in statistics.items():
+        distance, yaw = found['distance'], found['yaw']
+        metres = (distance.mean, distance.rms, distance.maximum)
+        lateral = (found['across'].rms, found['along'].rms)
+        degrees = (math.degrees(value) for value in (yaw.mean, yaw.rms, yaw.maximum))
+        cells = [f'{value:.3f}' for value in (*metres, *lateral)]
+        table.add_row(controller, *cells, *(f'{value:.2f}' for value in degrees))
+    return table
+
+
+# -------- Plot of a followed run: the paths on a plan, and each error over time.
+
+_LABELS = {
+    'distance': 'distance [m]\n(from 1 mm on)',
+    'across': 'to the left [m]',
+    'along': 'ahead [m]',
+    'yaw': 'yaw error [°]',
+}
+_GRID = '#e5e5e5'
+_LEAST_DISTANCE = 1e-3
+
+
+def following_figure(run: FollowedRun) -> Figure:
+    """Return the plan with reference and paths on the left, four errors over time on the right.
+
+    A controller that leaves the reference by far more than its size is cut off on the plan; its
+    distance over time, on a logarithmic axis, says how far.
+    """
+    figure = new_figure(11.0, 6.2)
+    plan, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.0, 1.15))[0]
+    axes = plan.subplots()
+    tidy(axes)
+    axes.grid(visible=True, color=_GRID, linewidth=0.6)
+    w = run.reference.waypoints
+    axes.plot(w.x, w.y, color=TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
+    axes.plot(w.x[0], w.y[0], 'o', color=TRUTH_COLOUR, markersize=4, zorder=6)
+    panels = right.subplots(len(_LABELS), 1, sharex=True)
+    colours = model_colours(run.drives)
+    for controller, drive in run.drives.items():
+        style = {'color': colours[controller], 'linewidth': 1.2}
+        axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **style)
+        for panel, name in zip(panels, _LABELS, strict=True):
+            values = getattr(drive.errors, name)
+            shown = np.degrees(values) if name == 'yaw' else values
+            if name == 'distance':
+                # The robot starts on the reference; the logarithm of that says nothing.
+                shown = np.where(shown > _LEAST_DISTANCE, shown, np.nan)
+            panel.plot(drive.time, shown, **style)
+    for panel, label in zip(panels, _LABELS.values(), strict=True):
+        tidy(panel)
+        panel.grid(visible=True, color=_GRID, linewidth=0.6)
+        panel.set_ylabel(label, fontsize=8)
+    panels[0].set_yscale('log')
+    panels[-1].set_xlabel('time since the first waypoint [s]', fontsize=9)
+    margin = 0.15 * max(float(np.ptp(w.x)), float(np.ptp(w.y)), 1.0)
+    axes.set_xlim(float(w.x.min()) - margin, float(w.x.max()) + margin)
+    axes.set_ylim(float(w.y.min()) - margin, float(w.y.max()) + margin)
+    axes.set_aspect('equal', adjustable='box')
+    axes.set_anchor('N')
+    axes.set_xlabel('x [m]', fontsize=9)
+    axes.set_ylabel('y [m]', fontsize=9)
+    plan.legend(
+        *axes.get_legend_handles_labels(),
+        loc='outside upper center',
+        ncols=3,
+        fontsize=8,
+        frameon=False,
+        title=f'{run.name}: reference (dot: start) and simulated robot',
+        title_fontsize=10,
+    )
+    right.suptitle('errors of the robot against the reference', fontsize=10)
+    return figure
+
+
+def save_following(path: str | Path, run: FollowedRun) -> Path:
+    """Write the plot as PNG; see `following_figure`."""
+    return save_png(following_figure(run), path)
+
+
+# -------- The folder that `sim2real follow` leaves behind: tables, series, plots and recordings.
+
+MARK = 'follow.json'
+"""File that every result of this kind holds."""
+
+ERROR_COLUMNS = (
+    'run',
+    'controller',
+    *(
+        f'{name}_{kind}_{"deg" if name == "yaw" else "m"}'
+        for name in ('distance', 'across', 'along', 'yaw')
+        for kind in ('mean', 'rms', 'max')
+    ),
+)
+_SERIES = ('t', 'ref_x', 'ref_y', 'ref_theta', 'x', 'y', 'theta', 'speed', 'yaw_rate')
+_SERIES_ERRORS = ('along', 'across', 'distance', 'yaw_error')
+
+
+def following_record(
+    runs: Sequence[FollowedRun], settings: FollowSettings, *, seed: int, notes: Sequence[str]
+) -> dict[str, Any]:
+    """Return everything that `follow` found, and what repeats it, as plain values.
+
+    Angles are in degrees; `pooled` is over all runs together.
+    """
+    return {
+        'format': 1,
+        'versions': versions(),
+        'seed': seed,
+        'settings': settings.to_mapping(),
+        'pooled': _plain(pooled_statistics(runs)),
+        'runs': [
+            {
+                'run': run.name,
+                'waypoints': len(run.reference.waypoints),
+                'duration': run.reference.end,
+                'origin': run.origin.to_mapping(),
+                'controllers': _plain(run.statistics()),
+            }
+            for run in runs
+        ],
+        'notes': list(notes),
+    }
+
+
+def write_following(
+    folder: str | Path,
+    runs: Sequence[FollowedRun],
+    record: Mapping[str, Any],
+    twin: Twin,
+    world: World | None = None,
+    *,
+    seed: int,
+    scenarios: Mapping[str, str],
+    storage: Storage = 'mcap',
+    overwrite: bool = False,
+    advance: Callable[[], None] = lambda: None,
+) -> dict[str, list[Recording]]:
+    """Write errors.csv, follow.json, and per run waypoints, series, plot and recordings.
+
+    All or nothing.
+
+    Parameters
+    ----------
+    folder : str or Path
+    runs : sequence of FollowedRun
+    record : mapping
+        From `following_record`.
+    twin : Twin
+        Sensors of the recordings.
+    seed : int
+    scenarios : mapping
+        Run to label of the scenario.
+    storage : str
+        Of the recordings.
+    overwrite : bool
+        Replace an older result of this kind.
+    advance : callable
+        Called after each run.
+
+    Returns
+    -------
+    dict
+        Controller to its recordings, in the order of the runs.
+
+    Raises
+    ------
+    Sim2RealError
+        When the folder exists and may not be replaced, or cannot be made.
+    """
+    recordings: dict[str, list[Recording]] = {}
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
+        write_csv(fresh / 'errors.csv', ERROR_COLUMNS, _rows(runs))
+        write_json(fresh / MARK, record)
+        for run in runs:
+            _write_run(fresh, run)
+            for controller in run.drives:
+                made = driven_recording(
+                    run, controller, twin, world, seed=seed, scenario=scenarios[run.name]
+                )
+                write_recording(made, fresh / f'{run.name}_{controller}', storage=storage)
+                recordings.setdefault(controller, []).append(made)
+            advance()
+    return recordings
+
+
+def _write_run(folder: Path, run: FollowedRun) -> None:
+    w = run.reference.waypoints
+    table = zip(w.time, w.x, w.y, w.heading, strict=True)
+    write_csv(folder / 'waypoints' / f'{run.name}.csv', ('t', 'x', 'y', 'theta'), table)
+    for controller, drive in run.drives.items():
+        wanted, errors = run.reference.poses(drive.time), drive.errors
+        columns = [drive.time, *wanted.T, *drive.poses.T, drive.speed, drive.yaw_rate]
+        columns += [errors.along, errors.across, errors.distance, errors.yaw]
+        write_csv(
+            folder / 'series' / f'{run.name}_{controller}.csv',
+            _SERIES + _SERIES_ERRORS,
+            zip(*columns, strict=True),
+        )
+    save_following(folder / f'{run.name}.png', run)
+
+
+def _rows(runs: Sequence[FollowedRun]) -> list[list[Field]]:
+    rows: list[list[Field]] = []
+    for run in runs:
+        for controller, found in _plain(run.statistics()).items():
+            row: list[Field] = [run.name, controller]
+            for name in ('distance', 'across', 'along', 'yaw'):
+                row += [found[name][kind] for kind in ('mean', 'rms', 'max')]
+            rows.append(row)
+    return rows
+
+
+def _plain(statistics: Mapping[str, Mapping[str, ErrorStatistics]]) -> dict[str, Any]:
+    """Return statistics as plain values, yaw in degrees."""
+    result: dict[str, Any] = {}
+    for controller, found in statistics.items():
+        result[controller] = {}
+        for name, each in found.items():
+            scale = 180.0 / math.pi if name == 'yaw' else 1.0
+            values = {'mean': each.mean, 'rms': each.rms, 'max': each.maximum}
+            result[controller][name] = {key: scale * value for key, value in values.items()}
+    return result

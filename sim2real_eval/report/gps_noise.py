@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A characterised GPS as tables for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from rich.table import Table
+from rich.text import Text
+
+from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
+from sim2real_eval.characterization.gps_simulated import (
+    SimulatedStatistic,
+    autocovariance_scatter,
+    expected_autocovariance,
+)
+from sim2real_eval.characterization.markov_likelihood import autocovariance
+from sim2real_eval.characterization.noise_terms import ParameterEstimate, with_error
+from sim2real_eval.characterization.walk_fit import even_errors
+from sim2real_eval.report.console import plain_table
+from sim2real_eval.report.style import new_figure, save_png, tidy
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = ['gps_figure', 'gps_noise_table', 'gps_statistics_table', 'save_gps_plot']
+
+_MODELS = {
+    'gps': 'gps.yaml: white + Gauss-Markov',
+    'gps_gaussian': 'gps_gaussian.yaml: Ch:Gauss',
+    'gps_random_walk': 'gps_random_walk.yaml: Ch:RW',
+}
+
+
+def gps_noise_table(result: GpsResult) -> Table:
+    """Return a table with a row per parameter; an uncertainty is one standard deviation, a bound
+    holds at 95 %.
+    """
+    fixes = sum(len(run.time) for run in result.runs)
+    table = plain_table(
+        f'GPS: {fixes} fixes in {result.seconds:.4g} s at standstill, {result.rate:g} Hz', gap=1
+    )
+    for name in ('parameter', '', *AXIS_NAMES):
+        table.add_column(
+            name, no_wrap=True, justify='left' if name in ('parameter', '') else 'right'
+        )
+    for title, key, unit in (
+        ('deviation of a fix', 'total', 'm'),
+        ('white noise', 'white', 'm'),
+        ('Gauss-Markov deviation', 'wander', 'm'),
+        ('Gauss-Markov time', 'time', 's'),
+        ('as a random walk', 'walk', 'm/sqrt(s)'),
+    ):
+        table.add_row(title, unit, *(getattr(fit, key).shown() for fit in result.axes))
+    table.add_section()
+    walk = result.walk
+    for title, one in (
+        ('second difference / T²', walk.second_difference),
+        ('Ch:RW acceleration std', walk.acceleration_std),
+        ('largest speed', walk.speed_limit),
+        ('largest acceleration', walk.acceleration_limit),
+        ('maximal error', walk.maximal_error),
+    ):
+        _row(table, title, one)
+    table.add_section()
+    stated = result.stated
+    _row(table, 'HDOP at the first fix', stated.start, f'k = {stated.k:g} m given')
+    _row(table, 'HDOP limit', stated.limit)
+    _row(table, 'HDOP time constant', stated.time_constant)
+    if stated.kind != 'zero':
+        _row(table, 'vertical / horizontal', stated.vertical_factor)
+        table.add_row('stated deviation', 'm', *(one.shown() for one in stated.constant))
+    for test in result.consistency:
+        if test.samples:
+            verdict = Text(test.verdict, style='' if test.verdict == 'consistent' else 'bold')
+            table.add_row(
+                f'error² / stated², {test.name.partition(",")[0]}',
+                '1',
+                f'{test.ratio:.3g}',
+                f'{test.lower:.2g} to {test.upper:.2g}',
+                verdict,
+            )
+    return table
+
+
+def _row(table: Table, title: str, one: ParameterEstimate, said: str = '') -> None:
+    table.add_row(title, one.unit, one.shown(), said)
+
+
+def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
+    """Return a table of the deviations of the record and of each model simulated likewise."""
+    table = plain_table(
+        'The models simulated over the same times: root mean squares about the means', gap=1
+    )
+    table.add_column('model', no_wrap=True)
+    statistics = list(dict.fromkeys(one.statistic for one in found))
+    for statistic in statistics:
+        table.add_column(statistic.replace(' [', '\n['), justify='right')
+    first = found[0].model
+    table.add_row(
+        'record', *(f'{one.record:.4g}' for one in found if one.model == first), end_section=True
+    )
+    for model in dict.fromkeys(one.model for one in found):
+        cells = [
+            Text(with_error(one.simulated, one.std))
+            if one.alike
+            else Text(f'{with_error(one.simulated, one.std)} !', style='bold red')
+            for one in found
+            if one.model == model
+        ]
+        table.add_row(_MODELS[model], *cells)
+    return table
+
+
+# -------- A receiver at standstill: its fixes, their autocorrelation and stated covariance.
+
+_COLOURS = ('#0072B2', '#D55E00', '#009E73')
+_FIT = '#222222'
+_MOST_DOTS = 5000
+
+
+def gps_figure(result: GpsResult) -> Figure:
+    """Return position scatter with 95 % ellipses, autocorrelation with fit, stated deviation with
+    fit.
+    """
+    figure = new_figure(11.5, 4.0)
+    scatter, memory, stated = figure.subplots(1, 3)
+    _scatter(scatter, result)
+    _memory(memory, result)
+    _stated(stated, result)
+    for panel in (scatter, memory, stated):
+        tidy(panel)
+    return figure
+
+
+def save_gps_plot(path: str | Path, result: GpsResult) -> Path:
+    """Write the figure as PNG; see `gps_figure`."""
+    return save_png(gps_figure(result), path)
+
+
+def _scale(result: GpsResult) -> tuple[float, str]:
+    largest = max(float(np.abs(run.error).max()) for run in result.runs)
+    return (1000.0, 'mm') if largest < 0.2 else (1.0, 'm')
+
+
+def _scatter(panel: Axes, result: GpsResult) -> None:
+    factor, unit = _scale(result)
+    error = np.concatenate([run.error for run in result.runs])[:, :2] * factor
+    thin = max(len(error) // _MOST_DOTS, 1)
+    time = np.concatenate([run.time for run in result.runs])
+    dots = panel.scatter(
+        error[::thin, 0], error[::thin, 1], s=5, c=time[::thin], cmap='viridis', linewidths=0
+    )
+    bar = panel.figure.colorbar(dots, ax=panel, shrink=0.7)
+    bar.set_label('time at standstill [s]', fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    blocks = np.concatenate([run.covariance[:, :2, :2] for run in result.runs])
+    _ellipse(panel, np.cov(error.T), _FIT, '-', '95 % ellipse of the fixes')
+    if result.stated.kind != 'zero' and np.isfinite(blocks).all(axis=(1, 2)).any():
+        # A receiver that has just started states far more than it usually does.
+        known = blocks[np.isfinite(blocks).all(axis=(1, 2))]
+        usual = np.median(known, axis=0) * factor**2
+        _ellipse(panel, usual, '#D55E00', '--', '95 % ellipse as usually stated')
+    panel.set_aspect('equal', adjustable='datalim')
+    panel.autoscale_view()
+    panel.set_xlabel(f'east of the mean [{unit}]', fontsize=9)
+    panel.set_ylabel(f'north of the mean [{unit}]', fontsize=9)
+    panel.set_title(f'{len(error)} fixes, {result.seconds:.4g} s', fontsize=9)
+    panel.legend(fontsize=7, frameon=False, loc='upper left')
+
+
+def _ellipse(panel: Axes, covariance: FloatArray, colour: str, style: str, label: str) -> None:
+    values, vectors = np.linalg.eigh(covariance)
+    # 95 % of two normal variables: chi-square with two degrees of freedom, 5.991.
+    width, height = 2.0 * np.sqrt(5.991 * np.maximum(values, 0.0))
+    angle = float(np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0])))
+    patch = Ellipse((0.0, 0.0), width, height, angle=angle, fill=False)
+    patch.set(edgecolor=colour, linestyle=style, linewidth=1.2, label=label)
+    panel.add_patch(patch)
+
+
+def _memory(panel: Axes, result: GpsResult) -> None:
+    factor, unit = _scale(result)
+    pieces, period = even_errors(result.runs)
+    if not pieces:
+        panel.set_title('no even piece to correlate', fontsize=9)
+        return
+    longest = max(len(piece) for piece in pieces)
+    memory = max((fit.time.value for fit in result.axes if fit.time.observable), default=np.inf)
+    lags = int(min(longest // 2, 2000, max(6.0 * memory / period, 20)))
+    lag = np.arange(lags + 1) * period
+    for axis, name in enumerate(AXIS_NAMES):
+        found = autocovariance([piece[:, axis] for piece in pieces], lags)
+        panel.plot(
+            lag, found * factor**2, color=_COLOURS[axis], linewidth=0, marker='.', markersize=3,
+            label=name,
+        )  # fmt: skip
+        lengths = [len(piece) for piece in pieces]
+        model = expected_autocovariance(result.axes[axis], lengths, period, lags)
+        scatter = 1.96 * autocovariance_scatter(result.axes[axis], lengths, period, lags)
+        panel.plot(lag, model * factor**2, color=_COLOURS[axis], linewidth=1.2)
+        panel.fill_between(
+            lag, (model - scatter) * factor**2, (model + scatter) * factor**2,
+            color=_COLOURS[axis], alpha=0.13, linewidth=0,
+        )  # fmt: skip
+    panel.axhline(0.0, color='#bbbbbb', linewidth=0.6, zorder=0)
+    panel.set_xlabel('lag [s]', fontsize=9)
+    panel.set_ylabel(f'autocovariance about the mean [{unit}²]', fontsize=9)
+    about = 'dots: fixes; lines: fit, about a mean too\nbands: 95 % of records of the fit'
+    panel.set_title(about, fontsize=9)
+    panel.legend(fontsize=7, frameon=False)
+
+
+def _stated(panel: Axes, result: GpsResult) -> None:
+    fit = result.stated
+    panel.set_title('stated horizontal deviation', fontsize=9)
+    if fit.kind == 'zero':
+        panel.text(0.5, 0.5, 'none is stated', ha='center', transform=panel.transAxes)
+        panel.set_axis_off()
+        return
+    panel.plot(fit.time, fit.deviation, '.', color='#0072B2', markersize=3, label='stated')
+    if fit.kind == 'airsim':
+        start, limit, lag = (one.value for one in (fit.start, fit.limit, fit.time_constant))
+        hdop = limit + (start - limit) * np.exp(-fit.time / lag)
+        panel.set_xlim(0.0, min(12.0 * lag, float(fit.time[-1])))
+        label = f'HDOP {start:.3g} → {limit:.3g}, {lag:.3g} s, k = {fit.k:g} m'
+        panel.plot(fit.time, fit.k * hdop, color=_FIT, linewidth=1.2, label=label)
+    else:
+        value = float(np.sqrt(0.5 * (fit.constant[0].value ** 2 + fit.constant[1].value ** 2)))
+        panel.axhline(value, color=_FIT, linewidth=1.2, label=f'constant: {value:.3g} m')
+    total = np.sqrt(0.5 * sum(one.total.value**2 for one in result.axes[:2]))
+    panel.axhline(total, color='#D55E00', linestyle='--', linewidth=1.0, label='as the fixes err')
+    panel.set_yscale('log')
+    low, high = panel.get_ylim()
+    if high < 10.0 * low:
+        # Within a decade no power of ten may be left to label.
+        middle = math.sqrt(low * high)
+        panel.set_ylim(middle / 5.0, middle * 5.0)
+    panel.set_xlabel('time since the first fix [s]', fontsize=9)
+    panel.set_ylabel('deviation [m]', fontsize=9)
+    panel.legend(fontsize=7, frameon=False)

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Uncertainty of distances, on the terminal."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.published import RankAgreement
+from sim2real_eval.metrics.uncertainty.result import (
+    DistanceUncertainty,
+    PairUncertainty,
+    Uncertainty,
+)
+from sim2real_eval.report.console import plain_table
+from sim2real_eval.study.secondary_metrics import LEVEL, MetricTable
+from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
+
+__all__ = [
+    'RankLine',
+    'RankLines',
+    'metric_lines',
+    'pair_lines',
+    'ranking_pairs_table',
+    'ranks_table',
+    'sensitivity_lines',
+    'short_number',
+    'uncertainty_table',
+]
+
+_MOST_PAIRS = 3
+
+
+def uncertainty_table(
+    known: Mapping[str, Uncertainty],
+    *,
+    title: str = 'Uncertainty: models of one group are not significantly different',
+) -> Table:
+    """Return a table of intervals, null quantiles, p-values and groups, one block per scenario.
+
+    The null distribution is that of identical sensors: its median, and its quantile at the level.
+    P-values are adjusted for how many models there are; the last column has the probability to be
+    closest.
+
+    Parameters
+    ----------
+    known : mapping
+        Scenario, or other label of a block, to what is known; at least one.
+    title : str
+    """
+    level = next(iter(known.values())).options.level
+    table = plain_table(title)
+    table.add_column('scenario', overflow='fold')
+    table.add_column('group', no_wrap=True)
+    table.add_column('model', overflow='fold')
+    table.add_column('\nVEPD', justify='right', style='bold', no_wrap=True)
+    table.add_column(f'true VEPD\n{level:.3g} level', justify='right', no_wrap=True)
+    table.add_column(f'null dist.\nmed. {level:.3g}', justify='right', no_wrap=True)
+    # Wider than their words, which would run into each other.
+    table.add_column('p-value\nadj.', justify='right', no_wrap=True, min_width=8)
+    table.add_column('best\nprob.', justify='right', no_wrap=True, min_width=7)
+    for scenario, one in known.items():
+        label = f'{scenario} pooled' if scenario == POOLED else scenario
+        for model in one.order:
+            table.add_row(
+                Text(label),
+                model.significance_groups or '-',
+                Text(model.model),
+                f'{model.distance:.4f}',
+                _range(model.low, model.high),
+                _range(model.null_median, model.null_high, ' '),
+                _p_value(model),
+                f'{model.ranks[0]:.2f}' if model.ranks else '-',
+            )
+            label = ''
+        table.add_section()
+    return table
+
+
+def _range(low: float | None, high: float | None, between: str = '-') -> str:
+    return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
+
+
+def _p_value(model: DistanceUncertainty) -> str:
+    if model.adjusted is None:
+        return '?'
+    return '<0.001' if model.adjusted < 0.001 else f'{model.adjusted:.3f}'
+
+
+def pair_lines(known: Uncertainty, scenario: str) -> list[str]:
+    """Say which neighbours of the ranking do not differ significantly, and what would do it."""
+    order = known.order
+    lines = []
+    for near, far in itertools.pairwise(order):
+        pair = known.pair(near.model, far.model)
+        if pair.distinguishable is False:
+            lines.append(f'{near.model} and {far.model}: {_more(known, pair)}')
+    if not lines:
+        return []
+    shown = lines[:_MOST_PAIRS]
+    if len(lines) > _MOST_PAIRS:
+        shown.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
+    where = 'pooled' if scenario == POOLED else scenario
+    return [f'not significantly different ({where}): {"; ".join(shown)}']
+
+
+def _more(known: Uncertainty, pair: PairUncertainty) -> str:
+    motions = known.more(pair)
+    return f'{motions} more motions would, at {known.options.power:.0%} power'
+
+
+# -------- Tables beside VEPD on the terminal: a line per metric or option, a column per model.
+
+
+class RankLine(NamedTuple):
+    """One way to rank the models.
+
+    Attributes
+    ----------
+    label : str
+    values, ranks : tuple of float or None
+        Model by model.
+    marks : tuple of bool
+        Whether a value is significant.
+    agreement : RankAgreement
+        With the ranking that all are compared with.
+    """
+
+    label: str
+    values: tuple[float | None, ...]
+    ranks: tuple[float | None, ...]
+    marks: tuple[bool, ...]
+    agreement: RankAgreement
+
+
+class RankLines(NamedTuple):
+    """Several ways to rank the same models.
+
+    Attributes
+    ----------
+    title : str
+    models : tuple of str
+    lines : tuple of RankLine
+    notes : tuple of str
+    """
+
+    title: str
+    models: tuple[str, ...]
+    lines: tuple[RankLine, ...]
+    notes: tuple[str, ...]
+
+
+def metric_lines(table: MetricTable) -> RankLines:
+    """Return the metrics of a table that at least one model has; those significant marked."""
+    lines = []
+    for row in table.rows:
+        if any(value is not None for value in row.distances):
+            unit = f' {row.metric.unit}' if row.metric.unit else ''
+            p_values = (
+                row.p_values if row.adjusted.count(None) == len(row.adjusted) else row.adjusted
+            )
+            marks = tuple(p_value is not None and p_value <= LEVEL for p_value in p_values)
+            label = f'{row.metric.name}{unit}'
+            lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
+    notes = tuple(
+        f'{model}: VEPD calls it like reality, {", ".join(names)} not'
+        for model, names in table.hidden().items()
+    )
+    where = _where(table.judge, table.group, table.scenario)
+    return RankLines(f'Metrics beside VEPD, {where}', table.models, tuple(lines), notes)
+
+
+def sensitivity_lines(table: SensitivityTable) -> RankLines:
+    """Return all ways to score; what could not be scored is a note."""
+    lines, notes = [], []
+    for row in table.rows:
+        if row.problem:
+            notes.append(f'{row.label}: not scored: {row.problem}')
+        else:
+            marks = (False,) * len(row.vepd)
+            lines.append(RankLine(row.label, row.vepd, row.ranks, marks, row.with_own))
+    where = _where(table.judge, table.group, table.scenario)
+    return RankLines(f'VEPD by metric option, {where}', table.models, tuple(lines), tuple(notes))
+
+
+def ranks_table(given: RankLines) -> Table:
+    """Return `value (rank)` per line and model, and Kendall's tau of each line with the first."""
+    table = plain_table(given.title, gap=1)
+    table.add_column('', overflow='fold')
+    for model in given.models:
+        table.add_column(Text(model), justify='right', overflow='fold')
+    table.add_column('tau', justify='right', no_wrap=True)
+    for number, line in enumerate(given.lines):
+        cells: list[Text | str] = [Text(line.label)]
+        for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
+            cells.append(_cell(value, rank, mark=mark))
+        cells.append('' if number == 0 else _two(line.agreement.kendall))
+        table.add_row(*cells)
+    return table
+
+
+def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
+    """Return one line per two rankings of a scenario."""
+    table = plain_table(title, gap=1)
+    table.add_column('scenario', overflow='fold')
+    table.add_column('ranking', overflow='fold')
+    table.add_column('and ranking', overflow='fold')
+    for name in ('models', 'Kendall', 'Spearman', 'p-value'):
+        table.add_column(name, justify='right', no_wrap=True)
+    last = None
+    for pair in pairs:
+        if last not in (None, pair.scenario):
+            table.add_section()
+        agreement = pair.agreement
+        table.add_row(
+            Text('' if pair.scenario == last else _scenario(pair.scenario)),
+            Text(pair.first),
+            Text(pair.second),
+            str(agreement.models),
+            _two(agreement.kendall),
+            _two(agreement.spearman),
+            _p_value_of_ranks_table(agreement.p_value),
+        )
+        last = pair.scenario
+    return table
+
+
+def _where(judge: str, group: str, scenario: str) -> str:
+    return ', '.join(word for word in (judge, group, _scenario(scenario)) if word)
+
+
+def _scenario(label: str) -> str:
+    return 'all pooled' if label == POOLED else label
+
+
+def _cell(value: float | None, rank: float | None, *, mark: bool) -> Text:
+    if value is None or rank is None:
+        return Text('-', style='dim')
+    return Text(
+        f'{short_number(value)}{"*" if mark else " "}({rank:g})', style='bold' if rank == 1 else ''
+    )
+
+
+def short_number(value: float) -> str:
+    """Return three significant digits, without an exponent where that stays short."""
+    if value == 0.0:
+        return '0'
+    return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e4 else f'{value:.1e}'
+
+
+def _p_value_of_ranks_table(value: float | None) -> str:
+    if value is None:
+        return '-'
+    return '<0.001' if value < 0.001 else f'{value:.3f}'
+
+
+def _two(value: float | None) -> str:
+    return '-' if value is None else f'{value:.2f}'

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of a scenario run for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from rich.table import Table
+from rich.text import Text
+from scipy.stats import chi2
+
+from sim2real_eval.benches.preintegration.study import ScenarioStudy
+from sim2real_eval.common.results import check_result_folder, fresh_folder, versions
+from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.report.console import plain_table
+from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.nav_state import NavState
+
+__all__ = [
+    'check_scenario_folder',
+    'covariance_table',
+    'save_scenario_plot',
+    'scenario_figure',
+    'scenario_record',
+    'state_table',
+    'write_scenario',
+]
+
+_UNITS = ('rad', 'm', 'm/s', 'm/s^2', 'rad/s')
+_NAMES = ('rotation', 'position', 'velocity', 'accelerometer bias', 'gyroscope bias')
+
+
+def covariance_table(study: ScenarioStudy, page: Sequence[float] = ()) -> Table:
+    """Return a line per component: error of the first run, deviation predicted and found.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+    page : (9,), optional
+        Published errors of the first run, shown beside it.
+    """
+    table = plain_table(
+        f'{study.setup.name}, {study.pim.delta_tij():g} s: error of the prediction, and its '
+        f'standard deviation over {study.setup.runs} runs',
+        gap=1,
+    )
+    table.add_column('')
+    table.add_column('unit')
+    table.add_column('error of\nfirst run', justify='right', no_wrap=True)
+    if page:
+        table.add_column('on the\npage', justify='right', no_wrap=True)
+    table.add_column('deviation\npredicted', justify='right', no_wrap=True)
+    table.add_column('Monte\nCarlo', justify='right', no_wrap=True)
+    table.add_column('ratio', justify='right', style='bold', no_wrap=True)
+    predicted = np.sqrt(np.diag(study.predicted_covariance))
+    found = np.sqrt(np.diag(study.estimated_covariance))
+    # Of a standard deviation from n Gaussian samples.
+    doubt = math.sqrt(0.5 / (study.setup.runs - 1))
+    for i, name in enumerate(study.components):
+        kind = i // 3
+        error = f'{study.error[i]: .6f}' if i < 9 else ''
+        cells = [f'{_NAMES[kind]} {name[-1]}', _UNITS[kind], error]
+        if page:
+            cells.append(f'{page[i]: .6f}' if i < 9 else '')
+        known = predicted[i] > 0.0
+        ratio = f'{found[i] / predicted[i]:.3f} +- {doubt:.3f}' if known else '-'
+        table.add_row(*cells, f'{predicted[i]:.4g}', f'{found[i]:.4g}', ratio)
+        if i % 3 == 2:
+            table.add_section()
+    return table
+
+
+def state_table(study: ScenarioStudy) -> Table:
+    """Return the deltas, and the state that they predict beside the true one."""
+    table = plain_table('Preintegrated measurements of the first run', gap=1)
+    table.add_column('')
+    for axis in ('x', 'y', 'z'):
+        table.add_column(axis, justify='right', no_wrap=True)
+    pim = study.pim
+    for i, axis in enumerate('xyz'):
+        table.add_row(f'delta R, row {axis}', *(f'{value: .6f}' for value in pim.delta_rij()[i]))
+    rows = {
+        'delta p [m]': pim.delta_pij(),
+        'delta v [m/s]': pim.delta_vij(),
+        'position predicted [m]': study.predicted.position,
+        'position true [m]': study.truth.position,
+        'velocity predicted [m/s]': study.predicted.velocity,
+        'velocity true [m/s]': study.truth.velocity,
+    }
+    for name, values in rows.items():
+        table.add_row(Text(name), *(f'{value: .6f}' for value in values))
+    return table
+
+
+# -------- Errors of many predictions beside the ellipses of their predicted and their found
+# covariance.
+
+_PREDICTED = '#0072B2'
+_FOUND = '#D55E00'
+_SHARE = 0.95
+_LABELS = (
+    'rotation about {} [rad]',
+    'position {} [m]',
+    'velocity {} [m/s]',
+    'accelerometer bias {} [m/s²]',
+    'gyroscope bias {} [rad/s]',
+)
+# Pairs of components: rotations, positions and velocities among themselves, and what couples them
+# (gravity turns a tilt about y into a velocity along x).
+_PAIRS = ((0, 1), (3, 4), (6, 7), (3, 5), (1, 6), (6, 3))
+_BIAS_PAIRS = ((9, 6), (13, 1), (13, 6))
+
+
+def scenario_figure(study: ScenarioStudy) -> Figure:
+    """Return small multiples: a dot per run, 95 % ellipses predicted (line) and found (dashes).
+
+    The title of a panel says how many dots are inside the predicted ellipse; 95 % is meant.
+    """
+    walking = len(study.components) == 15
+    pairs = _PAIRS + (_BIAS_PAIRS if walking else ())
+    rows = len(pairs) // 3
+    figure = new_figure(9.0, 2.7 * rows + 0.7)
+    panels = figure.subplots(rows, 3, squeeze=False)
+    for panel, pair in zip(panels.flat, pairs, strict=True):
+        _draw(panel, study, list(pair))
+    figure.legend(
+        handles=[
+            Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='a run'),
+            Line2D([], [], color=_PREDICTED, linewidth=1.6, label='95 %, predicted'),
+            Line2D([], [], color=_FOUND, linewidth=1.6, linestyle='--', label='95 %, found'),
+        ],
+        title=f'{study.setup.name}: prediction errors after {study.pim.delta_tij():g} s, '
+        f'{study.setup.runs} runs, in the axes of the body at the end',
+        title_fontsize=10,
+        fontsize=8,
+        ncols=3,
+        loc='outside upper center',
+        frameon=False,
+    )
+    return figure
+
+
+def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
+    block = np.ix_(pair, pair)
+    predicted, found = study.predicted_covariance[block], study.estimated_covariance[block]
+    errors = study.errors[:, pair]
+    panel.plot(
+        errors[:, 0], errors[:, 1], '.', color=REAL_COLOUR, markersize=2, alpha=0.5,
+        rasterized=True,
+    )  # fmt: skip
+    panel.plot(*_ellipse(predicted), color=_PREDICTED, linewidth=1.6)
+    panel.plot(*_ellipse(found) + errors.mean(axis=0)[:, None], '--', color=_FOUND, linewidth=1.6)
+    title = 'no predicted ellipse: no variance'
+    if np.linalg.matrix_rank(predicted, hermitian=True) == 2:
+        distance = np.sum(errors * np.linalg.solve(predicted, errors.T).T, axis=1)
+        inside = float(np.mean(distance < chi2.ppf(_SHARE, 2)))
+        title = f'{100.0 * inside:.1f} % inside the predicted'
+    panel.set_title(title, fontsize=9)
+    for name, i in zip(('x', 'y'), pair, strict=True):
+        label = _LABELS[i // 3].format('xyz'[i % 3])
+        panel.set(**{f'{name}label': label})
+    panel.xaxis.label.set_fontsize(8)
+    panel.yaxis.label.set_fontsize(8)
+    panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+    panel.locator_params(nbins=5)
+    tidy(panel)
+
+
+def _ellipse(covariance: FloatArray) -> FloatArray:
+    """Return the contour, `(2, n)`, that holds 95 % of a Gaussian."""
+    values, vectors = np.linalg.eigh(covariance)
+    angle = np.linspace(0.0, 2.0 * np.pi, 121)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    size = np.sqrt(chi2.ppf(_SHARE, 2) * np.maximum(values, 0.0))
+    return np.asarray((vectors * size) @ circle)
+
+
+def save_scenario_plot(path: str | Path, study: ScenarioStudy) -> Path:
+    """Write the figure as PNG; return its path."""
+    return save_png(scenario_figure(study), path)
+
+
+# -------- The folder that `sim2real scenario` writes: measurements, errors, record and plot.
+
+_MARK = 'scenario.json'
+_AXES = tuple(f'{what}_{axis}' for what in ('force', 'rate') for axis in 'xyz')
+
+
+def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
+    """Return everything but the series as a plain mapping, for JSON; SI units."""
+    setup, pim = study.setup, study.pim
+    return {
+        'versions': versions(),
+        'scenario': setup.name,
+        # The sum of so many sample times, as GTSAM has it, ends in 1.9999999999999996.
+        'duration_s': round(pim.delta_tij() / setup.dt) * setup.dt,
+        'sample_time_s': setup.dt,
+        'seed': setup.seed,
+        'noise_of_first_run': setup.library or 'seed',
+        'form': setup.params.form,
+        'gravity': setup.params.n_gravity.tolist(),
+        'bias': setup.bias.vector.tolist(),
+        'estimated_bias': setup.estimated_bias.vector.tolist(),
+        'delta_rij': pim.delta_rij().tolist(),
+        'delta_pij': pim.delta_pij().tolist(),
+        'delta_vij': pim.delta_vij().tolist(),
+        'preint_meas_cov': pim.preint_meas_cov().tolist(),
+        'predicted': _state(study.predicted),
+        'truth': _state(study.truth),
+        'error': study.error.tolist(),
+        'error_without_noise': study.step_error.tolist(),
+        'components': list(study.components),
+        'runs': setup.runs,
+        'predicted_covariance': study.predicted_covariance.tolist(),
+        'estimated_covariance': study.estimated_covariance.tolist(),
+        'agreement': {
+            'statistic': study.agreement.statistic,
+            'degrees_of_freedom': study.agreement.freedom,
+            'probability': study.agreement.probability,
+        },
+    }
+
+
+def check_scenario_folder(folder: str | Path, *, overwrite: bool) -> None:
+    """Refuse a folder that may not be written, before the work; see `check_result_folder`."""
+    check_result_folder(folder, _MARK, overwrite=overwrite)
+
+
+def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool) -> Path:
+    """Write the folder whole; return its path.
+
+    Raises
+    ------
+    Sim2RealError
+        When it exists and may not be replaced.
+    """
+    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
+        write_csv(
+            fresh / 'measurements.csv',
+            ('time_s', *_AXES, *(f'ideal_{name}' for name in _AXES)),
+            (
+                [time, *measured, *ideal]
+                for time, measured, ideal in zip(
+                    study.time.tolist(), study.measured.tolist(), study.ideal.tolist(), strict=True
+                )
+            ),
+        )
+        write_csv(fresh / 'errors.csv', study.components, study.errors.tolist())
+        write_json(fresh / _MARK, scenario_record(study))
+        save_scenario_plot(fresh / 'scenario.png', study)
+    return Path(folder)
+
+
+def _state(state: NavState) -> dict[str, list[float]]:
+    return {
+        'orientation_xyzw': state.orientation.tolist(),
+        'position': state.position.tolist(),
+        'velocity': state.velocity.tolist(),
+    }

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that `sim2real characterize` writes: models, report and plots of a sensor set."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sim2real_eval.characterization.calibration import Calibration
+from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
+from sim2real_eval.characterization.imu_file import chain_yaml
+from sim2real_eval.common.results import versions
+from sim2real_eval.common.tables import write_bytes, write_json
+from sim2real_eval.report.allan import save_allan_plot
+from sim2real_eval.report.allan_folder import allan_record
+from sim2real_eval.report.gps_noise import save_gps_plot
+from sim_sensors.core.parameters import Parameters
+from sim_sensors.gps.gps import GpsModel
+
+__all__ = ['FILES', 'calibration_record', 'gps_yaml', 'next_command', 'write_calibration']
+
+# -------- A characterised GPS as model files that `simulate` and `vepd` take.
+
+
+def gps_yaml(
+    model: GpsModel, about: Sequence[str] = (), remarks: Mapping[str, str] | None = None
+) -> str:
+    """Return a model as YAML; keys that have their default are left out.
+
+    Parameters
+    ----------
+    model : GpsModel
+    about : sequence of str
+        Lines of comment at the top.
+    remarks : mapping, optional
+        Comment by key: where its value is from.
+    """
+    remarks = remarks or {}
+    plain = GpsModel()
+    mapping = model.to_mapping()
+    lines = [f'# {line}' if line else '#' for line in about]
+    lines += ['model: gps', f'rate: {model.rate!r}  # Hz']
+    for name in ('frame_id', 'lever_arm'):
+        if getattr(model, name) != getattr(plain, name):
+            lines.append(f'{name}: {mapping[name]!r}' + _unit(model, name))
+    for part in ('noise', 'covariance'):
+        values: dict[str, Any] = mapping[part]
+        own: Parameters = getattr(model, part)
+        default = type(own)()
+        lines += [f'{part}:', f'  model: {values["model"]}']
+        for name in own.declared():
+            # What was fitted is said even where it happens to be the default.
+            if getattr(own, name) != getattr(default, name) or name in remarks:
+                said = f'; {remarks[name]}' if name in remarks else ''
+                lines.append(f'  {name}: {values[name]!r}{_unit(own, name)}{said}')
+    return '\n'.join(lines) + '\n'
+
+
+def _unit(owner: Parameters, name: str) -> str:
+    unit = owner.declared()[name].unit
+    return f'  # {unit}' if unit else ''
+
+
+FILES = (
+    'characterization.json',
+    'gps.yaml',
+    'gps_gaussian.yaml',
+    'gps_random_walk.yaml',
+    'gps.png',
+    'imu.yaml',
+    'allan.png',
+)
+
+_KINDS = {
+    'gps': 'White noise and a Gauss-Markov wander per axis: the one to take.',
+    'gps_gaussian': 'White noise of the same deviation (Ch:Gauss), which forgets at once.',
+    'gps_random_walk': "Chrono's bounded walk (Ch:RW) as the paper reads it off a standstill.",
+}
+_REMARKS = {
+    'mean': 'a constant error cannot be seen',
+    'acceleration_std': 'such that the second difference is that of the record',
+    'speed_limit': 'largest of the record',
+    'acceleration_limit': 'largest of the record',
+    'error_scale': 'largest error of the record',
+    'model_rate': 'rate of the fixes, at which the second difference is the acceleration',
+    'k': 'given, not fitted',
+}
+
+
+def calibration_record(found: Calibration) -> dict[str, Any]:
+    """Return everything as a plain mapping, for JSON: what is unknown is null."""
+    record: dict[str, Any] = {
+        'versions': versions(),
+        'seed': found.seed,
+        'recordings': list(found.names),
+        'not_characterised': list(found.problems),
+        'notes': list(found.notes),
+        'gps': None,
+        'imu': None,
+    }
+    if found.gps is not None:
+        record['gps'] = _gps_record(found.gps)
+        record['gps']['simulated_statistics'] = [
+            dataclasses.asdict(one) for one in found.simulated_statistics
+        ]
+        record['gps']['reidentified'] = [
+            dict(zip(('axis', 'parameter', 'given', 'found', 'is_recovered'), one, strict=True))
+            for one in found.recovered_parameters
+        ]
+    if found.imu is not None:
+        imu = found.imu
+        record['imu'] = allan_record(
+            imu.results, imu.terms, imu.model.rate, imu.options, imu.again, found.seed
+        )
+    finite: dict[str, Any] = _finite(record)
+    return finite
+
+
+def _gps_record(gps: GpsResult) -> dict[str, Any]:
+    stated = dataclasses.asdict(gps.stated)
+    del stated['time'], stated['deviation']
+    return {
+        'rate_hz': gps.rate,
+        'frame': gps.frame,
+        'lever_arm': None if gps.lever_arm is None else gps.lever_arm.tolist(),
+        'standstills': [
+            {'recording': run.name, 'start_s': run.start, 'seconds': run.seconds,
+             'fixes': len(run.time)}
+            for run in gps.runs
+        ],
+        'axes': {
+            name: dataclasses.asdict(fit) for name, fit in zip(AXIS_NAMES, gps.axes, strict=True)
+        },
+        'random_walk': dataclasses.asdict(gps.walk),
+        'stated_covariance': stated,
+        'covariance_consistency': [
+            {**dataclasses.asdict(one), 'verdict': one.verdict} for one in gps.consistency
+        ],
+        'notes': list(gps.notes),
+    }  # fmt: skip
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def write_calibration(
+    folder: str | Path, found: Calibration, record: Mapping[str, Any], *, overwrite: bool
+) -> None:
+    """Write the files; each is complete or not there, and none of an older result is left."""
+    target = Path(folder)
+    made = ['characterization.json']
+    origin = f'Made by `sim2real characterize` from: {", ".join(found.names)}.'
+    if found.gps is not None:
+        gps = found.gps
+        still = f'{gps.seconds:.4g} s at standstill, {sum(len(r.time) for r in gps.runs)} fixes.'
+        for name, model in gps.models().items():
+            about = [origin, still, _KINDS[name], *_caveats(gps, name)]
+            write_bytes(target / f'{name}.yaml', gps_yaml(model, about, _REMARKS).encode())
+            made.append(f'{name}.yaml')
+        save_gps_plot(target / 'gps.png', gps)
+        made.append('gps.png')
+    if found.imu is not None:
+        imu = found.imu
+        spans = ', '.join(f'{one.name} {one.seconds:.4g} s' for one in imu.results)
+        about = [
+            origin,
+            f'At standstill: {spans}, at {imu.model.rate:.6g} Hz.',
+            'What these do not show is left out and zero; characterization.json has the bounds.',
+        ]
+        write_bytes(target / 'imu.yaml', chain_yaml(imu.model, about).encode())
+        save_allan_plot(target / 'allan.png', imu.results, imu.terms, imu.again.curves)
+        made += ['imu.yaml', 'allan.png']
+    write_json(target / 'characterization.json', record, allow_nan=False)
+    if overwrite:
+        for name in set(FILES) - set(made):
+            (target / name).unlink(missing_ok=True)
+
+
+def _caveats(gps: GpsResult, name: str) -> list[str]:
+    if name == 'gps':
+        unknown = [
+            axis
+            for axis, fit in zip(AXIS_NAMES, gps.axes, strict=True)
+            if fit.walk.observable and not fit.time.observable
+        ]
+        if unknown:
+            axes = ', '.join(unknown)
+            return [f'{axes}: time and deviation of the wander are the likeliest, not bounded.']
+    if name == 'gps_random_walk' and gps.walk.saturated:
+        return ['No such walk has the second difference of the record: take gps.yaml.']
+    return []
+
+
+def next_command(found: Calibration, folder: str | Path, given: str) -> str:
+    """Return the command that uses the models."""
+    target = Path(folder)
+    words = ['sim2real vepd --real', given]
+    words.append(f'--models {target / "gps.yaml"}' if found.gps is not None else '--models real')
+    words.append(f'--imu {target / "imu.yaml"}' if found.imu is not None else '--imu real')
+    return ' '.join([*words, '--out result'])

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all plots share: colours, panels and PNG files with the same bytes every time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from sim2real_eval.common.tables import write_bytes
+
+__all__ = [
+    'ON_DARK',
+    'ON_WHITE',
+    'REAL_COLOUR',
+    'TRUTH_COLOUR',
+    'model_colours',
+    'new_figure',
+    'save_png',
+    'tidy',
+]
+
+# -------- Colours of plots and pages: one per model, the same wherever the model is drawn.
+
+TRUTH_COLOUR = '#000000'
+REAL_COLOUR = '#7f7f7f'
+
+# Okabe and Ito's palette, which people with the common colour deficiencies can tell apart, without
+# its yellow (too pale for lines on white); black and grey are taken by truth and reality. The last
+# three are from Tol's muted palette.
+_PALETTE = (
+    '#0072B2',
+    '#D55E00',
+    '#009E73',
+    '#CC79A7',
+    '#E69F00',
+    '#56B4E9',
+    '#882255',
+    '#999933',
+    '#332288',
+)
+_KNOWN = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim', 'baseline')
+
+ON_WHITE: Mapping[str, str] = {
+    **{colour: colour for colour in _PALETTE},
+    '#CC79A7': '#C8689B',
+    '#E69F00': '#B67D00',
+    '#56B4E9': '#2E8FC9',
+    '#999933': '#7F7F2A',
+}
+"""The same hues for thin lines on a white page, a contrast of 3 and more (WCAG 2.2, 1.4.11)."""
+
+ON_DARK: Mapping[str, str] = {
+    '#0072B2': '#4AA3E8',
+    '#D55E00': '#F2793B',
+    '#009E73': '#2FC79B',
+    '#CC79A7': '#E39AC6',
+    '#E69F00': '#F2B740',
+    '#56B4E9': '#9AD2F5',
+    '#882255': '#D06398',
+    '#999933': '#C2C25C',
+    '#332288': '#9388E8',
+}
+"""And for a dark page."""
+
+
+def model_colours(models: Iterable[str]) -> dict[str, str]:
+    """Return a colour per model: the paper's five and the baseline always have the same one.
+
+    Other models take the colours left over; with more models than colours they repeat, which is
+    legible because every model has its own panel.
+    """
+    names = list(models)
+    colours = {name: _PALETTE[_KNOWN.index(name)] for name in names if name in _KNOWN}
+    free = [colour for colour in _PALETTE if colour not in colours.values()] or list(_PALETTE)
+    others = [name for name in names if name not in colours]
+    colours |= {name: free[i % len(free)] for i, name in enumerate(others)}
+    return colours
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches that belongs to no pyplot state."""
+    figure = Figure(figsize=(width, height), dpi=120, layout='constrained')
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def tidy(axes: Axes) -> None:
+    """Take away the frame lines that carry no scale; small numbers on the ticks."""
+    axes.spines[['top', 'right']].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def save_png(figure: Figure, path: str | Path) -> Path:
+    """Write the figure as PNG without metadata: equal figures give equal bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format='png', metadata={'Software': None})
+    return write_bytes(path, buffer.getvalue())

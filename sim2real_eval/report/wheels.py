@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table of a wheel study for the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from rich.table import Table
+
+from sim2real_eval.benches.wheels.study import Driven, WheelStudy
+from sim2real_eval.common.results import check_result_folder, fresh_folder, versions
+from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.report.console import plain_table
+from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
+from sim_sensors.core.parameters import to_variant
+
+__all__ = [
+    'check_wheel_folder',
+    'save_wheel_plot',
+    'wheel_figure',
+    'wheel_record',
+    'wheel_table',
+    'write_wheels',
+]
+
+
+def wheel_table(study: WheelStudy) -> Table:
+    """Return a line per variant: drift alone and with the camera, NEES, VEPD by judge."""
+    runs = len(study.variants[0].runs)
+    table = plain_table(
+        f'{study.title}: error of the pose, root mean square over {runs} '
+        'runs, wheels alone and with the camera',
+        gap=1,
+    )
+    table.add_column('wheels')
+    for head in (
+        'alone\nm', 'with\nm', 'at end,\nalone m', 'with\nm', 'heading\nalone °', 'with\n°',
+        'NEES\n(2)', 'VEPD\nalone', 'VEPD\nwith',
+    ):  # fmt: skip
+        table.add_column(head, justify='right', no_wrap=True)
+    for variant in study.variants:
+        cells = []
+        for drifts in (variant.odometry, variant.fused):
+            cells.append(f'{_rms([each.rms for each in drifts]):.3f}')
+        for drifts in (variant.odometry, variant.fused):
+            cells.append(f'{_rms([float(each.error[-1]) for each in drifts]):.3f}')
+        for drifts in (variant.odometry, variant.fused):
+            cells.append(f'{np.degrees(_rms([each.heading_rms for each in drifts])):.2f}')
+        cells.append(f'{np.mean(variant.nees):.1f}')
+        cells += [f'{value:.4f}' for value in variant.vepd.values()]
+        table.add_row(variant.label, *cells)
+    return table
+
+
+def _rms(values: list[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+# -------- Drift of wheels alone and with a camera: the way of one run, and the error of all over
+# time.
+
+_ALONE = '#D55E00'
+_FUSED = '#0072B2'
+
+
+def wheel_figure(study: WheelStudy) -> Figure:
+    """Return a column per variant: the first run from above, below it the errors of all runs."""
+    count = len(study.variants)
+    figure = new_figure(max(2.6 * count, 5.2) + 0.6, 5.9)
+    panels = figure.subplots(2, count, squeeze=False, sharey='row')
+    motion = study.driven[0].drive.motion
+    time = np.linspace(motion.start, motion.end, 2000)
+    true = motion.at(time).position
+    for ways, errors, variant in zip(*panels, study.variants, strict=True):
+        ways.plot(true[:, 0], true[:, 1], color=REAL_COLOUR, linewidth=2.5, alpha=0.5)
+        for drifts, colour in ((variant.odometry, _ALONE), (variant.fused, _FUSED)):
+            place = drifts[0].position
+            ways.plot(place[:, 0], place[:, 1], color=colour, linewidth=0.9)
+            for drift in drifts:
+                error = np.maximum(drift.error, 1e-3)
+                errors.semilogy(drift.time, error, color=colour, linewidth=0.6, alpha=0.35)
+        ways.set_aspect('equal', adjustable='datalim')
+        ways.set_title(variant.label, fontsize=9)
+        ways.set_xlabel('x [m]', fontsize=8)
+        errors.set_xlabel('time [s]', fontsize=8)
+        for axes in (ways, errors):
+            axes.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+            axes.tick_params(labelsize=8)
+            tidy(axes)
+    first = 'first run' if len(study.driven) == 1 else f'first run of {study.driven[0].drive.name}'
+    panels[0, 0].set_ylabel(f'y [m], {first}', fontsize=8)
+    panels[1, 0].set_ylabel('error of the place [m], all runs', fontsize=8)
+    figure.legend(
+        handles=[
+            Line2D([], [], color=REAL_COLOUR, linewidth=2.5, alpha=0.5, label='true'),
+            Line2D([], [], color=_ALONE, label='wheels alone'),
+            Line2D([], [], color=_FUSED, label='wheels and camera'),
+        ],
+        title=f'{study.title}, {len(study.variants[0].runs)} runs of each',
+        title_fontsize=10,
+        fontsize=8,
+        ncols=3,
+        loc='outside upper center',
+        frameon=False,
+    )
+    return figure
+
+
+def save_wheel_plot(path: str | Path, study: WheelStudy) -> Path:
+    """Write the figure as PNG; return its path."""
+    return save_png(wheel_figure(study), path)
+
+
+# -------- The folder that `sim2real wheels` writes: a row per run, record and plot.
+
+_MARK = 'wheels.json'
+_COLUMNS = (
+    'variant', 'drive', 'run', 'alone_rms_m', 'alone_end_m', 'alone_heading_rms_rad',
+    'with_rms_m', 'with_end_m', 'with_heading_rms_rad', 'with_nees', 'poses', 'poses_taken',
+    'longest_blind_s',
+)  # fmt: skip
+
+
+def wheel_record(study: WheelStudy) -> dict[str, Any]:
+    """Return everything but the series as a plain mapping, for JSON; SI units."""
+    setup = study.setup
+    rows = _rows(study)
+    return {
+        'versions': versions(),
+        'drives': [_of_drive(each) for each in study.driven],
+        'seed': setup.seed,
+        'runs': setup.runs,
+        'vision': to_variant(setup.vision),
+        'variants': [
+            {
+                'label': variant.label,
+                'model': to_variant(setup.variants[variant.label]),
+                'vepd': dict(variant.vepd),
+                'runs': [
+                    dict(zip(_COLUMNS[1:], row[1:], strict=True))
+                    for row in rows
+                    if row[0] == variant.label
+                ],
+            }
+            for variant in study.variants
+        ],
+        'notes': study.notes(),
+    }
+
+
+def check_wheel_folder(folder: str | Path, *, overwrite: bool) -> None:
+    """Refuse a folder that may not be written, before the work; see `check_result_folder`."""
+    check_result_folder(folder, _MARK, overwrite=overwrite)
+
+
+def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> Path:
+    """Write the folder whole; return its path.
+
+    Raises
+    ------
+    Sim2RealError
+        When it exists and may not be replaced.
+    """
+    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
+        write_csv(fresh / 'runs.csv', _COLUMNS, _rows(study))
+        write_json(fresh / _MARK, wheel_record(study))
+        save_wheel_plot(fresh / 'wheels.png', study)
+    return Path(folder)
+
+
+def _of_drive(driven: Driven) -> dict[str, Any]:
+    drive = driven.drive
+    return {
+        'name': drive.name,
+        'path': drive.recording.path,
+        'duration_s': drive.duration,
+        'way_m': drive.way,
+        'height_change_m': drive.height,
+        'tilt_rad': drive.tilt,
+        'planar_error_rms_m': drive.planar_error,
+        'frames': driven.frames,
+        'frames_with_tags': driven.in_view,
+        'poses': driven.poses,
+        'poses_taken': driven.taken,
+        'longest_blind_s': driven.longest_blind,
+    }
+
+
+def _rows(study: WheelStudy) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for variant in study.variants:
+        for driven in study.driven:
+            for number, run in enumerate(driven.runs[variant.label], 1):
+                parts = [
+                    value
+                    for drift in (run.odometry, run.fused)
+                    for value in (drift.rms, float(drift.error[-1]), drift.heading_rms)
+                ]
+                rows.append([
+                    variant.label, driven.drive.name, number, *parts, run.nees, run.poses,
+                    run.taken, run.longest_blind,
+                ])  # fmt: skip
+    return rows

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table of what a world is, for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from rich.table import Table
+from rich.text import Text
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.benches.world import WorldMap
+from sim2real_eval.report.console import plain_table
+from sim2real_eval.report.style import new_figure, save_png, tidy
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.world.landmarks import Landmarks, Tags
+
+__all__ = ['draw_marks', 'save_world_plot', 'strength_levels', 'world_figure', 'world_table']
+
+_KINDS = ('dipoles', 'landmarks', 'chessboards', 'tags')
+
+
+def world_table(record: Mapping[str, Any]) -> Table:
+    """Return a line per thing, in the units that people use: degrees, m, m/s^2, uT.
+
+    Parameters
+    ----------
+    record : mapping
+        From `sim2real_eval.benches.world.world_record`.
+    """
+    table = plain_table(f'World {record["world"]}', gap=1)
+    table.show_header = False
+    table.add_column('')
+    table.add_column('', overflow='fold')
+    for name, text in _rows(record):
+        table.add_row(name, Text(text))
+    return table
+
+
+def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    origin, gravity, earth = record['origin'], record['gravity'], record['earth_field']
+    level = record['map']
+    x0, x1, y0, y1 = level['area_m']
+    made = (
+        f'World Magnetic Model {earth["coefficients"]} at {earth["year"]:g}'
+        if earth['coefficients']
+        else 'constant'
+    )
+    east, north, up = earth['east_north_up_t']
+    rows = [
+        (
+            'origin',
+            f'{origin["latitude_deg"]:g}, {origin["longitude_deg"]:g} deg, '
+            f'{origin["altitude_m"]:g} m above the ellipsoid',
+        ),
+        ('gravity', f'{gravity["value_m_s2"]:.6f} m/s^2 ({gravity["model"]})'),
+        (
+            "Earth's field",
+            f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({made})',
+        ),
+        ('', f'intensity {_ut(earth["intensity_t"])} uT, inclination '
+             f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg'),
+        (
+            'holds',
+            ', '.join(_counted(record[kind], kind) for kind in _KINDS),
+        ),
+        (
+            'map',
+            f'x {x0:.4g} to {x1:.4g} m, y {y0:.4g} to {y1:.4g} m, z {level["height_m"]:.4g} m',
+        ),
+    ]  # fmt: skip
+    if not record['dipoles']:
+        return [*rows, ('field on it', 'the same everywhere')]
+    rows.append(
+        (
+            'field on it',
+            f'{_ut(level["least_t"])} uT at {_place(level["least_at_m"])} to '
+            f'{_ut(level["most_t"])} uT at {_place(level["most_at_m"])} m',
+        )
+    )
+    if (turned := level['compass']) is not None:
+        rows.append(
+            (
+                'compass on it',
+                f'errs by {turned["median_deg"]:.1f} deg (median), by more than 5 in '
+                f'{100.0 * turned["share_above_5_deg"]:.0f} % of the area, by more than 30 in '
+                f'{100.0 * turned["share_above_30_deg"]:.0f} %',
+            )
+        )
+    return rows
+
+
+def _counted(count: int, kind: str) -> str:
+    return f'{count} {kind if count != 1 else kind.removesuffix("s")}'
+
+
+def _ut(field: float) -> str:
+    return f'{1e6 * field:.3f}'
+
+
+def _place(position: Sequence[float]) -> str:
+    return f'({position[0]:.3g}, {position[1]:.3g})'
+
+
+# -------- Dipoles, landmarks, chessboards and tags, drawn into the map of a world.
+
+_COLOUR, _DIPOLE = '#D55E00', '#E69F00'
+# Ids of more would cover each other.
+_NUMBERED = 40
+# Dots of more are small away from the map.
+_FEW = 50
+# Unit vectors per inch: the arrow out of a tag's face.
+_FACE = 5.0
+
+
+def draw_marks(panel: Axes, found: WorldMap) -> list[Artist]:
+    """Draw what there is, seen from above; return an artist of each kind for a legend."""
+    world = found.world
+    handles = _draw_dipoles(panel, found)
+    corners = [ids.reshape(-1) for ids in world.chessboards]
+    single = ~np.isin(world.landmarks.ids, np.concatenate([*corners, np.zeros(0, np.int64)]))
+    if single.any():
+        places, ids = world.landmarks.positions[single], world.landmarks.ids[single]
+        handles += _points(
+            panel, places, '^', 6.0, _COLOUR, _counted_of_world_marks(len(ids), 'landmark')
+        )
+        _number(panel, places, ids)
+    handles += _draw_boards(panel, world.landmarks, world.chessboards)
+    if len(world.tags):
+        handles += _draw_tags(panel, world.tags)
+    return handles
+
+
+def _draw_dipoles(panel: Axes, found: WorldMap) -> list[Artist]:
+    """Draw those near the map filled: a tenth of the spread of their heights is near."""
+    places = found.world.dipoles.positions
+    if not len(places):
+        return []
+    away = np.abs(places[:, 2] - found.height)
+    limit = max(0.1 * float(np.ptp(places[:, 2])), found.world.dipoles.radius)
+    small = 0.8 if len(places) > _FEW else 3.0
+    handles: list[Artist] = []
+    for some, size, colour, what in (
+        (away <= limit, 3.0, _DIPOLE, f'within {limit:.2g} m of the map'),
+        (away > limit, small, 'w' if small > 1.0 else _DIPOLE, 'above or below'),
+    ):
+        if some.any():
+            label = f'{_counted(int(some.sum()), "dipole")} {what}'
+            handles += _points(panel, places[some], 'o', size, colour, label)
+    return handles
+
+
+def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]) -> list[Artist]:
+    """Draw each as its corners and its outline; one that stands upright is a line from above."""
+    order = np.argsort(landmarks.ids)
+    handles: list[Artist] = []
+    for ids in boards:
+        rows = order[np.searchsorted(landmarks.ids, ids, sorter=order)]
+        places = landmarks.positions[rows]
+        outline = places[[0, 0, -1, -1, 0], [0, -1, -1, 0, 0]]
+        handles[:] = panel.plot(
+            *outline[:, :2].T, color=_COLOUR, linewidth=1.2, marker='s', markersize=3.5,
+            label=_counted_of_world_marks(len(boards), 'chessboard'),
+        )  # fmt: skip
+        panel.plot(*places.reshape(-1, 3)[:, :2].T, 's', color=_COLOUR, markersize=3.5)
+    return handles
+
+
+def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
+    """Draw the edge of each, an arrow out of its face, and its number behind."""
+    faces = Rotation.from_quat(tags.orientations).apply([0.0, 0.0, 1.0])[:, :2]
+    panel.quiver(
+        *tags.positions[:, :2].T, *faces.T, color=_COLOUR, angles='uv', scale_units='inches',
+        scale=_FACE, units='inches', width=0.03,
+    )  # fmt: skip
+    for square in tags.corners():
+        panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=_COLOUR, linewidth=2.5)
+    label = f'{_counted(len(tags), "tag")}, with the way that the face looks'
+    handles = _points(panel, tags.positions, 's', 3.5, _COLOUR, label)
+    flat = np.linalg.norm(faces, axis=1, keepdims=True) < 0.5
+    _number(panel, tags.positions, tags.ids, np.where(flat, 9.0, -9.0 * faces))
+    return handles
+
+
+def _points(
+    panel: Axes, places: FloatArray, marker: str, size: float, colour: str, label: str
+) -> list[Artist]:
+    edge = 'k' if size > 2.0 else colour
+    return list(
+        panel.plot(
+            *places[:, :2].T, linestyle='', marker=marker, markersize=size, color=colour,
+            markeredgecolor=edge, markeredgewidth=0.5, label=label,
+        )
+    )  # fmt: skip
+
+
+def _number(
+    panel: Axes, places: FloatArray, ids: IntArray, offsets: FloatArray | None = None
+) -> None:
+    """Write ids beside places; `offsets`, points `(n, 2)`, say on which side."""
+    if len(ids) > _NUMBERED:
+        return
+    beside = np.full((len(ids), 2), 7.0) if offsets is None else offsets
+    for place, number, offset in zip(places, ids, beside, strict=True):
+        panel.annotate(
+            f'{number}', tuple(place[:2]), tuple(offset), textcoords='offset points', fontsize=7,
+            ha='center', va='center', path_effects=[withStroke(linewidth=1.5, foreground='w')],
+        )  # fmt: skip
+
+
+def _counted_of_world_marks(count: int, what: str) -> str:
+    return f'{count} {what}' if count == 1 else f'{count} {what}s'
+
+
+# -------- A world from above: the magnetic field at a height, what disturbs it and what is to
+# see.
+
+# Percent of the map below the lowest colour, and above the highest.
+_CLIPPED = 1.0
+_STEPS = 16
+_LOG_FROM = 4.0
+_TURNED = (-180, -90, -45, -20, -10, -5, 5, 10, 20, 45, 90, 180)
+# Inches: longer side of a map beside, or above, another; of a strip metres are not alike in x and
+# y beyond the ratio; what stands beside and around.
+_BESIDE, _ABOVE, _STACKED_FROM, _RATIO = 5.2, 8.0, 1.5, 4.0
+_LEAST, _BAR, _TEXT, _TITLE = 2.0, 1.4, 0.9, 0.6
+# Along the longer side; few tell as much of a field that is the same everywhere.
+_ARROWS, _FEW_ARROWS = 18, 9
+
+
+def strength_levels(intensity: FloatArray) -> FloatArray:
+    """Return the edges of the colours, uT, for strengths in T.
+
+    They reach from where 1 % of the map is below to where 1 % is above, because near a dipole the
+    field grows without a limit that would be worth a colour; in equal ratios where they are
+    far apart. Equal ends: the field is the same everywhere.
+    """
+    low, high = 1e6 * np.percentile(intensity, [_CLIPPED, 100.0 - _CLIPPED])
+    if not high > low * (1.0 + 1e-9):
+        return np.array([low, low])
+    between = np.geomspace if low > 0.0 and high > _LOG_FROM * low else np.linspace
+    return np.asarray(between(low, high, _STEPS + 1))
+
+
+def world_figure(found: WorldMap, name: str) -> Figure:
+    """Return the map of the field and, where there are dipoles, that of a compass's error.
+
+    Arrows show along the horizontal part of the field and are as long as its share of the whole.
+    """
+    turned = found.compass_error if len(found.world.dipoles) else None
+    x0, x1, y0, y1 = found.area
+    true_ratio = (x1 - x0) / (y1 - y0)
+    ratio = float(np.clip(true_ratio, 1.0 / _RATIO, _RATIO))
+    stacked = ratio > _STACKED_FROM
+    long = _ABOVE if stacked else _BESIDE
+    size = np.array([long * min(ratio, 1.0), long / max(ratio, 1.0)])
+    count = 1 if turned is None else 2
+    rows, columns = (count, 1) if stacked else (1, count)
+    width, height = np.maximum(size, _LEAST)
+    figure = new_figure(columns * (width + _BAR), rows * (height + _TEXT) + _TITLE)
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    _draw_strength(figure, panels[0], found, size)
+    if turned is not None:
+        _draw_turned(figure, panels[1], found, turned)
+    for panel in panels:
+        panel.set_xlabel('x (east) [m]', fontsize=8)
+        panel.set_ylabel('y (north) [m]', fontsize=8)
+        panel.set_aspect('equal' if true_ratio == ratio else 'auto')
+        panel.set(xlim=(x0, x1), ylim=(y0, y1))
+        tidy(panel)
+    earth = 1e6 * float(np.linalg.norm(found.world.undisturbed_field))
+    figure.suptitle(
+        f"{name} at z = {found.height:.4g} m; the Earth's field is {earth:.3g} µT\n"
+        'arrows are as long as the horizontal share of the field',
+        fontsize=9,
+        parse_math=False,  # the name is of a file
+    )
+    # Or the title of a panel that fills its place touches that of the figure.
+    figure.set_layout_engine('constrained', h_pad=0.1)
+    if handles := draw_marks(panels[0], found):
+        figure.legend(
+            handles=handles, fontsize=8, ncols=2, loc='outside lower center', frameon=False
+        )
+    return figure
+
+
+def _draw_strength(figure: Figure, panel: Axes, found: WorldMap, size: FloatArray) -> None:
+    levels = strength_levels(found.intensity)
+    if not levels[0] < levels[-1]:
+        panel.set_title('Field, the same everywhere', loc='left', fontsize=9)
+        _draw_arrows(panel, found, size, '#b0b0b0', _FEW_ARROWS)
+        return
+    colours = mpl.colormaps['viridis']
+    image = panel.pcolormesh(
+        *_edges(found), 1e6 * found.intensity, cmap=colours, rasterized=True,
+        norm=BoundaryNorm(levels, colours.N, extend='both'),
+    )  # fmt: skip
+    digits = max(0, -math.floor(math.log10(levels[1] - levels[0])))
+    bar = figure.colorbar(image, ax=panel, ticks=levels[::2], format=f'%.{digits}f')
+    bar.set_label(
+        f'strength [µT]\n{_CLIPPED:g} % of the map below, {_CLIPPED:g} % above', fontsize=8
+    )
+    bar.ax.tick_params(labelsize=8)
+    panel.set_title('Field', loc='left', fontsize=9)
+    _draw_arrows(panel, found, size, 'w', _ARROWS)
+
+
+def _draw_arrows(panel: Axes, found: WorldMap, size: FloatArray, colour: str, count: int) -> None:
+    """Draw `count` arrows along the longer side of a panel of this size, inches."""
+    columns, rows = (
+        _among(len(places), max(round(count * float(side / size.max())), 1))
+        for places, side in zip((found.x, found.y), size, strict=True)
+    )
+    field = found.field[np.ix_(rows, columns)]
+    strength = np.linalg.norm(field, axis=-1, keepdims=True)
+    share = np.divide(field, strength, out=np.zeros_like(field), where=strength > 0.0)
+    panel.quiver(
+        found.x[columns], found.y[rows], share[..., 0], share[..., 1], color=colour,
+        pivot='mid', angles='uv', scale_units='inches', scale=count / (0.9 * float(size.max())),
+        units='inches', width=0.013, headwidth=4.0, headlength=4.5, headaxislength=4.0,
+    )  # fmt: skip
+
+
+def _among(places: int, count: int) -> IntArray:
+    """Return the indices of `count` places, as far apart as the first and last from the edges."""
+    return np.asarray((np.arange(count) + 0.5) * places / count, dtype=np.int64)
+
+
+def _draw_turned(figure: Figure, panel: Axes, found: WorldMap, turned: FloatArray) -> None:
+    colours = mpl.colormaps['twilight_shifted']
+    image = panel.pcolormesh(
+        *_edges(found), np.degrees(turned), cmap=colours, rasterized=True,
+        norm=BoundaryNorm(_TURNED, colours.N),
+    )  # fmt: skip
+    bar = figure.colorbar(image, ax=panel, ticks=_TURNED, spacing='uniform')
+    bar.set_label('error of a level compass\n[deg clockwise]', fontsize=8)
+    bar.ax.tick_params(labelsize=8)
+    rms = float(np.degrees(np.sqrt(np.mean(turned**2))))
+    panel.set_title(f'Error of a compass, rms {rms:.3g} deg', loc='left', fontsize=9)
+
+
+def _edges(found: WorldMap) -> tuple[FloatArray, FloatArray]:
+    x0, x1, y0, y1 = found.area
+    return np.linspace(x0, x1, len(found.x) + 1), np.linspace(y0, y1, len(found.y) + 1)
+
+
+def save_world_plot(path: str | Path, found: WorldMap, name: str) -> Path:
+    """Write the figure as PNG; return its path."""
+    return save_png(world_figure(found, name), path)

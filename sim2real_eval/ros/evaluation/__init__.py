@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What evaluation_node is made of: sensors, passes and the tally."""

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sensors of a twin on the graph, given the truth as fast as they measure it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+
+from sim2real_eval.recording.cdr import decode, encode
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.ros.evaluation.sensors import BURST, TwinSensorNode, longest_burst, sensor_nodes
+from sim2real_eval.simulation.twin import Placed, TwinSensors
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import IntArray, MessageArray
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.imu.imu import ImuModel
+from sim_sensors.motion.sampling import SampleGrid
+
+__all__ = ['SensorBench']
+
+# Generous: only a middleware that has lost a message keeps anyone waiting for long.
+_TIMEOUT_S = 30.0
+_TYPES = {'imu': 'sensor_msgs/msg/Imu', 'gps': 'sensor_msgs/msg/NavSatFix'}
+
+
+@dataclasses.dataclass(eq=False)
+class _Sensor:
+    """A sensor node, and what was heard of it."""
+
+    node: TwinSensorNode
+    kind: MessageType
+    arrival_ns: IntArray
+    latency_ns: int
+    subscription: Any
+    heard: list[bytes]
+    frame: str
+    total: int
+    told: int = 0
+
+    def listen(self) -> bool:
+        """Take what has come; say whether that is all that was published."""
+        handle = self.subscription.handle
+        with handle:
+            while len(self.heard) < self.node.published:
+                taken = handle.take_message(type(self.node).message_type, True)
+                if taken is None:
+                    return False
+                self.heard.append(taken[0])
+        return True
+
+    def array(self, count: int, first: int = 0) -> MessageArray:
+        """Return messages that were heard, as they reach the judge."""
+        rows = self.heard[first:count]
+        nowhen = np.zeros(len(rows), dtype=np.int64)
+        array = decode(self.kind, rows, nowhen, self.subscription.topic_name).array
+        return dataclasses.replace(
+            array, arrival_ns=self.arrival_ns[first:count], frame=self.frame
+        )
+
+    def news(self) -> MessageArray | None:
+        """Return what was heard since the last call."""
+        first, self.told = self.told, len(self.heard)
+        return self.array(self.told, first) if self.told > first else None
+
+
+class SensorBench:
+    """Plays the truth of a recording to sensor nodes, and hears what they measure, all over DDS.
+
+    Nothing is lost: odometry is published, a little of it at once, when that before it was taken
+    and all that was measured from it has come.
+
+    Parameters
+    ----------
+    node : Node
+        That publishes the truth and listens. It need not be spun.
+    truth : Publisher
+        Of nav_msgs/Odometry.
+    maker : TwinMaker
+        Has the truth.
+    sensors : TwinSensors
+        What measures it.
+    label : str
+        What the model is called.
+    namespace : str
+        Absolute, of the sensors.
+    poll : callable
+        Called again and again while the sensors are waited for; may raise, to stop it.
+
+    Raises
+    ------
+    Sim2RealError
+        When the middleware does not connect the sensors.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        truth: Publisher,
+        maker: TwinMaker,
+        sensors: TwinSensors,
+        label: str,
+        *,
+        namespace: str,
+        poll: Callable[[], None],
+    ) -> None:
+        self._node = node
+        self._poll = poll
+        self._truth = truth
+        self._real = maker.real
+        self._stamps = maker.truth.stamp_ns
+        self._rows = encode(MESSAGE_TYPES['nav_msgs/msg/Odometry'], maker.truth, truth.topic_name)
+        self._next = 0
+        self.finished = False
+        self._executor = SingleThreadedExecutor(context=node.context)
+        self._sensors: dict[str, _Sensor] = {}
+        with contextlib.ExitStack() as opened:
+            opened.callback(self._executor.shutdown)
+            self._start(opened, maker, sensors, label, namespace)
+            self._open = opened.pop_all()
+
+    def _start(
+        self,
+        opened: contextlib.ExitStack,
+        maker: TwinMaker,
+        sensors: TwinSensors,
+        label: str,
+        namespace: str,
+    ) -> None:
+        node, truth = self._node, self._truth
+        for role, sensor in sensor_nodes(
+            maker,
+            sensors,
+            label,
+            namespace=namespace,
+            odometry=truth.topic_name,
+            context=node.context,
+        ):
+            opened.callback(sensor.destroy_node)
+            self._executor.add_node(sensor)
+            placed = sensors.imu if role == 'imu' else sensors.gps
+            assert placed is not None
+            heard: list[bytes] = []
+            arrival_ns = _arrivals(sensors, role, placed, int(self._stamps[-1]))
+            subscription = node.create_subscription(
+                type(sensor).message_type,
+                f'{namespace}/{type(sensor).topic}',
+                heard.append,
+                QoSProfile(depth=longest_burst(placed, maker.truth.stamp_ns)),
+                raw=True,
+            )
+            opened.callback(node.destroy_subscription, subscription)
+            self._sensors[role] = _Sensor(
+                node=sensor,
+                kind=MESSAGE_TYPES[_TYPES[role]],
+                arrival_ns=arrival_ns,
+                latency_ns=round(placed.model.latency * 1e9),
+                subscription=subscription,
+                heard=heard,
+                frame=placed.model.frame_id,
+                total=len(arrival_ns),
+            )
+        self._wait(
+            lambda: (
+                truth.get_subscription_count() >= len(self._sensors)
+                and all(
+                    sensor.node.connected and sensor.subscription.get_publisher_count()
+                    for sensor in self._sensors.values()
+                )
+            ),
+            'to find each other',
+        )
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Which sensors there are: `imu`, `gps`."""
+        return tuple(self._sensors)
+
+    def measure(self, now_ns: int) -> None:
+        """Let the sensors measure, until all that reaches a judge by `now_ns` has come.
+
+        Raises
+        ------
+        Sim2RealError
+            When a sensor cannot measure the truth, or the middleware loses messages.
+        """
+        while not self.finished and not all(
+            _is_ahead(sensor, now_ns) for sensor in self._sensors.values()
+        ):
+            if self._next == len(self._rows):
+                self._finish()
+                return
+            # What is now becomes final with the second sample after it.
+            enough = int(np.searchsorted(self._stamps, now_ns, side='right')) + 2
+            end = min(max(enough, self._next + 1), self._next + BURST, len(self._rows))
+            for row in self._rows[self._next : end]:
+                self._truth.publish(row)
+            self._next = end
+            newest = int(self._stamps[end - 1])
+            self._wait(
+                lambda newest=newest: all(  # type: ignore[misc]
+                    sensor.node.newest_ns == newest for sensor in self._sensors.values()
+                ),
+                f'to take the odometry of {newest} ns',
+            )
+            self._listen()
+
+    def news(self) -> dict[str, MessageArray]:
+        """Return what was measured since the last call, by role (`imu`, `gps`)."""
+        found = {role: sensor.news() for role, sensor in self._sensors.items()}
+        return {role: array for role, array in found.items() if array is not None}
+
+    def recording(self) -> Recording:
+        """Return the recording of the twin, with what was measured so far."""
+        recording = self._real
+        for role, sensor in self._sensors.items():
+            recording = recording.with_messages(role, sensor.array(len(sensor.heard)))
+        return recording
+
+    def close(self) -> None:
+        """Take the sensors off the graph."""
+        self._open.close()
+        self._sensors.clear()
+
+    def _finish(self) -> None:
+        self.finished = True
+        for role, sensor in self._sensors.items():
+            sensor.node.finish()
+            if sensor.node.published != sensor.total:
+                raise Sim2RealError(
+                    f'simulated {role}: measured {sensor.node.published} of {sensor.total} times; '
+                    'its diagnostics say why'
+                )
+        self._listen()
+
+    def _listen(self) -> None:
+        self._wait(
+            lambda: all(sensor.listen() for sensor in self._sensors.values()),
+            'to have their measurements heard',
+        )
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + _TIMEOUT_S
+        while not condition():
+            if time.monotonic() > end:
+                raise Sim2RealError(f'simulated sensors: waited {_TIMEOUT_S:g} s for them {what}')
+            self._poll()
+            self._executor.spin_once(timeout_sec=0.01)
+
+
+def _arrivals(
+    sensors: TwinSensors, role: str, placed: Placed[ImuModel] | Placed[GpsModel], end_ns: int
+) -> IntArray:
+    """Return when those messages of a sensor that reach the judge do: by its own channel, anew."""
+    model = placed.model
+    grid = SampleGrid(placed.start_ns, model.rate)
+    channel = model.channel(sensors.seed, sensors.run, role)
+    return channel.send(grid.stamps(0, grid.count(end_ns)))[1]
+
+
+def _is_ahead(sensor: _Sensor, now_ns: int) -> bool:
+    """Whether everything that reaches a judge by now is measured and published."""
+    final_ns, newest_ns = sensor.node.final_ns, sensor.node.newest_ns
+    if final_ns is None or newest_ns is None:
+        return False
+    return final_ns > now_ns - sensor.latency_ns and newest_ns >= now_ns

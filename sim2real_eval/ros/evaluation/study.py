@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What evaluation_node is to evaluate, read from its parameters."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.node import Node
+
+from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
+from sim2real_eval.cli.model_lists import twins
+from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
+from sim2real_eval.judge.external.process import JUDGES
+from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
+from sim2real_eval.recording.metadata import find_metadata, read_metadata
+from sim2real_eval.recording.roles import run_name
+from sim2real_eval.report.comparison_folder import check_target
+from sim2real_eval.study.comparison import ComparisonOptions, Source
+from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.ros.parameters import NodeParameters
+
+__all__ = ['EvaluationSettings', 'Study', 'check_out']
+
+# -------- Parameters of evaluation_node.
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationSettings(Parameters):
+    """Parameters of evaluation_node that are no lists; `real` and `topics` are."""
+
+    models: str = parameter(
+        'paper',
+        '',
+        'GPS models, by comma: presets, YAML files, paper, all, or real to keep the recorded GPS.',
+        read_only=True,
+    )
+    imu: str = parameter('chrono', '', 'IMU models likewise, or real.', read_only=True)
+    judge: str = parameter(
+        'judge_node',
+        '',
+        'Which nodes judge: ours, or ekf_node of robot_localization.',
+        choices=JUDGES,
+        read_only=True,
+    )
+    profile: str = parameter(
+        'paper_released', '', 'Parameters of the judge that are shipped.', read_only=True
+    )
+    params_file: str = parameter(
+        '', '', 'Parameter file of ekf_node instead of a profile.', read_only=True
+    )
+    navsat_params_file: str = parameter(
+        '',
+        '',
+        'Parameter file of navsat_transform_node; empty: that which belongs to the other.',
+        read_only=True,
+    )
+    case_file: str = parameter(
+        '', '', 'case.yaml that sets clock, timers and delivery order.', read_only=True
+    )
+    out: str = parameter('', '', 'Folder to write.', read_only=True)
+    overwrite: bool = parameter(False, '', 'Replace an older result in it.', read_only=True)
+    seed: int = parameter(0, '1', 'Seed of all random draws.', minimum=0, read_only=True)
+    repetitions: int = parameter(
+        1, '1', 'Simulated runs per recording and model.', minimum=1, read_only=True
+    )
+    match_rates: bool = parameter(
+        False, '', 'Simulate at the rates of the real sensors.', read_only=True
+    )
+    start_heading: bool = parameter(
+        False, '', 'Start the filters with the true heading.', read_only=True
+    )
+    component: str = parameter(
+        'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS, read_only=True
+    )
+    scenario: str = parameter(
+        '', '', 'Scenario label of all recordings; empty: their own.', read_only=True
+    )
+    rate_factor: float = parameter(
+        0.0,
+        '1',
+        'Seconds of a run per second of wall time; 0: as fast as all keep up.',
+        minimum=0.0,
+        maximum=1e3,
+        read_only=True,
+    )
+
+
+# Every ROS node has these.
+_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
+_QOS = 'qos_overrides.'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Study:
+    """What is to be evaluated.
+
+    Attributes
+    ----------
+    settings : EvaluationSettings
+    sources : tuple of Source
+    options : ComparisonOptions
+        Its set-up knows how to put judges on a graph.
+    """
+
+    settings: EvaluationSettings
+    sources: tuple[Source, ...]
+    options: ComparisonOptions
+
+    @property
+    def setup(self) -> GraphJudgeSetup:
+        """The judge."""
+        setup = self.options.setup
+        assert isinstance(setup, GraphJudgeSetup)
+        return setup
+
+    @property
+    def judge(self) -> str:
+        """What the judge is called on the command line: its profile or file."""
+        return self.settings.params_file or self.settings.profile
+
+    @classmethod
+    def of(cls, node: Node) -> Study:
+        """Declare the parameters of a node and read everything that they name but recordings.
+
+        The node must have been made with `automatically_declare_parameters_from_overrides`, so
+        that a parameter of another name is seen, and refused.
+
+        Raises
+        ------
+        Sim2RealError
+            For what is unknown, wrong, missing, or there already.
+        """
+        given = [
+            name
+            for name in node.get_parameters_by_prefix('')
+            if name not in _OF_ALL_NODES and not name.startswith(_QOS)
+        ]
+        for name in given:
+            node.undeclare_parameter(name)
+        declared = NodeParameters(node)
+        settings = declared.declare(EvaluationSettings())
+        metric = declared.declare(MetricOptions(), 'metric', skip=('drop_zeros',), read_only=True)
+        real = _texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
+        topics = _texts(node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.')
+        for name in given:
+            if not node.has_parameter(name):
+                raise ParameterError(node.get_name(), name, 'is not a parameter of this node')
+        return cls._read(node.get_name(), settings, metric, real, topics)
+
+    @classmethod
+    def _read(
+        cls,
+        name: str,
+        settings: EvaluationSettings,
+        metric: MetricOptions,
+        real: list[str],
+        topics: list[str],
+    ) -> Study:
+        if not settings.out:
+            raise ParameterError(name, 'out', 'is missing; must be the folder to write')
+        if not real:
+            raise ParameterError(name, 'real', 'is missing; must be one recording or more')
+        try:
+            topic_roles(topics)
+        except ParameterError as error:
+            raise ParameterError(name, 'topics', error.problem) from None
+        if settings.scenario and (problem := scenario_problem(settings.scenario)):
+            raise ParameterError(name, 'scenario', problem)
+        with _parameter(name, 'real'):
+            recordings = sources(real, topics, settings.scenario or None)
+            _check_recordings(recordings)
+        check_out(name, settings)
+        with _parameter(name, 'imu'):
+            # Beside a GPS model that is right, what is wrong is the IMU's.
+            twins('baseline', settings.imu)
+        with _parameter(name, 'models'):
+            variants = twins(settings.models, settings.imu)
+        options = ComparisonOptions(
+            twins=variants,
+            setup=_setup(name, settings),
+            metric=metric,
+            component=settings.component,
+            seed=settings.seed,
+            repetitions=settings.repetitions,
+            match_rates=settings.match_rates,
+            start_heading=settings.start_heading,
+        )
+        return cls(settings, tuple(recordings), options)
+
+
+def check_out(node: str, settings: EvaluationSettings) -> None:
+    """Refuse a folder that may not be written.
+
+    Raises
+    ------
+    ParameterError
+        In the words of the node of that name.
+    """
+    out = settings.out
+    try:
+        check_target(out, overwrite=settings.overwrite)
+    except Sim2RealError as error:
+        problem = str(error)
+        if Path(out).exists() and not settings.overwrite:
+            problem = f'{out}: exists; must be another folder, unless overwrite is true'
+        raise ParameterError(node, 'out', problem) from None
+
+
+def _setup(node: str, settings: EvaluationSettings) -> GraphJudgeSetup:
+    navsat, case = settings.navsat_params_file or None, settings.case_file or None
+    with _parameter(node, 'navsat_params_file'):
+        if navsat:
+            NavsatConfig.from_file(navsat)
+    with _parameter(node, 'case_file'):
+        if case:
+            ReplayOptions.from_file(case)
+    with _parameter(node, 'params_file' if settings.params_file else 'profile'):
+        setup = JudgeSetup.load(settings.params_file or settings.profile, navsat, case)
+    with _parameter(node, 'judge'):
+        return GraphJudgeSetup.of(setup, settings.judge)
+
+
+def _check_recordings(recordings: Sequence[Source]) -> None:
+    """Refuse what is not there, and names that would be of two recordings."""
+    known: dict[str, str] = {}
+    for source in recordings:
+        path = Path(source.path)
+        if not path.exists():
+            raise Sim2RealError(f'{path}: no such file or folder')
+        name = source.name or _own_name(path)
+        if name in known:
+            raise Sim2RealError(
+                f'{name}: is the name of {known[name]} and of {path}; must be of one recording'
+            )
+        known[name] = str(path)
+
+
+def _own_name(path: Path) -> str:
+    """Return what a recording calls itself."""
+    sidecar = find_metadata(path)
+    # One that cannot be read makes the recording fail in its turn, and not the others.
+    with contextlib.suppress(Sim2RealError):
+        if sidecar and (name := read_metadata(sidecar).name):
+            return name
+    return run_name(path)
+
+
+@contextlib.contextmanager
+def _parameter(node: str, key: str) -> Iterator[None]:
+    """Name the parameter in an error about what it names."""
+    try:
+        yield
+    except Sim2RealError as error:
+        raise ParameterError(node, key, str(error).removeprefix(f'{key}: ')) from None
+
+
+def _texts(node: Node, name: str, doc: str) -> list[str]:
+    """Declare a list of texts, and return it; a single text counts as a list of one."""
+    described = ParameterDescriptor(description=doc, read_only=True, dynamic_typing=True)
+    value: Any = node.declare_parameter(name, [''], described).value
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ParameterError(
+            node.get_name(), name, f'{value!r} is not allowed; must be a list of texts'
+        )
+    return [text for text in texts if text]

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far an evaluation is: runs done, VEPD so far, what failed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+
+from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.study.comparison import Comparison, Failure, JudgedScore, Source, assemble
+
+__all__ = ['Pace', 'Stop', 'Stopped', 'Tally']
+
+
+@dataclasses.dataclass(frozen=True)
+class Pace:
+    """How long one run took: seconds of the run, and seconds of the wall."""
+
+    run_s: float
+    wall_s: float
+
+    @property
+    def factor(self) -> float:
+        """Real-time factor."""
+        return self.run_s / self.wall_s if self.wall_s > 0.0 else 0.0
+
+
+class Tally:
+    """Collects what became of the runs of an evaluation, recording by recording.
+
+    A recording counts in the result when all its runs are done, so that all models are compared on
+    the same ones; until then its runs count in the running VEPD only.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The recordings, in the order in which they are evaluated.
+    models : sequence of str
+        Labels of the twins.
+    repetitions : int
+        Runs per recording and twin.
+
+    Attributes
+    ----------
+    done : int
+        Simulated runs that were judged.
+    total : int
+        Of how many.
+    running : str
+        What is being run; empty between runs.
+    finished : bool
+        True once nothing more will be run.
+    notes : list of str
+        What concerns the evaluation and not one of its runs.
+    """
+
+    def __init__(self, sources: Sequence[Source], models: Sequence[str], repetitions: int) -> None:
+        self._sources = list(sources)
+        self._models = list(models)
+        self._per_recording = len(models) * repetitions
+        self._outcomes: list[list[JudgedScore] | Failure] = []
+        self._current: list[JudgedScore] = []
+        self._last: dict[str, Any] | None = None
+        self._pace: Pace | None = None
+        self.done = 0
+        self.total = self._per_recording * len(self._sources)
+        self.running = ''
+        self.finished = False
+        self.notes: list[str] = []
+
+    @property
+    def current(self) -> Source | None:
+        """The recording that is being evaluated, or is next; None after the last."""
+        left = self._sources[len(self._outcomes) :]
+        return left[0] if left else None
+
+    def add(self, score: JudgedScore, pace: Pace | None = None) -> None:
+        """Count a run of the current recording; `pace` with simulated runs."""
+        self._current.append(score)
+        if score.model == REAL:
+            return
+        self.done += 1
+        self._pace = pace
+        real = self._current[0]
+        self._last = {
+            'recording': score.recording,
+            'scenario': score.scenario,
+            'model': score.model,
+            'repetition': score.repetition,
+            'real': _scores(real),
+            'simulated': _scores(score),
+            'notes': list(dict.fromkeys(real.notes + score.notes)),
+        }
+        if pace is not None:
+            self._last['wall_s'] = pace.wall_s
+            self._last['real_time_factor'] = pace.factor
+
+    def complete(self) -> None:
+        """Close the current recording: all its runs are done."""
+        self._outcomes.append(self._current)
+        self._current = []
+
+    def fail(self, reason: str) -> None:
+        """Close the current recording: it could not be evaluated."""
+        source = self.current
+        assert source is not None
+        self._outcomes.append(Failure(source.path, reason))
+        self._current = []
+
+    def interrupt(self) -> None:
+        """Close all recordings that are left: the evaluation was stopped."""
+        while self.current is not None:
+            done = sum(score.model != REAL for score in self._current)
+            self.fail(f'stopped after {done} of {self._per_recording} runs')
+
+    @property
+    def complete_recordings(self) -> int:
+        """How many recordings are in the result."""
+        return sum(not isinstance(outcome, Failure) for outcome in self._outcomes)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Recordings that are not in the result, and why."""
+        return [outcome for outcome in self._outcomes if isinstance(outcome, Failure)]
+
+    def comparison(self) -> Comparison:
+        """Compare what is complete.
+
+        Raises
+        ------
+        Sim2RealError
+            When nothing is, or two recordings have one name.
+        """
+        return assemble(self._outcomes, self._models)
+
+    def rows(self) -> list[VepdRow]:
+        """Return the VEPD of each model so far, against the real runs of the same recordings.
+
+        Ranks say nothing here: while a recording is run, some models are ahead of others.
+        """
+        runs = [
+            run
+            for outcome in [*self._outcomes, self._current]
+            if not isinstance(outcome, Failure)
+            for run in outcome
+        ]
+        rows: list[VepdRow] = []
+        for model in self._models:
+            own = [run for run in runs if run.model == model]
+            names = {run.recording for run in own}
+            real: dict[str, list[Any]] = {}
+            simulated: dict[str, list[Any]] = {}
+            for run in runs:
+                if run.model == REAL and run.recording in names:
+                    real.setdefault(run.scenario, []).append(run.score)
+            for run in own:
+                simulated.setdefault(run.scenario, []).append(run.score)
+            if own:
+                rows += vepd_table(real, {model: simulated})
+        return rows
+
+    def to_json(self) -> str:
+        """Return everything as one line of JSON."""
+        return json.dumps(
+            {
+                'done': self.done,
+                'total': self.total,
+                'finished': self.finished,
+                'running': self.running,
+                'vepd': [
+                    {
+                        'model': row.model,
+                        'scenario': row.scenario,
+                        'n_real': row.n_real,
+                        'n_sim': row.n_sim,
+                        'w_rmse': row.w_rmse,
+                        'w_entropy': row.w_entropy,
+                        'vepd': row.vepd,
+                    }
+                    for row in self.rows()
+                ],
+                'last': self._last,
+                'failures': [dataclasses.asdict(failure) for failure in self.failures],
+                'notes': self.notes,
+            },
+            ensure_ascii=False,
+        )
+
+    def status(self, name: str) -> DiagnosticStatus:
+        """Return the diagnostic status: ERROR with a failure, WARN with a note, otherwise OK."""
+        failures = self.failures
+        notes = list(self.notes)
+        if self._last is not None:
+            notes += self._last['notes']
+        level, message = DiagnosticStatus.OK, self.running or 'between runs'
+        if self.finished:
+            message = 'finished'
+        if failures:
+            level, message = DiagnosticStatus.ERROR, f'left out: {failures[-1]}'
+        elif notes:
+            level, message = DiagnosticStatus.WARN, '; '.join(notes)
+        values: list[tuple[str, object]] = [
+            ('runs done', self.done),
+            ('runs', self.total),
+            ('running', self.running),
+            ('recordings left out', len(failures)),
+        ]
+        if self._pace is not None:
+            values.append(('real-time factor', f'{self._pace.factor:.3g}'))
+        values += [
+            (f'VEPD {row.model}', f'{row.vepd:.6g}')
+            for row in self.rows()
+            if row.scenario == POOLED
+        ]
+        return DiagnosticStatus(
+            level=level,
+            name=f'{name}: evaluation',
+            message=message,
+            values=[KeyValue(key=key, value=str(value)) for key, value in values],
+        )
+
+
+def _scores(run: JudgedScore) -> dict[str, float | int]:
+    return {
+        'rmse': run.score.rmse,
+        'entropy_difference': run.score.entropy_difference,
+        'forward_rmse': run.forward.rmse,
+        'duration': run.score.duration,
+        'estimates': run.estimates,
+        'fixes_used': run.fixes_used,
+    }
+
+
+# -------- Ctrl-C and SIGTERM, taken notice of where nothing is half done.
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """The process was asked to stop.
+
+    Parameters
+    ----------
+    number : int
+        Of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+        self.word = 'interrupted' if number == signal.SIGINT else 'terminated'
+        super().__init__(self.word)
+
+
+class Stop:
+    """Remembers that the process was asked to stop until somebody looks.
+
+    An exception in a signal handler may come while a process is started, or where Python drops
+    exceptions, such as in what it does after a fork; then it is lost. Only a second signal, of
+    someone who has waited in vain, raises at once.
+    """
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+
+    def check(self) -> None:
+        """Raise Stopped when the process was asked to stop."""
+        if self._number is not None:
+            raise Stopped(self._number)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take notice of the signals inside the block.
+
+        What a shell starts in the background ignores SIGINT; here it counts, since `ros2 launch`
+        sends it.
+        """
+        before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.check()
+        self._number = number

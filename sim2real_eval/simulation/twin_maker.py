@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated twins of a recording: the same true motion, measured by sensor models."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import decisive
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import OPTIONAL_ROLES, Recording
+from sim2real_eval.recording.roles import with_planar_sensors
+from sim2real_eval.recording.truth_frame import frame_remarks, truth_of_base, truth_origin
+from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_camera
+from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
+from sim_sensors.core.seeding import run_label
+from sim_sensors.gps import gps
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.imu import imu
+from sim_sensors.imu.imu import ImuModel
+from sim_sensors.magnetometer import magnetometer
+from sim_sensors.magnetometer.magnetometer import Magnetometer
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.world import World
+
+__all__ = ['TwinMaker', 'within']
+
+S = TypeVar('S', ImuModel, GpsModel, Magnetometer)
+
+
+def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
+    """Return the recording with only the messages stamped in [start, end].
+
+    Raises
+    ------
+    RecordingError
+        When a topic whose role is needed has nothing there.
+    """
+    messages: dict[str, MessageArray] = {}
+    for topic, array in recording.messages.items():
+        messages[topic] = array.take((array.stamp_ns >= start_ns) & (array.stamp_ns <= end_ns))
+    roles = dict(recording.roles)
+    for role, topic in recording.roles.items():
+        if not len(messages[topic]) and role in OPTIONAL_ROLES:
+            del messages[topic], roles[role]
+        elif not len(messages[topic]):
+            span = (end_ns - start_ns) * 1e-9
+            raise RecordingError(
+                f'{recording.path or recording.name}: {topic} ({role}) has no message in the '
+                f'{span:.1f} s for which there is truth'
+            )
+    return dataclasses.replace(recording, messages=messages, roles=roles)
+
+
+class TwinMaker:
+    """Simulates twins of one recording; the true motion is interpolated once.
+
+    The recording is first cut to the time for which it has truth, so that real and simulated
+    sensors are judged over the same span. A simulated sensor starts at the stamp of the first real
+    message, so that both meet the judge's timers in the same phase.
+
+    Parameters
+    ----------
+    recording : Recording
+        With truth.
+    seed : int
+        Of the study.
+    base_frame : str
+        Body frame of the robot, whose velocity the judge estimates. A truth that is given for
+        another frame is moved there by the static transforms.
+    purpose : str
+        Part of the label of the random streams: what is drawn for another purpose from the same
+        seed (recordings to be compared with twins, say) is independent.
+    origin : LocalFrame, optional
+        Where on the Earth the map frame of the truth is; by default as `truth_origin` finds it, or
+        that of the world where there are no fixes.
+    world : World, optional
+        What surrounds the sensors, in the map frame; by default standard gravity and the Earth's
+        field alone.
+
+    Attributes
+    ----------
+    real : Recording
+        The recording, cut to its truth, which is that of the base frame.
+    truth : OdometryArray
+        That truth.
+    motion : OdometryMotion
+        That truth, interpolated; time 0 is its first stamp.
+    start_ns, end_ns : int
+        First and last stamp of the truth.
+    world : World
+        What surrounds the sensors; its origin is that of the truth.
+    remarks : tuple of str
+        What the truth's user should know.
+
+    Raises
+    ------
+    RecordingError
+        When there is no truth, or a sensor has no message while there is truth.
+    MotionError
+        When the truth is no motion, such as fewer than three samples.
+    JudgeError
+        When static transforms are given but do not connect a sensor or the truth to the base.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        seed: int,
+        base_frame: str = 'base_link',
+        purpose: str = 'twin',
+        origin: LocalFrame | None = None,
+        world: World | None = None,
+    ) -> None:
+        self._base = base_frame
+        self._purpose = purpose
+        self._seed = seed
+        self._frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+        given = recording.require('truth')
+        assert isinstance(given, OdometryArray)
+        truth = truth_of_base(given, self._base, self._frames)
+        recording = recording.with_messages('truth', truth)
+        self.start_ns, self.end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
+        self.truth = truth
+        self.motion = OdometryMotion(truth, origin_ns=self.start_ns)
+        self.real = within(recording, self.start_ns, self.end_ns)
+        if origin is None:
+            found = truth_origin(truth, self.real.gps)
+            origin = found if world is None or self.real.gps is not None else world.frame
+        self._frame = origin
+        self.world = dataclasses.replace(world or World(), frame=origin)
+        self.remarks = (
+            *self._body_remarks(given),
+            *self.motion.remarks,
+            *frame_remarks(truth, self.real.gps, self._frame),
+        )
+
+    def make(self, twin: Twin, repetition: int = 1) -> Recording:
+        """Return the recording with the sensors of `twin` in place of its own.
+
+        Its other topics, such as wheel odometry, stay; notes on those that are replaced do not.
+
+        Parameters
+        ----------
+        twin : Twin
+            Sensors to simulate.
+        repetition : int
+            Another number gives another draw of the same noise; 1 is the first.
+        """
+        recording = self.real
+        sensors = self.sensors(twin, repetition)
+        labels: Any = {'seed': sensors.seed, 'run': sensors.run, 'origin_ns': self.start_ns}
+        if (inertial := sensors.imu) is not None:
+            measured = imu.simulate(
+                inertial.model,
+                self.motion,
+                start_ns=inertial.start_ns,
+                gravity=self.world.gravity,
+                **labels,
+            )
+            recording = recording.with_messages('imu', measured)
+        if (antenna := sensors.gps) is not None:
+            fixes = gps.simulate(
+                antenna.model,
+                self.motion,
+                start_ns=antenna.start_ns,
+                frame=sensors.origin,
+                **labels,
+            )
+            recording = recording.with_messages('gps', fixes)
+        if (compass := sensors.mag) is not None:
+            field = magnetometer.simulate(
+                compass.model, self.motion, start_ns=compass.start_ns, world=self.world, **labels
+            )
+            recording = recording.with_messages('mag', field)
+        if twin.camera is not None:
+            recording = with_camera(
+                recording,
+                twin.camera,
+                self.motion,
+                self.world,
+                seed=sensors.seed,
+                run=sensors.run,
+                origin_ns=self.start_ns,
+                base_frame=self._base,
+            )
+        if twin.wheels is not None or twin.vision is not None:
+            recording = with_planar_sensors(
+                recording, self.motion, (twin.wheels, twin.vision), self.world, seed=self._seed,
+                run=sensors.run, start_ns=self.start_ns, base_frame=self._base,
+            )  # fmt: skip
+        if sensors.imu is not None and sensors.gps is not None:
+            # Whatever the motion was made from, it is the true one of what was measured on it.
+            recording = dataclasses.replace(recording, reference=None)
+        replaced = {
+            recording.roles[role]
+            for role, placed in (('imu', inertial), ('gps', antenna), ('mag', compass))
+            if placed is not None
+        }
+        kept = tuple(note for note in recording.notes if note.topic not in replaced)
+        return dataclasses.replace(recording, notes=kept)
+
+    def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
+        """Return how the simulated sensors of a twin are mounted and switched on."""
+        return TwinSensors(
+            imu=self._placed(twin.imu, self.real.imu),
+            gps=self._placed(twin.gps, self.real.gps),
+            seed=self._seed,
+            run=run_label(self._purpose, repetition, self.real.name),
+            velocity=self.motion.velocity_source,
+            origin=self._frame,
+            mag=self._placed(twin.mag, self.real.mag),
+        )
+
+    def at_real_rates(self, twin: Twin) -> Twin:
+        """Return the twin with every simulated sensor at the median rate of the real one."""
+
+        def at_rate(model: S | None, own: MessageArray | None) -> S | None:
+            return model and dataclasses.replace(model, rate=_rate(own) or model.rate)
+
+        return dataclasses.replace(
+            twin,
+            imu=at_rate(twin.imu, self.real.imu),
+            gps=at_rate(twin.gps, self.real.gps),
+            mag=at_rate(twin.mag, self.real.mag),
+        )
+
+    def model_notes(self, twin: Twin) -> tuple[str, ...]:
+        """Say where a simulated sensor is of another kind than the real one, one line each."""
+        notes = []
+        for name, model, array in (
+            ('GPS', twin.gps, self.real.gps),
+            ('IMU', twin.imu, self.real.imu),
+        ):
+            real = _rate(array)
+            if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
+                notes.append(
+                    decisive(
+                        f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the '
+                        'rate alone can change VEPD severalfold; --match-rates (in a study file '
+                        '`match_rates: true`) simulates at the real rate'
+                    )
+                )
+        if twin.imu is not None and self.real.imu is not None:
+            real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())
+            simulated_has = twin.imu.orientation.publishes
+            if real_has != simulated_has:
+                has, lacks = ('real', 'simulated') if real_has else ('simulated', 'real')
+                notes.append(
+                    f'the {has} IMU publishes an orientation, the {lacks} one does not: part of '
+                    'the difference is the attitude; `orientation: mode:` of the model sets it'
+                )
+        return tuple(notes)
+
+    def mounting(self, frame: str) -> tuple[FloatArray, FloatArray]:
+        """Return where a sensor is: position `(3,)` m and quaternion `(4,)`, sensor to body.
+
+        Raises
+        ------
+        JudgeError
+            When static transforms are given but do not connect the frame to the base.
+        """
+        rotation, translation = self._frames.lookup(self._base, frame, 'simulated sensor')
+        return translation, Rotation.from_matrix(rotation).as_quat()
+
+    def _placed(self, model: S | None, own: MessageArray | None) -> Placed[S] | None:
+        """Return a model as its sensor is mounted; frame and first stamp are the real one's."""
+        if model is None:
+            return None
+        frame = model.frame_id if own is None else own.frame
+        translation, rotation = self.mounting(frame)
+        mounted = (
+            model.mounted(translation)
+            if isinstance(model, GpsModel)
+            else model.mounted(translation, rotation)
+        )
+        return Placed(dataclasses.replace(mounted, frame_id=frame), self._first(own))
+
+    def _first(self, array: MessageArray | None) -> int:
+        return self.start_ns if array is None else int(array.stamp_ns[0])
+
+    def _body_remarks(self, truth: OdometryArray) -> tuple[str, ...]:
+        child = truth.child_frame.strip('/')
+        if child == self._base:
+            return ()
+        if not child:
+            return (f'truth names no child frame: taken as that of {self._base}',)
+        if not self.real.transforms:
+            return (f'truth is given for {child}: without static transforms = {self._base}',)
+        return (f'truth is given for {child} and moved to {self._base} by static transforms',)
+
+
+def _rate(array: MessageArray | None) -> float | None:
+    """Median rate, Hz, rounded to three digits so that jitter does not make odd periods."""
+    if array is None or len(array) < 2:
+        return None
+    return float(f'{1e9 / float(np.median(np.diff(array.stamp_ns))):.3g}')

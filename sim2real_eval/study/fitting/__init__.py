@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of sensor models tuned until the judge errs as it does on real recordings."""

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fit from recordings to a model: judge, search, validate, and say what is known."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sim2real_eval.common.errors import FitError
+from sim2real_eval.common.findings import assumed, by_weight, decisive
+from sim2real_eval.common.workers import Workers
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.comparison import Source
+from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns, judge_real
+from sim2real_eval.study.fitting.identification import LEAST_RECORDINGS, Identified, identify
+from sim2real_eval.study.fitting.objective import METRICS
+from sim2real_eval.study.fitting.search import default_budget, search
+from sim2real_eval.study.fitting.tuned import Tuned
+from sim2real_eval.study.fitting.validation import BEFORE, HELD_OUT, Validation, validate
+from sim2real_eval.study.run_notes import merge_notes
+from sim2real_eval.study.run_plan import ComparisonOptions
+from sim_sensors.core.measurements import IntArray
+from sim_sensors.core.seeding import stream
+
+__all__ = ['Fit', 'FitOptions', 'deal_folds', 'fit']
+
+# -------- Recordings held out in turn, so that a model meets some that it was not fitted to.
+
+
+def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray]:
+    """Return the recordings that each fold holds out.
+
+    Those of a scenario are shuffled and dealt in turn, each scenario going on where the one before
+    ended: sizes differ by one at most, within every scenario and over all.
+
+    Parameters
+    ----------
+    scenarios : sequence of str
+        Of each recording.
+    folds : int
+        At most as many as there are recordings; none with fewer than two recordings or folds.
+    seed : int
+    """
+    folds = min(folds, len(scenarios))
+    if folds < 2:
+        return []
+    dealt: list[int] = []
+    for scenario in dict.fromkeys(scenarios):
+        own = [i for i, one in enumerate(scenarios) if one == scenario]
+        order = stream(seed, 'fit', 'folds', scenario).permutation(len(own))
+        dealt += [own[i] for i in order]
+    return [np.array(sorted(dealt[fold::folds]), dtype=np.int64) for fold in range(folds)]
+
+
+Progress = Callable[[int], Callable[[], None] | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions:
+    """How is fitted.
+
+    Attributes
+    ----------
+    metric : str
+        Name in `objective.METRICS`.
+    folds : int
+        Parts into which the recordings are dealt for cross-validation; below 2: none.
+    budget : int or None
+        Candidates at most; None: `search.default_budget`.
+    uncertainty : UncertaintyOptions
+    """
+
+    metric: str = 'vepd'
+    folds: int = 5
+    budget: int | None = None
+    uncertainty: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model, and how far it is to be believed.
+
+    Attributes
+    ----------
+    options : FitOptions
+    twin : Twin
+        Sensors with the fitted parameters.
+    parameters : tuple of Identified
+    validation : Validation
+    evaluations : Evaluations
+        All candidates that were judged.
+    folds : tuple of (m,) int
+        Recordings that each fold holds out.
+    error : float
+        By how much the interpolated objective was wrong where it was last tried.
+    notes : tuple of str
+        What the user should know, most important first.
+    """
+
+    options: FitOptions
+    twin: Twin
+    parameters: tuple[Identified, ...]
+    validation: Validation
+    evaluations: Evaluations
+    folds: tuple[np.ndarray, ...]
+    error: float
+    notes: tuple[str, ...]
+
+    @property
+    def real(self) -> RealRuns:
+        """The recordings as judged."""
+        return self.evaluations.real
+
+
+def fit(
+    sources: Sequence[Source],
+    twin: Twin,
+    tuned: tuple[Tuned, ...],
+    comparison: ComparisonOptions,
+    options: FitOptions | None = None,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Fit:
+    """Tune parameters until simulated runs are scored as the real ones are.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Real recordings with truth.
+    twin : Twin
+        Models to start from.
+    tuned : tuple of Tuned
+    comparison : ComparisonOptions
+        Judge, metric, seed, repetitions; its `twins` do not count.
+    options : FitOptions, optional
+    jobs : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Takes the number of tasks that come next and returns what is to be called after each.
+
+    Raises
+    ------
+    Sim2RealError
+        When no recording can be judged, or the model to start from cannot be on one.
+    """
+    options = options or FitOptions()
+    budget = default_budget(len(tuned)) if options.budget is None else options.budget
+    least = 2 * len(tuned) + 6
+    if budget < least:
+        raise FitError(
+            f'{budget} candidates for {len(tuned)} parameters are too few; must be {least} or more'
+        )
+    # A study of none: the real runs need no twins.
+    bare = dataclasses.replace(comparison, twins=())
+    told = progress or (lambda _: None)
+    with Workers(jobs) as workers:
+        real = judge_real(sources, bare, workers, progress=told(len(sources)))
+        evaluations = Evaluations(real, twin, tuned, bare, workers)
+        folds = deal_folds(real.scenarios, options.folds, comparison.seed)
+        everything = np.arange(len(real.names))
+        objective = METRICS[options.metric]
+        surface, error = search(
+            evaluations,
+            objective,
+            [everything, *(np.setdiff1d(everything, held) for held in folds)],
+            budget=budget,
+            seed=comparison.seed,
+            progress=told,
+        )
+    validation = validate(
+        evaluations, options.metric, folds, options=options.uncertainty, seed=comparison.seed
+    )
+    parameters = identify(
+        surface,
+        tuned,
+        evaluations.units[validation.fitted],
+        real.scenarios,
+        repetitions=comparison.repetitions,
+        error=error,
+        level=options.uncertainty.level,
+        seed=comparison.seed,
+    )
+    values = evaluations.values[validation.fitted]
+    return Fit(
+        options,
+        twin if validation.fitted == 0 else evaluations.twin(values),
+        parameters,
+        validation,
+        evaluations,
+        tuple(folds),
+        error,
+        tuple(
+            by_weight(
+                [
+                    *_notes(evaluations, parameters, validation),
+                    *merge_notes(
+                        [
+                            *(('real', notes) for _, notes in real.notes),
+                            *(
+                                ('simulated', notes)
+                                for notes in evaluations.notes[validation.fitted]
+                            ),
+                        ]
+                    ),
+                ]
+            )
+        ),
+    )
+
+
+def _gain(validation: Validation) -> str:
+    return f'{validation.before:.4g} became {validation.after:.4g} on the recordings fitted to'
+
+
+def _notes(
+    evaluations: Evaluations, parameters: Sequence[Identified], validation: Validation
+) -> list[str]:
+    notes = []
+    real = evaluations.real
+    n = len(real.names)
+    scores, p_value = validation.scores, validation.p_value
+    if validation.verdict == 'unchanged':
+        notes.append(decisive('nothing within the bounds is better than the model given'))
+    if validation.verdict == 'better':
+        notes.append(
+            decisive(
+                f'better: {_gain(validation)}, and held-out recordings are predicted better '
+                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; p-value '
+                f'{p_value:.2g} if neither model were better)'
+            )
+        )
+    if validation.verdict == 'over-fits':
+        notes.append(
+            decisive(
+                f'over-fits: {_gain(validation)}, but held-out recordings are predicted no better '
+                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out): keep the '
+                'model given, or tune less'
+            )
+        )
+    if validation.verdict == 'unproven' and p_value is not None:
+        few = f'; fewer than {LEAST_RECORDINGS} recordings prove nothing' * (n < LEAST_RECORDINGS)
+        notes.append(
+            decisive(
+                f'not proven: {_gain(validation)}, and held-out recordings are predicted better '
+                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out), but so '
+                f'much has a chance of {p_value:.2g} if neither model were better{few}'
+            )
+        )
+    if validation.verdict == 'not validated':
+        notes.append(decisive('no recording was held out: whether it over-fits is not known'))
+    for one in parameters:
+        if one.verdict != 'identified':
+            notes.append(decisive(f'{one.tuned.name}: {one.verdict}'))
+    if n < LEAST_RECORDINGS:
+        notes.append(
+            assumed(
+                f'{n} recordings: intervals of parameters hold for these recordings only, from '
+                f'draws of the simulated noise; {LEAST_RECORDINGS} or more would tell of others'
+            )
+        )
+    bad = int((~evaluations.usable).sum())
+    if bad:
+        notes.append(f'{bad} candidates could not be judged on every recording and were left out')
+    return notes

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs a real recording gives rise to, and how each becomes a score once it is judged.
+
+Who judges, and how, is the caller's: a batch run over arrays, or nodes on a live graph.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.setup import Judge, velocity_series
+from sim2real_eval.metrics.caveats import advice
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.scores import RunScore, prepare, score_run
+from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+
+__all__ = ['ComparisonOptions', 'JudgedScore', 'PlannedRun', 'RunPlan']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ComparisonOptions:
+    """What is compared and how.
+
+    Attributes
+    ----------
+    twins : tuple of Twin
+        Simulated variants, with distinct labels.
+    setup : Judge
+    metric : MetricOptions
+    component : str
+        Speed that is compared; see `sim2real_eval.metrics.speed`.
+    seed : int
+    repetitions : int
+        Simulated runs per recording and variant.
+    match_rates : bool
+        Give simulated sensors the rates of the real ones instead of their models' own.
+    start_heading : bool
+        Start the judge with the true heading, in real and simulated runs alike.
+    resampling : UncertaintyOptions
+        Number of resamples behind the uncertainty of the distances.
+    """
+
+    twins: tuple[Twin, ...]
+    setup: Judge
+    metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
+    component: str = 'horizontal'
+    seed: int = 0
+    repetitions: int = 1
+    match_rates: bool = False
+    start_heading: bool = False
+    resampling: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgedScore:
+    """One judged run.
+
+    Attributes
+    ----------
+    model : str
+        `real` or the label of a twin.
+    recording, scenario : str
+    repetition : int
+        1 for real runs.
+    series : VelocitySeries
+        What was scored: re-zeroed, warm-up left out.
+    score : RunScore
+    forward : RunScore
+        The same with body-forward speed, which unlike horizontal speed sees the heading.
+    estimates, fixes_used : int
+    notes : tuple of str
+    """
+
+    model: str
+    recording: str
+    scenario: str
+    repetition: int
+    series: VelocitySeries
+    score: RunScore
+    forward: RunScore
+    estimates: int
+    fixes_used: int
+    notes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PlannedRun:
+    """One run that is to be judged.
+
+    Attributes
+    ----------
+    model : str
+        `real` or the label of a twin.
+    repetition : int
+        1 for the real run.
+    twin : Twin or None
+        Sensors to simulate, at the rates at which they are; None for the real run.
+    """
+
+    model: str
+    repetition: int
+    twin: Twin | None
+
+
+class RunPlan:
+    """The real run of a recording, and those of its twins.
+
+    Parameters
+    ----------
+    recording : Recording
+        With truth.
+    options : ComparisonOptions
+
+    Attributes
+    ----------
+    maker : TwinMaker
+        Holds the recording as it is judged, its truth, and how the sensors of twins are set.
+    real : PlannedRun
+    twins : tuple of PlannedRun
+        Variant by variant, in each its repetitions.
+    start_heading : float or None
+        Yaw that every filter of this recording starts with, radians from east; None for that of
+        the parameter file.
+
+    Raises
+    ------
+    Sim2RealError
+        When the recording lacks truth, or a sensor has no message while there is truth.
+    """
+
+    def __init__(self, recording: Recording, options: ComparisonOptions) -> None:
+        base = options.setup.base_link_frame
+        self.maker = TwinMaker(recording, seed=options.seed, base_frame=base)
+        self.real = PlannedRun(REAL, 1, None)
+        self.twins = tuple(
+            PlannedRun(
+                twin.label,
+                repetition,
+                self.maker.at_real_rates(twin) if options.match_rates else twin,
+            )
+            for twin in options.twins
+            for repetition in range(1, options.repetitions + 1)
+        )
+        self.start_heading: float | None = None
+        if options.start_heading:
+            first = Rotation.from_quat(self.maker.truth.orientation[0])
+            self.start_heading = float(first.as_euler('xyz')[2])
+        self._options = options
+        self._about = tuple(note.told for note in recording.notes) + self.maker.remarks
+
+    def __iter__(self) -> Iterator[PlannedRun]:
+        yield self.real
+        yield from self.twins
+
+    def recording(self, run: PlannedRun) -> Recording:
+        """Return what is to be judged in a run."""
+        if run.twin is None:
+            return self.maker.real
+        return self.maker.make(run.twin, run.repetition)
+
+    def judge(self, run: PlannedRun) -> JudgedRun:
+        """Judge a run here and now.
+
+        Raises
+        ------
+        Sim2RealError
+            When the recording lacks what the judge needs.
+        """
+        return self._options.setup.judge(
+            self.recording(run), start_ns=self.maker.start_ns, start_heading=self.start_heading
+        )
+
+    def score(self, run: PlannedRun, judged: JudgedRun) -> JudgedScore:
+        """Score a run from what the judge published in it.
+
+        Raises
+        ------
+        Sim2RealError
+            When the judge published nothing, or what is left of it cannot be scored.
+        """
+        options, truth = self._options, self.maker.truth
+        name = self.maker.real.name
+
+        def series_of(component: str) -> VelocitySeries:
+            return velocity_series(
+                judged,
+                truth,
+                origin_ns=self.maker.start_ns,
+                component=component,
+                name=f'{name} ({run.model})',
+            )
+
+        whole = series_of(options.component)
+        series = prepare(whole, options.metric)
+        # What `prepare` did must not be done twice.
+        rest = dataclasses.replace(options.metric, warmup=0.0, rezero='none')
+        about = self._about if run.twin is None else self.maker.model_notes(run.twin)
+        return JudgedScore(
+            model=run.model,
+            recording=name,
+            scenario=self.maker.real.scenario,
+            repetition=run.repetition,
+            series=series,
+            score=score_run(series, rest),
+            forward=score_run(series_of('forward'), options.metric),
+            estimates=len(judged),
+            fixes_used=len(judged.gps_stamp_ns),
+            notes=about + judged.notes + tuple(advice(whole, options.metric)),
+        )

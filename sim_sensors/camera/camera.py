@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A camera with a feature tracker: true motion and a scene in, feature tracks and poses out.
+
+[Ligorio2015], sections 2.1.6 and 2.2. Nothing is rendered: what comes
+out is what a tracker makes of images, the places of known points with noise and mismatches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.camera.features import Mismatches
+from sim_sensors.camera.measurement import CameraMeasurement, CameraMessages
+from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.camera.scene import Scene
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import (
+    latency,
+    lever_arm,
+    mounting_quaternion,
+    placed,
+    sample_rate,
+    turned,
+)
+from sim_sensors.sensor.delivery import Channel, Delivery
+from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.world.world import World
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Motion, Trajectory
+
+__all__ = ['CAMERA_MODELS', 'CameraModel', 'CameraSensor', 'simulate']
+
+# Optical frame (z forward, x right) to one with x forward and z up, quaternion x y z w.
+_OPTICAL = np.array([-0.5, 0.5, -0.5, 0.5])
+_WORLD_FRAME = 'map'
+
+
+@dataclasses.dataclass(frozen=True)
+class CameraModel(Parameters):
+    """A pinhole camera and the tracker behind it."""
+
+    kind: ClassVar[str] = 'pinhole_camera'
+
+    rate: float = sample_rate(30.0, 'Frames per second.')
+    frame_id: str = parameter(
+        'camera_optical_frame', '', 'Optical frame: z forward, x right.', read_only=True
+    )
+    lever_arm: tuple[float, float, float] = lever_arm('camera')
+    mounting_rpy: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0),
+        'rad',
+        'Roll, pitch, yaw of the camera in the body; with zeros it looks forward, upright.',
+    )
+    latency: float = latency()
+    noise_std: tuple[float, float] = parameter(
+        (0.5, 0.5),
+        'px',
+        'White noise of a feature in each frame, along u and v.',
+        minimum=0.0,
+    )
+    missed: float = parameter(
+        0.0,
+        '1',
+        'Share of the visible features that are not found, anew in each frame.',
+        minimum=0.0,
+        maximum=1.0,
+    )
+    border: float = parameter(
+        0.0, 'px', 'Features nearer to the edge of the image are not found.', minimum=0.0
+    )
+    nearest: float = parameter(0.0, 'm', 'Features at a smaller depth are not found.', minimum=0.0)
+    farthest: float = parameter(
+        0.0, 'm', 'Features at a larger depth are not found; 0: no limit.', minimum=0.0
+    )
+    intrinsics: Intrinsics = dataclasses.field(default_factory=Intrinsics)
+    mismatches: Mismatches = dataclasses.field(default_factory=Mismatches)
+    pose: PoseEstimate = dataclasses.field(default_factory=PoseEstimate)
+    delivery: Delivery = dataclasses.field(default_factory=Delivery)
+
+    def mounted(self, translation: ArrayLike, rotation: ArrayLike) -> CameraModel:
+        """Return the model mounted as a static transform of its optical frame says.
+
+        Parameters
+        ----------
+        translation : (3,)
+            Position in the body, m.
+        rotation : (4,)
+            Quaternion x y z w, optical frame to body.
+        """
+        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
+        with warnings.catch_warnings():
+            # A pitch of a right angle, as of a camera whose axes are those of the body.
+            warnings.simplefilter('ignore', UserWarning)
+            model = turned(self, turn * Rotation.from_quat(_OPTICAL).inv())
+        return placed(model, translation)
+
+    def optical_rotation(self) -> FloatArray:
+        """Return the quaternion x y z w `(4,)` that takes the optical frame to the body."""
+        both: FloatArray = rotations.multiply(
+            mounting_quaternion(self.mounting_rpy), _OPTICAL[None]
+        )[0]
+        return both
+
+    def start(
+        self, seed: int, run: str, sensor: str = 'camera', *, world: World | None = None
+    ) -> CameraSensor:
+        """Switch a camera on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
+        world : World or None
+            What there is to see; None: nothing.
+
+        Raises
+        ------
+        SensorError
+            When the scene has ids that do not fit.
+        """
+        return CameraSensor(self, seed, run, sensor, Scene.of(world or World()))
+
+    def channel(self, seed: int, run: str, sensor: str = 'camera') -> Channel:
+        """Return what carries the messages of the camera that `start` gives."""
+        return self.delivery.start(seed, run, sensor, self.latency)
+
+
+class CameraSensor(Sensor[CameraMeasurement]):
+    """A camera that is switched on: a model and its state. Made by `CameraModel.start`.
+
+    Attributes
+    ----------
+    model : CameraModel
+        What it is.
+    scene : Scene
+        What it can see.
+    channel : Channel
+        What carries its messages.
+    """
+
+    def __init__(self, model: CameraModel, seed: int, run: str, sensor: str, scene: Scene) -> None:
+        super().__init__(model.rate, model.channel(seed, run, sensor))
+        self.model, self.scene = model, scene
+        self._noise = stream(seed, run, sensor, 'pixel_white')
+        self._missed = stream(seed, run, sensor, 'missed')
+        self._mismatches = model.mismatches.start(seed, run, sensor)
+        self._std = np.asarray(model.noise_std)
+        self._offset = np.asarray(model.lever_arm)
+        self._optical = model.optical_rotation()
+        self._optical_matrix = Rotation.from_quat(self._optical).as_matrix()
+        self._before: FloatArray = np.full((len(scene), 2), np.nan)
+        self._age = np.full(len(scene), -1, dtype=np.int64)
+
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> CameraMeasurement:
+        eyes = truth.at_lever_arm(self._offset).position
+        turns = rotations.multiply(truth.orientation, self._optical[None])
+        frames = [self._frame(eye, turn) for eye, turn in zip(eyes, turns, strict=True)]
+        columns: dict[str, Any] = {
+            name: np.concatenate([empty, *(frame[name] for frame in frames)])
+            for name, empty in _EMPTY.items()
+        }
+        counts = [len(frame['ids']) for frame in frames]
+        return CameraMeasurement(
+            first=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64),
+            **columns,
+        )
+
+    def _frame(self, eye: FloatArray, turn: FloatArray) -> dict[str, Any]:
+        """Return the features and the pose of one frame, as rows of a `CameraMeasurement`."""
+        model, scene = self.model, self.scene
+        local = rotations.rotate_back(turn[None], scene.points - eye)
+        true = model.intrinsics.project(local)
+        # Drawn for all features, so that the noise of one depends on nothing else that is seen.
+        measured = true + self._std * self._noise.standard_normal((len(scene), 2))
+        found = self._found(eye, local[:, 2], true)
+        tracked = found & (self._age >= 0)
+        places = self._mismatches.mix(tracked)
+        rows = np.flatnonzero(found)
+        seen = places[rows]
+        pixels = measured[seen]
+        previous = self._before[rows]
+        self._age = np.where(found, self._age + 1, -1)
+        # A mismatch is forgotten: the next frame is compared with what was really there.
+        self._before = np.where(found[:, None], measured, np.nan)
+        rays = model.intrinsics.rays(pixels)
+        pose = model.pose.of(scene.points[rows], pixels, rays, model.intrinsics, self._std)
+        if pose is not None:
+            pose = pose.seen_from(self._offset, self._optical_matrix)
+        none = np.full((1, 7), np.nan)
+        return {
+            'ids': scene.ids[rows],
+            'pixels': pixels,
+            'previous': previous,
+            'age': self._age[rows],
+            'rays': rays,
+            'true_ids': scene.ids[seen],
+            'true_pixels': true[rows],
+            'has_pose': np.array([pose is not None]),
+            'position': none[:, :3] if pose is None else pose.position[None],
+            'orientation': none[:, 3:]
+            if pose is None
+            else Rotation.from_matrix(pose.rotation).as_quat()[None],
+            'pose_covariance': np.zeros((1, 6, 6)) if pose is None else pose.covariance[None],
+        }
+
+    def _found(
+        self, eye: FloatArray, depth: FloatArray, true: FloatArray
+    ) -> np.typing.NDArray[np.bool_]:
+        """Return which features of the scene the tracker finds."""
+        model = self.model
+        found = model.intrinsics.inside(true, model.border) & self.scene.faces(eye)
+        found &= depth >= model.nearest
+        if model.farthest > 0.0:
+            found &= depth <= model.farthest
+        if model.missed > 0.0:
+            found &= self._missed.random(len(depth)) >= model.missed
+        return found
+
+
+_EMPTY: dict[str, Any] = {
+    'ids': np.zeros(0, dtype=np.int64),
+    'pixels': np.zeros((0, 2)),
+    'previous': np.zeros((0, 2)),
+    'age': np.zeros(0, dtype=np.int64),
+    'rays': np.zeros((0, 2)),
+    'true_ids': np.zeros(0, dtype=np.int64),
+    'true_pixels': np.zeros((0, 2)),
+    'has_pose': np.zeros(0, dtype=np.bool_),
+    'position': np.zeros((0, 3)),
+    'orientation': np.zeros((0, 4)),
+    'pose_covariance': np.zeros((0, 6, 6)),
+}
+
+
+def simulate(
+    model: CameraModel,
+    motion: Motion,
+    *,
+    seed: int,
+    run: str,
+    sensor: str = 'camera',
+    start_ns: int | None = None,
+    origin_ns: int = 0,
+    world: World | None = None,
+) -> CameraMessages:
+    """See a whole motion with the camera that `model.start` gives.
+
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+    """
+    camera = model.start(seed, run, sensor, world=world)
+    stamp_ns, seen = camera.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    kept, arrival_ns = camera.channel.send(stamp_ns)
+    features = seen.messages(stamp_ns, model.frame_id).take(kept)
+    poses = seen.poses(stamp_ns, _WORLD_FRAME)
+    # A pose travels with its features: it arrives with them, or is lost with them.
+    place = np.searchsorted(features.stamp_ns, poses.stamp_ns)
+    with_features = np.flatnonzero(np.isin(poses.stamp_ns, features.stamp_ns))
+    poses = dataclasses.replace(
+        poses.take(with_features), arrival_ns=arrival_ns[place[with_features]]
+    )
+    return CameraMessages(dataclasses.replace(features, arrival_ns=arrival_ns), poses)
+
+
+CAMERA_MODELS = by_kind(CameraModel)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every sensor needs: parameters, seeds, compilation, rotations and errors."""

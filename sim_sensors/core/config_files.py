@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the shipped configuration files are, however the package was installed."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sim_sensors.core.errors import ParameterError, Sim2RealError
+
+__all__ = ['config_names', 'config_path', 'read_yaml', 'read_yaml_mapping']
+
+_SHARE = Path('share', 'sim2real_sensors', 'config')
+
+
+def config_path(*parts: str) -> Path:
+    """Path of a shipped configuration file or folder.
+
+    Parameters
+    ----------
+    *parts : str
+        Names below ``config/``; none for ``config/`` itself.
+
+    Returns
+    -------
+    Path
+        An existing file or folder.
+
+    Raises
+    ------
+    Sim2RealError
+        The package was installed without its data files, or ships no such file. The message names
+        the places that were looked at, or the names that exist there.
+
+    Examples
+    --------
+    >>> config_path('gps').name
+    'gps'
+    """
+    root = _config_root()
+    path = root.joinpath(*parts)
+    if not path.exists():
+        folder = path.parent
+        shipped = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        allowed = ', '.join(shipped) if shipped else 'nothing'
+        message = f'no configuration {"/".join(parts)!r} in {root}; {folder} holds {allowed}'
+        raise Sim2RealError(message)
+    return path
+
+
+def config_names(kind: str) -> list[str]:
+    """Names of the shipped configurations of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        Folder below ``config/``, such as ``'imu'``, ``'gps'`` or ``'judge'``.
+
+    Returns
+    -------
+    list of str
+        Sorted stems of ``config/<kind>/*.yaml``.
+
+    Raises
+    ------
+    Sim2RealError
+        There is no such folder.
+    """
+    return sorted(path.stem for path in config_path(kind).glob('*.yaml'))
+
+
+def _config_root() -> Path:
+    candidates = _candidates(Path(__file__))
+    for candidate in candidates:
+        if candidate.is_dir():
+            return candidate
+    looked = ', '.join(str(candidate) for candidate in candidates)
+    message = f'configuration files of sim2real_sensors not found; looked in {looked}'
+    raise Sim2RealError(message)
+
+
+def _candidates(module: Path) -> list[Path]:
+    """Places where ``config/`` may be, nearest to the imported code first.
+
+    The nearest comes first so that code and configuration are of one version when a checkout, a
+    virtual environment and a ROS overlay are all in reach.
+    """
+    found: list[Path] = []
+    # Editable and --symlink-install builds import through a link into the checkout.
+    packages = dict.fromkeys([module.absolute().parent, module.resolve().parent])
+    # A checkout is recognised by package.xml: a bare site-packages/config would be a stranger's.
+    found += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
+    # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/... or
+    # PREFIX/local/lib/python3.x/dist-packages; pip --target puts them in PREFIX itself.
+    found += [prefix / _SHARE for p in packages for prefix in p.parents[:5]]
+    # Layouts with the code elsewhere (Windows, patched distributions): the data path of Python.
+    found.append(Path(sysconfig.get_path('data')) / _SHARE)
+    # A ROS overlay. ament_index_python reads this same variable; core code does not need it.
+    overlays = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    found += [Path(prefix) / _SHARE for prefix in overlays if prefix]
+    return list(dict.fromkeys(found))
+
+
+# -------- YAML files that people write, read strictly: every defect is named with its file and
+# line.
+
+
+def read_yaml(path: Path) -> Any:
+    """Return what a YAML file holds, of whatever kind; None for an empty file.
+
+    Raises
+    ------
+    ParameterError
+        When the file cannot be read, is no YAML or gives a key twice.
+    """
+    where = str(path)
+    try:
+        return yaml.load(path.read_text(encoding='utf-8'), Loader=_StrictLoader)
+    except OSError as error:
+        raise ParameterError(where, '', f'cannot be read: {error.strerror}') from None
+    except UnicodeDecodeError as error:
+        raise ParameterError(where, '', f'is not UTF-8 text at byte {error.start}') from None
+    except yaml.YAMLError as error:
+        raise ParameterError(where, '', _say(error)) from None
+    except ValueError as error:
+        # A date that does not exist, or a number too long for Python.
+        raise ParameterError(
+            where, '', f'not valid YAML: {" ".join(str(error).split())}'
+        ) from None
+    except RecursionError:
+        raise ParameterError(where, '', 'is nested too deeply') from None
+
+
+def read_yaml_mapping(path: Path) -> dict[str, Any]:
+    """Return the mapping that a YAML file holds.
+
+    Raises
+    ------
+    ParameterError
+        When the file cannot be read, is no YAML, gives a key twice or holds no mapping.
+    """
+    where = str(path)
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        found = 'nothing' if content is None else f'a {type(content).__name__}'
+        raise ParameterError(where, '', f'holds {found}; must be a mapping of parameters')
+    return content
+
+
+def _say(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        place = f'line {mark.line + 1}, column {mark.column + 1}: ' if mark else ''
+        return f'{place}not valid YAML: {error.problem or error.context}'
+    return f'not valid YAML: {" ".join(str(error).split())}'
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe loader that refuses a key given twice, where YAML's would keep the last silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: dict[object, int] = {}
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else id(key_node)
+            if key in seen:
+                problem = f'key {key!r} was already given on line {seen[key]}'
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+            seen[key] = key_node.start_mark.line + 1
+        return super().construct_mapping(node, deep)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One declaration per parameter: type, unit, range and meaning.
+
+A model declares its parameters as fields of a frozen dataclass that derives from `Parameters`. The
+YAML loader, the
+command line and the ROS parameter descriptors are all generated from that declaration, so they
+cannot disagree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from sim_sensors.core.errors import ParameterError
+
+__all__ = [
+    'Parameter',
+    'Parameters',
+    'VariedParameters',
+    'by_kind',
+    'from_variant',
+    'parameter',
+    'to_variant',
+]
+
+P = TypeVar('P', bound='Parameters')
+
+_KEY = 'sim2real.parameter'
+_NAMES = {
+    bool: 'true or false',
+    int: 'an integer',
+    float: 'a number',
+    str: 'a text',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """Declaration of one parameter.
+
+    Attributes
+    ----------
+    default : bool, int, float, str or tuple of float
+        Its type is the type of the parameter; a tuple of 3 means one number per axis x, y, z,
+        another one a list of as many numbers, an empty one a list of any length.
+    unit : str
+        SI unit, `'1'` when dimensionless, `''` for flags and texts.
+    doc : str
+        Meaning, one sentence.
+    minimum, maximum : float or None
+        Closed bounds of every number; `minimum_excluded` opens the lower one.
+    choices : tuple of str
+        Allowed texts; empty means any.
+    read_only : bool
+        True when a change needs a restart of the model (rates, initial values).
+    """
+
+    default: Any
+    unit: str
+    doc: str
+    minimum: float | None = None
+    maximum: float | None = None
+    minimum_excluded: bool = False
+    choices: tuple[str, ...] = ()
+    read_only: bool = False
+
+    @property
+    def kind(self) -> type:
+        """Python type of the value: bool, int, float, str or tuple."""
+        return type(self.default)
+
+    def allowed(self) -> str:
+        """Say in words what is allowed, with the unit."""
+        if self.choices:
+            return 'one of ' + ', '.join(self.choices)
+        text = self._name()
+        if self.minimum is not None:
+            text += f' {">" if self.minimum_excluded else ">="} {self.minimum:g}'
+        if self.maximum is not None:
+            text += f'{" and" if self.minimum is not None else ""} <= {self.maximum:g}'
+        return f'{text} [{self.unit}]' if self.unit not in ('', '1') else text
+
+    def _name(self) -> str:
+        if self.kind is not tuple:
+            return _NAMES[self.kind]
+        if not self.default:
+            return 'a list of numbers'
+        axes = ' (x, y, z)' if len(self.default) == 3 else ''
+        return f'a number or a list of {len(self.default)} numbers{axes}'
+
+    def parse(self, value: object, where: str, key: str) -> Any:
+        """Return `value` as the declared type, or refuse it.
+
+        Raises
+        ------
+        ParameterError
+            Naming `where`, `key`, the value and what is allowed.
+        """
+        parsed = self._convert(value)
+        if parsed is None or not self._inside(parsed):
+            raise ParameterError(where, key, f'{value!r} is not allowed; must be {self.allowed()}')
+        return parsed
+
+    def _convert(self, value: object) -> Any:
+        kind = self.kind
+        if kind is bool or kind is str:
+            return value if isinstance(value, kind) else None
+        if kind is int:
+            return value if isinstance(value, int) and not isinstance(value, bool) else None
+        if kind is float:
+            return _number(value)
+        length = len(self.default)
+        if not length and not isinstance(value, (list, tuple)):
+            return None
+        entries = list(value) if isinstance(value, (list, tuple)) else [value] * length
+        numbers = [_number(entry) for entry in entries]
+        if (length and len(numbers) != length) or any(number is None for number in numbers):
+            return None
+        return tuple(numbers)
+
+    def _inside(self, value: Any) -> bool:
+        if self.kind is str:
+            return not self.choices or value in self.choices
+        if self.kind is bool:
+            return True
+        for number in value if isinstance(value, tuple) else (value,):
+            if self.minimum is not None and (
+                number <= self.minimum if self.minimum_excluded else number < self.minimum
+            ):
+                return False
+            if self.maximum is not None and number > self.maximum:
+                return False
+        return True
+
+
+def _number(value: object) -> float | None:
+    """Finite float of an int or float (YAML reads `1e-3` as text, so number-like texts count);
+    else None.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def parameter(
+    default: Any,
+    unit: str,
+    doc: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    minimum_excluded: bool = False,
+    choices: tuple[str, ...] = (),
+    read_only: bool = False,
+) -> Any:
+    """Declare a dataclass field as a parameter; see `Parameter` for the arguments."""
+    declaration = Parameter(
+        default, unit, doc, minimum, maximum, minimum_excluded, choices, read_only
+    )
+    return dataclasses.field(default=default, metadata={_KEY: declaration})
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Base of all parameter sets: frozen, validated when made, read from and written to plain
+    mappings.
+
+    Fields that are themselves `Parameters` are read from nested mappings.
+
+    Examples
+    --------
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class White(Parameters):
+    ...     std: float = parameter(0.1, 'm', 'Standard deviation per sample.', minimum=0.0)
+    >>> White.from_mapping({'std': -1}, 'white.yaml')
+    Traceback (most recent call last):
+    sim_sensors.core.errors.ParameterError: white.yaml: std: -1 is not allowed; must be a number >= 0
+    [m]
+    """
+
+    kind: ClassVar[str] = ''
+
+    def __post_init__(self) -> None:
+        for name, declaration in self.declared().items():
+            object.__setattr__(
+                self, name, declaration.parse(getattr(self, name), type(self).__name__, name)
+            )
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse combinations of values that are each allowed; overridden where there are any."""
+
+    @classmethod
+    def declared(cls) -> dict[str, Parameter]:
+        """Declarations of the scalar and per-axis parameters, in order."""
+        return {
+            field.name: field.metadata[_KEY]
+            for field in dataclasses.fields(cls)
+            if _KEY in field.metadata
+        }
+
+    def parts(self) -> dict[str, Parameters]:
+        """Return the nested sets, in order, as they are: of one of several kinds where there are
+        several.
+        """
+        return {name: getattr(self, name) for name in self._nested()}
+
+    @classmethod
+    def _nested(cls) -> dict[str, type[Parameters]]:
+        return {
+            field.name: field.default_factory  # type: ignore[misc]
+            for field in dataclasses.fields(cls)
+            if isinstance(field.default_factory, type)
+            and issubclass(field.default_factory, Parameters)
+        }
+
+    @classmethod
+    def from_mapping(cls: type[P], mapping: Mapping[str, object], where: str, path: str = '') -> P:
+        """Build from a plain mapping, refusing unknown keys, wrong types and values out of range.
+
+        Parameters
+        ----------
+        mapping : mapping
+            Parameter name to value; nested sets are nested mappings. Missing keys take their
+            default.
+        where : str
+            File or option that the mapping came from, for messages.
+        path : str
+            Dotted path of this mapping inside `where`.
+
+        Raises
+        ------
+        ParameterError
+            On the first thing that is wrong.
+        """
+        if not isinstance(mapping, Mapping):
+            raise ParameterError(
+                where, path, f'{mapping!r} is not allowed; must be a mapping of parameters'
+            )
+        declared, nested = cls.declared(), cls._nested()
+        values: dict[str, Any] = {}
+        for name, value in mapping.items():
+            key = f'{path}.{name}' if path else str(name)
+            if name in declared:
+                values[name] = declared[name].parse(value, where, key)
+            elif name in nested:
+                values[name] = nested[name].from_mapping(value, where, key)  # type: ignore[arg-type]
+            else:
+                known = ', '.join([*declared, *nested])
+                raise ParameterError(where, key, f'unknown parameter; must be one of {known}')
+        try:
+            return cls(**values)
+        except ParameterError as error:
+            key = f'{path}.{error.key}' if path and error.key else error.key or path
+            raise ParameterError(where, key, error.problem) from None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping that `from_mapping` reads back to an equal set."""
+        result: dict[str, Any] = {}
+        for name in self.declared():
+            value = getattr(self, name)
+            result[name] = list(value) if isinstance(value, tuple) else value
+        for name, part in self.parts().items():
+            result[name] = part.to_mapping()
+        return result
+
+
+# -------- Parameter sets that are one of several kinds, distinguished by the key `model`.
+
+Varied = TypeVar('P', bound=Parameters)
+V = TypeVar('V', bound='VariedParameters')
+
+
+def by_kind(*variants: type[Varied]) -> dict[str, type[Varied]]:
+    """Return a registry of parameter sets by their `kind`."""
+    return {variant.kind: variant for variant in variants}
+
+
+def from_variant(
+    variants: Mapping[str, type[Varied]], mapping: object, where: str, path: str = ''
+) -> Varied:
+    """Build the parameter set that `mapping['model']` names from the rest of `mapping`.
+
+    Raises
+    ------
+    ParameterError
+        When it is no mapping, names no model or an unknown one, or a parameter is wrong.
+    """
+    allowed = 'one of ' + ', '.join(variants)
+    if not isinstance(mapping, Mapping):
+        raise ParameterError(
+            where, path, f'{mapping!r} is not allowed; must be a mapping with the key model'
+        )
+    key = f'{path}.model' if path else 'model'
+    if 'model' not in mapping:
+        raise ParameterError(where, key, f'is missing; must be {allowed}')
+    name = mapping['model']
+    if not isinstance(name, str) or name not in variants:
+        raise ParameterError(where, key, f'{name!r} is not allowed; must be {allowed}')
+    rest = {name: value for name, value in mapping.items() if name != 'model'}
+    return variants[name].from_mapping(rest, where, path)
+
+
+def to_variant(parameters: Parameters) -> dict[str, Any]:
+    """Return a mapping that `from_variant` reads back to an equal set."""
+    return {'model': parameters.kind, **parameters.to_mapping()}
+
+
+@dataclasses.dataclass(frozen=True)
+class VariedParameters(Parameters):
+    """A parameter set some of whose fields are each one of several kinds."""
+
+    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {}
+    """Registry of the kinds of each such field."""
+
+    @classmethod
+    def from_mapping(cls: type[V], mapping: Mapping[str, object], where: str, path: str = '') -> V:
+        """Build from a plain mapping in which the fields of `varied` each name their `model`."""
+        if not isinstance(mapping, Mapping):
+            return super().from_mapping(mapping, where, path)
+        rest = {name: value for name, value in mapping.items() if name not in cls.varied}
+        built = super().from_mapping(rest, where, path)
+        for name, variants in cls.varied.items():
+            if name in mapping:
+                key = f'{path}.{name}' if path else name
+                chosen = from_variant(variants, mapping[name], where, key)
+                built = dataclasses.replace(built, **{name: chosen})
+        return built
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping that `from_mapping` reads back to an equal set."""
+        own = {name: to_variant(getattr(self, name)) for name in self.varied}
+        return {**super().to_mapping(), **own}

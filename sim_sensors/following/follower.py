@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot follows a reference: the same follower steers a simulated robot and a live one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.following.reference import INTERPOLATIONS, ReferenceMotion, TrackingErrors
+from sim_sensors.following.tracking import (
+    NonlinearTracker,
+    OpenLoop,
+    TrackerModel,
+    YawDistancePid,
+    YawPid,
+)
+from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
+from sim_sensors.motion.planar import Pose
+
+__all__ = [
+    'FollowSettings',
+    'Follower',
+    'PoseSensor',
+    'SimulatedDrive',
+    'VelocityCommand',
+    'drive_along',
+    'heading_of',
+]
+
+_NS = 1_000_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class PoseSensor(Parameters):
+    """What a controller knows of the pose of its robot: all, by default, and at once."""
+
+    position_std: float = parameter(
+        0.0, 'm', 'White noise of x and of y, per control step.', minimum=0.0
+    )
+    yaw_std: float = parameter(
+        0.0, 'rad', 'White noise of the heading, per control step.', minimum=0.0
+    )
+    latency: float = parameter(0.0, 's', 'Age of the pose.', minimum=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class FollowSettings(Parameters):
+    """Robot, controllers and what they know."""
+
+    control_rate: float = parameter(
+        20.0, 'Hz', 'Commands per second.', minimum=0.0, minimum_excluded=True, maximum=1e4,
+        read_only=True,
+    )  # fmt: skip
+    interpolation: str = parameter(
+        'spline', '', 'Between waypoints.', choices=INTERPOLATIONS, read_only=True
+    )
+    robot: DifferentialDrive = dataclasses.field(default_factory=DifferentialDrive)
+    pose: PoseSensor = dataclasses.field(default_factory=PoseSensor)
+    open_loop: OpenLoop = dataclasses.field(default_factory=OpenLoop)
+    yaw_pid: YawPid = dataclasses.field(default_factory=YawPid)
+    yaw_distance_pid: YawDistancePid = dataclasses.field(default_factory=YawDistancePid)
+    nonlinear: NonlinearTracker = dataclasses.field(default_factory=NonlinearTracker)
+
+    def tracker(self, name: str) -> TrackerModel:
+        """Return the controller by name, one of `TRACKERS`."""
+        found: TrackerModel = getattr(self, name)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class VelocityCommand:
+    """What the follower asks for.
+
+    Attributes
+    ----------
+    wheels : WheelRates
+    speed, yaw_rate : float
+        The same as a twist, m/s and rad/s.
+    finished : bool
+        True: the reference has ended, and all is zero.
+    """
+
+    wheels: WheelRates
+    speed: float
+    yaw_rate: float
+    finished: bool
+
+
+class Follower:
+    """Turns poses, as they come, into commands at the control rate.
+
+    A command is made by the first pose at or after each multiple of the control period since the
+    first pose, which is time 0 of the reference. What it returns depends on the stamps and poses
+    alone.
+
+    Parameters
+    ----------
+    reference : ReferenceMotion
+    robot : DifferentialDrive
+    tracker : TrackerModel
+    control_rate : float
+        Hz.
+    """
+
+    def __init__(
+        self,
+        reference: ReferenceMotion,
+        robot: DifferentialDrive,
+        tracker: TrackerModel,
+        control_rate: float,
+    ) -> None:
+        self.reference = reference
+        self._robot = robot
+        self._rate = control_rate
+        self._tracker = tracker.start(reference, robot, 1.0 / control_rate)
+        self._origin_ns: int | None = None
+        self._next = 0
+
+    def time_of(self, stamp_ns: int) -> float:
+        """Return seconds since the first pose; 0 before any."""
+        return 0.0 if self._origin_ns is None else (stamp_ns - self._origin_ns) / _NS
+
+    def push(self, stamp_ns: int, pose: Pose) -> VelocityCommand | None:
+        """Take a pose; return a command when one is due."""
+        if self._origin_ns is None:
+            self._origin_ns = stamp_ns
+        since = stamp_ns - self._origin_ns
+        if since < round(self._next * _NS / self._rate):
+            return None
+        # Near the next period in one step: stamps of another clock may skip billions of them.
+        self._next = max(self._next, int(since * self._rate / _NS) - 1)
+        while since >= round(self._next * _NS / self._rate):
+            self._next += 1
+        time = since / _NS
+        if time >= self.reference.end:
+            return VelocityCommand(WheelRates(0.0, 0.0), 0.0, 0.0, finished=True)
+        wheels = self._tracker.command(time, pose)
+        return VelocityCommand(wheels, *self._robot.forward(wheels), finished=False)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SimulatedDrive:
+    """What a simulated robot drove.
+
+    Attributes
+    ----------
+    controller : str
+    time : (n,) s
+        Since the first waypoint.
+    poses : (n, 3)
+        x, y [m], heading [rad], not wrapped.
+    speed, yaw_rate : (n,) m/s, rad/s
+        Over the ground.
+    commands : (m, 4)
+        Time [s], left and right wheel [rad/s] as asked for, and number of the sample.
+    errors : TrackingErrors
+    """
+
+    controller: str
+    time: FloatArray
+    poses: FloatArray
+    speed: FloatArray
+    yaw_rate: FloatArray
+    commands: FloatArray
+    errors: TrackingErrors
+
+    def truth(self, start_ns: int) -> OdometryArray:
+        """Return the drive as ground-truth odometry, zero covariance, map to base_link."""
+        n = len(self.time)
+        zero = np.zeros(n)
+        stamps = start_ns + np.round(self.time * _NS).astype(np.int64)
+        return OdometryArray(
+            stamp_ns=stamps,
+            arrival_ns=stamps,
+            frame='map',
+            child_frame='base_link',
+            position=np.column_stack([self.poses[:, :2], zero]),
+            orientation=rotations.from_heading(self.poses[:, 2]),
+            linear_velocity=np.column_stack([self.speed, zero, zero]),
+            angular_velocity=np.column_stack([zero, zero, self.yaw_rate]),
+            pose_covariance=np.zeros((n, 6, 6)),
+            twist_covariance=np.zeros((n, 6, 6)),
+        )
+
+
+def drive_along(
+    reference: ReferenceMotion,
+    settings: FollowSettings,
+    controller: str,
+    *,
+    seed: int = 0,
+    run: str = 'run_1',
+    rate: float = 100.0,
+    offset: tuple[float, float, float] = (0.0, 0.0, 0.0),
+) -> SimulatedDrive:
+    """Simulate the robot from the first waypoint to the time of the last.
+
+    It starts with the reference's speed and yaw rate, as a recording may begin in the midst of a
+    drive.
+
+    Parameters
+    ----------
+    reference : ReferenceMotion
+    settings : FollowSettings
+    controller : str
+        One of `TRACKERS`.
+    seed, run
+        Labels of the noise of grip and pose, the same for all controllers.
+    rate : float
+        Hz: samples of the drive, and steps of the robot.
+    offset : (x, y, heading)
+        Start of the robot relative to the first waypoint, world, m and rad.
+    """
+    robot, sensor = settings.robot, settings.pose
+    steps = max(1, math.floor(reference.end * rate + 1e-6))
+    dt = 1.0 / rate
+    first = reference.at(0.0)
+    start = Pose(*(a + b for a, b in zip(first.pose, offset, strict=True)))
+    wheels = robot.inverse(first.speed, first.yaw_rate)
+    state = robot.at(start, wheels)
+    follower = Follower(reference, robot, settings.tracker(controller), settings.control_rate)
+    grip = robot.noise(stream(seed, run, 'robot', 'grip'), steps)
+    error = _pose_noise(sensor, seed, run, steps + 1)
+    delay = round(sensor.latency * rate)
+    states: list[RobotState] = []
+    commands: list[tuple[float, float, float, float]] = []
+    for k in range(steps + 1):
+        states.append(state)
+        seen = states[max(k - delay, 0)].pose
+        known = Pose(*(a + b for a, b in zip(seen, error[k], strict=True))) if error else seen
+        command = follower.push(round(k * _NS / rate), known)
+        if command is not None:
+            wheels = command.wheels
+            commands.append((k * dt, *wheels, float(k)))
+        if k < steps:
+            state = robot.step(state, wheels, dt, grip[k])
+    time = np.arange(steps + 1) / rate
+    poses = np.array([state.pose for state in states])
+    return SimulatedDrive(
+        controller,
+        time,
+        poses,
+        np.array([state.speed for state in states]),
+        np.array([state.yaw_rate for state in states]),
+        np.array(commands).reshape(-1, 4),
+        TrackingErrors.of(reference, time, poses),
+    )
+
+
+def heading_of(x: float, y: float, z: float, w: float) -> float:
+    """Return the heading, rad in [-pi, pi], of a quaternion x y z w that need not be of norm 1."""
+    return math.atan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
+
+
+def _pose_noise(
+    sensor: PoseSensor, seed: int, run: str, count: int
+) -> list[tuple[float, float, float]]:
+    if sensor.position_std == sensor.yaw_std == 0.0:
+        return []
+    drawn = stream(seed, run, 'pose', 'white').standard_normal((count, 3))
+    scaled = drawn * np.array([sensor.position_std, sensor.position_std, sensor.yaw_std])
+    return [(float(a), float(b), float(c)) for a, b, c in scaled]

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controllers that make a differential-drive robot follow a reference.
+
+Three are those of [Cesenek2019], section 3.2.2: wheel rates from differences of waypoints alone,
+with a PID of the yaw error, with a PID of the distance after it. The fourth is a nonlinear
+tracking law with a proof of convergence.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+
+from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.following.reference import ReferenceMotion
+from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
+from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
+
+__all__ = [
+    'TRACKERS',
+    'DistancePid',
+    'NonlinearTracker',
+    'OpenLoop',
+    'Pid',
+    'Tracker',
+    'TrackerModel',
+    'YawDistancePid',
+    'YawPid',
+]
+
+
+class Tracker(abc.ABC):
+    """A controller at work. It is asked once per control period, in order of time."""
+
+    def __init__(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> None:
+        self.reference = reference
+        self.robot = robot
+        self.period = period
+
+    @abc.abstractmethod
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        """Return the wheel rates to hold for a period.
+
+        Parameters
+        ----------
+        time : float
+            s since the first waypoint.
+        pose : Pose
+            Of the robot, as it is known.
+        """
+
+
+class TrackerModel(Parameters, abc.ABC):
+    """Parameters of a controller."""
+
+    @abc.abstractmethod
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
+        """Return the controller in its first state; `period` in s."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenLoop(TrackerModel):
+    """Wheel rates from differences of the reference; nobody looks where the robot is.
+
+    `twist`: the constant twist from this pose to that of one period later, whose lateral part the
+    robot cannot drive. `as_given`: v = cos(theta) dx/dt + sin(theta) dy/dt with the heading at the
+    start of the period, as in [Cesenek2019], which falls short of an arc by its chord.
+    """
+
+    kind = 'open_loop'
+    differences: str = parameter(
+        'twist', '', 'How differences become speeds.', choices=('twist', 'as_given')
+    )
+
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
+        """Return the controller in its first state."""
+        return _OpenLoopTracker(self, reference, robot, period)
+
+
+class _OpenLoopTracker(Tracker):
+    def __init__(
+        self, model: OpenLoop, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> None:
+        super().__init__(reference, robot, period)
+        self._as_given = model.differences == 'as_given'
+
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        here = self.reference.at(time).pose
+        there = self.reference.at(time + self.period).pose
+        if self._as_given:
+            dx, dy = there.x - here.x, there.y - here.y
+            forward = math.cos(here.heading) * dx + math.sin(here.heading) * dy
+            turn = there.heading - here.heading
+        else:
+            forward, _, turn = twist_between(here, there)
+        return self.robot.inverse(forward / self.period, turn / self.period)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pid(Parameters):
+    """Gains of the PID of [Cesenek2019], without any dt: they belong to one control rate.
+
+    u = |kp e + ki E + kd (e - e_old)|, E the sum of all e. The source gives no gains.
+    """
+
+    kp: float = parameter(4.0, 'rad/s per unit', 'Of the error.', minimum=0.0)
+    ki: float = parameter(0.0, 'rad/s per unit', 'Of the sum of all errors.', minimum=0.0)
+    kd: float = parameter(0.0, 'rad/s per unit', 'Of its change.', minimum=0.0)
+
+
+class _PidState:
+    def __init__(self, gains: Pid) -> None:
+        self._gains = gains
+        self._sum = 0.0
+        self._old = 0.0
+
+    def correction(self, error: float) -> float:
+        """Magnitude of the correction, rad/s; its direction is the caller's business."""
+        self._sum += error
+        change = error - self._old
+        self._old = error
+        gains = self._gains
+        return abs(gains.kp * error + gains.ki * self._sum + gains.kd * change)
+
+
+def _turned(wheels: WheelRates, correction: float, error: float) -> WheelRates:
+    """To the right for a negative error, else to the left."""
+    if error < 0.0:
+        return WheelRates(wheels.left + correction, wheels.right - correction)
+    return WheelRates(wheels.left - correction, wheels.right + correction)
+
+
+@dataclasses.dataclass(frozen=True)
+class YawPid(TrackerModel):
+    """Open loop and a PID of the yaw error, reference minus robot, wrapped; [Cesenek2019].
+
+    The magnitude of the whole PID is used with the sign of the error alone: as given. So where
+    the integral or the difference outweighs the error, it pushes the wrong way. The first
+    difference is the whole first error, as `e_old` starts at 0.
+    """
+
+    kind = 'yaw_pid'
+    feedforward: OpenLoop = dataclasses.field(default_factory=OpenLoop)
+    yaw: Pid = dataclasses.field(default_factory=Pid)
+
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
+        """Return the controller in its first state."""
+        return _YawPidTracker(self.feedforward, self.yaw, reference, robot, period)
+
+
+class _YawPidTracker(_OpenLoopTracker):
+    def __init__(
+        self,
+        feedforward: OpenLoop,
+        yaw: Pid,
+        reference: ReferenceMotion,
+        robot: DifferentialDrive,
+        period: float,
+    ) -> None:
+        super().__init__(feedforward, reference, robot, period)
+        self._yaw = _PidState(yaw)
+
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        wheels = super().command(time, pose)
+        error = wrap(self.reference.at(time).pose.heading - pose.heading)
+        return _turned(wheels, self._yaw.correction(error), error)
+
+
+@dataclasses.dataclass(frozen=True)
+class DistancePid(Pid):
+    """The same gains for an error in metres; weaker by default, as this loop disturbs the yaw."""
+
+    kp: float = parameter(0.5, 'rad/s per unit', 'Of the error.', minimum=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class YawDistancePid(TrackerModel):
+    """The yaw PID, and after it the same PID of the distance to the reference [Cesenek2019].
+
+    It turns towards the bearing of the reference position relative to the robot's heading. It
+    never changes the speed, so an error along the track stays; where the reference is behind, it
+    turns the robot round.
+    """
+
+    kind = 'yaw_distance_pid'
+    feedforward: OpenLoop = dataclasses.field(default_factory=OpenLoop)
+    yaw: Pid = dataclasses.field(default_factory=Pid)
+    distance: DistancePid = dataclasses.field(default_factory=DistancePid)
+
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
+        """Return the controller in its first state."""
+        return _YawDistancePidTracker(self, reference, robot, period)
+
+
+class _YawDistancePidTracker(_YawPidTracker):
+    def __init__(
+        self,
+        model: YawDistancePid,
+        reference: ReferenceMotion,
+        robot: DifferentialDrive,
+        period: float,
+    ) -> None:
+        super().__init__(model.feedforward, model.yaw, reference, robot, period)
+        self._distance = _PidState(model.distance)
+
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        wheels = super().command(time, pose)
+        wanted = self.reference.at(time).pose
+        dx, dy = wanted.x - pose.x, wanted.y - pose.y
+        bearing = wrap(math.atan2(dy, dx) - pose.heading)
+        return _turned(wheels, self._distance.correction(math.hypot(dx, dy)), bearing)
+
+
+@dataclasses.dataclass(frozen=True)
+class NonlinearTracker(TrackerModel):
+    """Nonlinear tracking with a Lyapunov function [Samson1991], in the form of [DeLuca2001],
+    section 5.2.
+
+    With the reference (v_r, w_r) as seen from the robot, (e_x, e_y, e):
+
+        v = v_r cos(e) + k1 e_x
+        w = w_r + k2 v_r sin(e)/e e_y + k3 e
+
+    The function V = k2 (e_x^2 + e_y^2) / 2 + e^2 / 2 then has V' = -k1 k2 e_x^2 - k3 e^2 <= 0 for
+    any k1, k3 > 0 and constant k2 > 0, forward and backward alike, and all three errors go to 0
+    as long as the reference keeps moving. The law of [Kanayama1990] is its relative for v_r > 0.
+
+    Here k2 = (bandwidth / v_max)^2 with the reference's own top speed, and k1 = k3 =
+    2 damping sqrt(w_r^2 + k2 v_r^2 + least_bandwidth^2), but not above 1/2 per control period,
+    since the robot holds its command that long. The proof is one of continuous time and a robot
+    without lag.
+    """
+
+    kind = 'nonlinear'
+    bandwidth: float = parameter(
+        2.0, 'rad/s', 'Natural frequency at the top speed.', minimum=0.0, minimum_excluded=True
+    )
+    damping: float = parameter(0.8, '1', 'Damping ratio.', minimum=0.0, minimum_excluded=True)
+    least_bandwidth: float = parameter(
+        0.5, 'rad/s', 'Natural frequency of e_x and e at rest.', minimum=0.0, minimum_excluded=True
+    )
+
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
+        """Return the controller in its first state."""
+        return _NonlinearTrackerState(self, reference, robot, period)
+
+
+class _NonlinearTrackerState(Tracker):
+    def __init__(
+        self,
+        model: NonlinearTracker,
+        reference: ReferenceMotion,
+        robot: DifferentialDrive,
+        period: float,
+    ) -> None:
+        super().__init__(reference, robot, period)
+        self._model = model
+        # A reference at rest leaves k2 v_r at 0, whatever k2.
+        self._k2 = (model.bandwidth / max(reference.top_speed, 1e-3)) ** 2
+
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        model, k2 = self._model, self._k2
+        target = self.reference.at(time)
+        e_x, e_y, e = relative(pose, target.pose)
+        v_r, w_r = target.speed, target.yaw_rate
+        frequency = math.sqrt(w_r * w_r + k2 * v_r * v_r + model.least_bandwidth**2)
+        gain = min(2.0 * model.damping * frequency, 0.5 / self.period)
+        sinc = math.sin(e) / e if abs(e) > 1e-8 else 1.0
+        speed = v_r * math.cos(e) + gain * e_x
+        yaw_rate = w_r + k2 * v_r * sinc * e_y + gain * e
+        return self.robot.inverse(speed, yaw_rate)
+
+
+TRACKERS = by_kind(OpenLoop, YawPid, YawDistancePid, NonlinearTracker)
+"""Controllers by name, the three of [Cesenek2019] first."""

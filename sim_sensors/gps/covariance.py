@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The covariance that a GPS states: none, AirSim's converging HDOP, or a constant.
+
+It is independent of the error that the positions have, as in the paper's grid of models.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.noise.processes import Decay
+
+__all__ = [
+    'COVARIANCE_TYPES',
+    'POSITION_COVARIANCES',
+    'ConstantCovariance',
+    'CovarianceSource',
+    'HdopCovariance',
+    'PositionCovariance',
+    'ZeroCovariance',
+]
+
+# sensor_msgs/NavSatFix position_covariance_type.
+COVARIANCE_TYPES = {'unknown': 0, 'approximated': 1, 'diagonal_known': 2, 'known': 3}
+
+
+class CovarianceSource(Protocol):
+    """Covariance with its state."""
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the variances east, north, up of the next fixes, `(n, 3)` m^2; `dt` `(n,)` s is
+        the time since the fix before, 0 for the first.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class PositionCovariance(Parameters, abc.ABC):
+    """Covariance that a GPS states: parameters that start a source of variances."""
+
+    type: str = parameter(
+        'unknown',
+        '',
+        'position_covariance_type of the message.',
+        choices=tuple(COVARIANCE_TYPES),
+        read_only=True,
+    )
+
+    @abc.abstractmethod
+    def start(self) -> CovarianceSource:
+        """Return the source with its state."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ZeroCovariance(PositionCovariance):
+    """A zero matrix, as all Ch models hand out; readers take it as unknown, and
+    robot_localization as 1e-9 m^2.
+    """
+
+    kind: ClassVar[str] = 'zero'
+
+    def start(self) -> CovarianceSource:
+        """Return zeros."""
+        return _Fixed(np.zeros(3))
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstantCovariance(PositionCovariance):
+    """The same diagonal at every fix: the consistent one when it equals that of the noise."""
+
+    kind: ClassVar[str] = 'constant'
+
+    type: str = parameter(
+        'diagonal_known',
+        '',
+        'position_covariance_type of the message.',
+        choices=tuple(COVARIANCE_TYPES),
+        read_only=True,
+    )
+    std: tuple[float, float, float] = parameter(
+        (0.03, 0.03, 0.03), 'm', 'Stated standard deviation (east, north, up).', minimum=0.0
+    )
+
+    def start(self) -> CovarianceSource:
+        """Return the squares of `std`."""
+        return _Fixed(np.asarray(self.std) ** 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class HdopCovariance(PositionCovariance):
+    """AirSim's dilution of precision, converging as a first-order low pass, squared by eq. 5.
+
+    hdop(t) = hdop_limit + (hdop_initial - hdop_limit) exp(-t / time_constant), t since the first
+    fix, and P = diag((k hdop)^2, (k hdop)^2, (vertical_factor k hdop)^2). Sources:
+    [AirSim] GpsSimple; [NmeaNavsat] for k; [Mahajan2024]. Defaults are the paper's calibration.
+    """
+
+    kind: ClassVar[str] = 'airsim'
+
+    type: str = parameter(
+        'approximated',
+        '',
+        'position_covariance_type of the message.',
+        choices=tuple(COVARIANCE_TYPES),
+        read_only=True,
+    )
+    hdop_initial: float = parameter(
+        100.0, '1', 'HDOP at the first fix.', minimum=0.0, read_only=True
+    )
+    hdop_limit: float = parameter(0.85, '1', 'HDOP after a long time.', minimum=0.0)
+    time_constant: float = parameter(
+        12.4, 's', 'Time constant of the convergence.', minimum=0.0, minimum_excluded=True
+    )
+    k: float = parameter(
+        0.02, 'm', 'Standard deviation east and north at HDOP 1 (RTK fix).', minimum=0.0
+    )
+    vertical_factor: float = parameter(
+        2.0, '1', 'Vertical over horizontal standard deviation.', minimum=0.0
+    )
+
+    def start(self) -> CovarianceSource:
+        """Return the low pass at `hdop_initial`."""
+        return _Hdop(self)
+
+
+class _Fixed:
+    def __init__(self, variance: FloatArray) -> None:
+        self._variance = variance
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        return np.array(np.broadcast_to(self._variance, (len(dt), 3)))
+
+
+class _Hdop:
+    def __init__(self, parameters: HdopCovariance) -> None:
+        self._hdop = Decay(
+            parameters.hdop_initial, parameters.hdop_limit, parameters.time_constant
+        )
+        self._std = parameters.k * np.array([1.0, 1.0, parameters.vertical_factor])
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        std: FloatArray = self._std * self._hdop.advance(dt)
+        return std * std
+
+
+POSITION_COVARIANCES = by_kind(ZeroCovariance, HdopCovariance, ConstantCovariance)

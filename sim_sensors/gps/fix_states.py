@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kind of fix that a GNSS receiver has, and how it changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.sensor.delivery import Channel
+
+__all__ = [
+    'FIX_STATES',
+    'FixStateProcess',
+    'FixStates',
+    'OutageProcess',
+    'Outages',
+    'SilentChannel',
+]
+
+FIX_STATES = ('none', 'single', 'sbas', 'float', 'rtk')
+_ORDER = 'none, single, sbas, float, rtk'
+_ONES = (1.0, 1.0, 1.0, 1.0, 1.0)
+_STATIONARY = 'stationary'
+_SHORTEST = 1e-3
+
+
+def _weights(state: str, default: tuple[float, float, float, float, float]) -> tuple[float, ...]:
+    doc = f'Relative frequency of what follows {state} ({_ORDER}); its own is not used.'
+    made: tuple[float, ...] = parameter(default, '1', doc, minimum=0.0)
+    return made
+
+
+@dataclasses.dataclass(frozen=True)
+class FixStates(Parameters):
+    """A Markov chain in continuous time over the kinds of fix: none, single, sbas, float, rtk.
+
+    The stay in a state is exponential with the mean `dwell`; what follows is drawn by the weights
+    `from_<state>`. A state whose dwell is 0 is kept for ever, so by default all stays `single`.
+    Changes are drawn as events, so that they come at the same times at every rate of the fixes.
+
+    The error of `noise` is multiplied by `error_scale` of the state and the deviations of
+    `covariance` by `stated_scale`; the message has its `status`. A status below 0 is no fix: the
+    last position is repeated, without a covariance.
+    """
+
+    initial: str = parameter(
+        'single',
+        '',
+        'State at the first fix; stationary: drawn from the law of a receiver long switched on.',
+        choices=(*FIX_STATES, _STATIONARY),
+        read_only=True,
+    )
+    dwell: tuple[float, ...] = parameter(
+        (0.0,) * 5, 's', f'Mean stay in each state ({_ORDER}); 0: for ever.', minimum=0.0
+    )
+    status: tuple[float, ...] = parameter(
+        (-1.0, 0.0, 1.0, 2.0, 2.0),
+        '1',
+        f'NavSatFix status of each state ({_ORDER}): -1 no fix, 0 fix, 1 SBAS, 2 GBAS.',
+        minimum=-1.0,
+        maximum=2.0,
+    )
+    error_scale: tuple[float, ...] = parameter(
+        _ONES, '1', f'Error of each state over that of noise ({_ORDER}).', minimum=0.0
+    )
+    stated_scale: tuple[float, ...] = parameter(
+        _ONES,
+        '1',
+        f'Stated deviation of each state over that of covariance ({_ORDER}).',
+        minimum=0.0,
+    )
+    from_none: tuple[float, ...] = _weights('none', (0.0, 1.0, 0.0, 0.0, 0.0))
+    from_single: tuple[float, ...] = _weights('single', (0.1, 0.0, 0.3, 0.6, 0.0))
+    from_sbas: tuple[float, ...] = _weights('sbas', (0.05, 0.25, 0.0, 0.7, 0.0))
+    from_float: tuple[float, ...] = _weights('float', (0.05, 0.25, 0.0, 0.0, 0.7))
+    from_rtk: tuple[float, ...] = _weights('rtk', (0.05, 0.05, 0.0, 0.9, 0.0))
+
+    def _check(self) -> None:
+        for value in self.status:
+            if value != round(value):
+                raise ParameterError(
+                    'FixStates', 'status', f'{value!r} is not allowed; must be one of -1, 0, 1, 2'
+                )
+        for value in self.dwell:
+            # Each stay is drawn, so that endlessly many would take endlessly long.
+            if 0.0 < value < _SHORTEST:
+                raise ParameterError(
+                    'FixStates', 'dwell', f'{value!r} is not allowed; must be 0 or >= 0.001 [s]'
+                )
+        for k, name in enumerate(FIX_STATES):
+            if self.dwell[k] > 0.0 and not self.following(k).any():
+                raise ParameterError(
+                    'FixStates',
+                    f'from_{name}',
+                    'nothing follows; must have a weight > 0 for another state, or dwell 0 for '
+                    f'{name}',
+                )
+        if self.initial == _STATIONARY and not all(self.dwell[k] > 0.0 for k in self._reached()):
+            raise ParameterError(
+                'FixStates',
+                'initial',
+                'stationary needs a dwell > 0 of every state that is reached',
+            )
+
+    def following(self, state: int) -> FloatArray:
+        """Return the weights `(5,)` of what follows a state, by its index in `FIX_STATES`."""
+        weights = np.array(getattr(self, f'from_{FIX_STATES[state]}'), dtype=np.float64)
+        weights[state] = 0.0
+        return weights
+
+    def _reached(self) -> list[int]:
+        """States that some state of positive dwell leads to, and those themselves."""
+        leaving = [k for k in range(5) if self.dwell[k] > 0.0]
+        targets = {int(j) for k in leaving for j in np.flatnonzero(self.following(k))}
+        return sorted(targets) or list(range(5))
+
+    def stationary(self) -> FloatArray:
+        """Return the share of time in each state after a long time, `(5,)`, if all go on.
+
+        Solves p Q = 0, sum p = 1 with the rates Q of the chain; of several solutions the one of
+        least norm.
+        """
+        rates = np.zeros((5, 5))
+        for k in self._reached():
+            weights = self.following(k)
+            rates[k] = weights / (weights.sum() * self.dwell[k])
+            rates[k, k] = -1.0 / self.dwell[k]
+        unreached = [k for k in range(5) if k not in self._reached()]
+        rows = [rates.T, np.ones((1, 5)), np.eye(5)[unreached]]
+        system = np.concatenate(rows)
+        right = np.zeros(len(system))
+        right[5] = 1.0
+        solution = np.linalg.lstsq(system, right, rcond=None)[0]
+        return np.asarray(np.clip(solution, 0.0, 1.0), dtype=np.float64)
+
+    def start(self, seed: int, run: str, sensor: str) -> FixStateProcess:
+        """Return the chain in its first state."""
+        return FixStateProcess(self, stream(seed, run, sensor, 'fix_state'))
+
+
+class FixStateProcess:
+    """A chain of fix states that runs.
+
+    Parameters
+    ----------
+    states : FixStates
+        Its law.
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    """
+
+    def __init__(self, states: FixStates, rng: np.random.Generator) -> None:
+        self._states, self._rng = states, rng
+        self._status = np.asarray(states.status).astype(np.int64)
+        self._following = [np.cumsum(states.following(k)) for k in range(5)]
+        if states.initial == _STATIONARY:
+            self._state = self._draw(np.cumsum(states.stationary()))
+        else:
+            self._state = FIX_STATES.index(states.initial)
+        self._until = self._leave(0.0)
+
+    def at(self, elapsed: FloatArray) -> IntArray:
+        """Return the states, as indices of `FIX_STATES`, at the next times `(n,)` s since the
+        first fix.
+        """
+        found = np.empty(len(elapsed), dtype=np.int64)
+        for k, now in enumerate(elapsed.tolist()):
+            while now >= self._until:
+                self._state = self._draw(self._following[self._state])
+                self._until = self._leave(self._until)
+            found[k] = self._state
+        return found
+
+    def _leave(self, since: float) -> float:
+        dwell = self._states.dwell[self._state]
+        return since + dwell * self._rng.standard_exponential() if dwell > 0.0 else np.inf
+
+    def _draw(self, cumulative: FloatArray) -> int:
+        place = self._rng.random() * cumulative[-1]
+        return int(np.searchsorted(cumulative, place, side='right'))
+
+
+# -------- When a GNSS receiver sees no sky.
+
+BoolArray = NDArray[np.bool_]
+
+# Stamps are whole nanoseconds: what is half of one early is on time.
+_TOLERANCE = 0.5e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Outages(Parameters):
+    """Outages of a receiver: given ones, drawn ones, or both.
+
+    Drawn outages and the times between them are exponential; the first fix is not in one. They
+    are drawn as events, so that they come at the same times at every rate of the fixes.
+    """
+
+    given: tuple[float, ...] = parameter(
+        (),
+        's',
+        'Start and end of each given outage since the first fix: start, end, start, end ...',
+        minimum=0.0,
+        read_only=True,
+    )
+    interval: float = parameter(
+        0.0, 's', 'Mean time between two drawn outages; 0: none.', minimum=0.0
+    )
+    length: float = parameter(10.0, 's', 'Mean length of a drawn outage.', minimum=0.0)
+    silent: bool = parameter(
+        False, '', 'True: nothing is sent; false: the last position with status -1 (no fix).'
+    )
+
+    def _check(self) -> None:
+        for name in ('interval', 'length'):
+            # Each outage is drawn, so that endlessly many would take endlessly long.
+            if 0.0 < getattr(self, name) < _SHORTEST:
+                raise ParameterError(
+                    'Outages',
+                    name,
+                    f'{getattr(self, name)!r} is not allowed; must be 0 or >= 0.001 [s]',
+                )
+        pairs = self.given
+        ordered = all(a < b for a, b in itertools.pairwise(pairs))
+        if len(pairs) % 2 or not ordered:
+            raise ParameterError(
+                'Outages',
+                'given',
+                f'{list(pairs)!r} is not allowed; must be increasing times, a start and an end '
+                'for each outage [s]',
+            )
+
+    @property
+    def any(self) -> bool:
+        """Whether there is an outage at all."""
+        return bool(self.given) or (self.interval > 0.0 and self.length > 0.0)
+
+    def start(self, seed: int, run: str, sensor: str) -> OutageProcess:
+        """Return the outages of one receiver; started twice, they are the same."""
+        return OutageProcess(self, stream(seed, run, sensor, 'outage'))
+
+
+class OutageProcess:
+    """Outages as time goes on.
+
+    Parameters
+    ----------
+    outages : Outages
+        Their law.
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    """
+
+    def __init__(self, outages: Outages, rng: np.random.Generator) -> None:
+        self._outages, self._rng = outages, rng
+        self._is_out = False
+        self._until = np.inf
+        if outages.interval > 0.0 and outages.length > 0.0:
+            self._until = outages.interval * rng.standard_exponential()
+
+    def at(self, elapsed: FloatArray) -> BoolArray:
+        """Return whether the receiver is out at the next times `(n,)` s since the first fix."""
+        now = elapsed + _TOLERANCE
+        # Inside when an odd number of starts and ends has passed.
+        is_out: BoolArray = np.searchsorted(self._outages.given, now, side='right') % 2 == 1
+        if self._until < np.inf:
+            is_out |= self._drawn(now)
+        return is_out
+
+    def _drawn(self, now: FloatArray) -> BoolArray:
+        found = np.empty(len(now), dtype=np.bool_)
+        for k, time in enumerate(now.tolist()):
+            while time >= self._until:
+                self._is_out = not self._is_out
+                mean = self._outages.length if self._is_out else self._outages.interval
+                self._until += mean * self._rng.standard_exponential()
+            found[k] = self._is_out
+        return found
+
+
+class SilentChannel(Channel):
+    """A channel into which nothing is sent during outages.
+
+    Parameters
+    ----------
+    channel : Channel
+        What carries the rest.
+    outages : OutageProcess
+        Its time starts at the first message offered.
+    """
+
+    def __init__(self, channel: Channel, outages: OutageProcess) -> None:
+        self._channel, self._outages = channel, outages
+        self._first_ns: int | None = None
+
+    def send(self, stamp_ns: IntArray) -> tuple[IntArray, IntArray]:
+        """Send the next messages that are not in an outage; see `Channel.send`."""
+        if self._first_ns is None and len(stamp_ns):
+            self._first_ns = int(stamp_ns[0])
+        elapsed = (stamp_ns - np.int64(self._first_ns or 0)) * 1e-9
+        offered = np.flatnonzero(~self._outages.at(elapsed))
+        kept, arrival_ns = self._channel.send(stamp_ns[offered])
+        return offered[kept], arrival_ns

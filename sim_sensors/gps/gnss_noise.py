@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generic error of a GNSS receiver: what is white, what wanders, and what jumps out."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.gps.position_noise import PositionNoise, ProcessSum
+from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, TurnOn
+
+__all__ = ['GnssNoise', 'HeavyTailed']
+
+_ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class GnssNoise(PositionNoise):
+    """Position error as the sum of a constant, white, Gauss-Markov and random-walk part.
+
+    e = mean + turn_on_std w + white + m + r: white with the tails of `tails`, m a Gauss-Markov
+    process (atmosphere, orbits, multipath) that starts in its stationary law, r a random walk
+    from zero. All are exactly discretised, so the law of e at any set of times does not depend
+    on what else is sampled. Each part has a stream of its own; what is zero is left out.
+
+    Source: [Rankin1994] (white and Gauss-Markov); Student-t and contaminated normal as in robust
+    estimation ([Huber1981]). Values are to be measured; the defaults are zero.
+    """
+
+    kind: ClassVar[str] = 'gnss'
+
+    mean: tuple[float, float, float] = parameter(_ZERO, 'm', 'Constant error (east, north, up).')
+    turn_on_std: tuple[float, float, float] = parameter(
+        _ZERO, 'm', 'Deviation of an error drawn once when switched on.', minimum=0.0
+    )
+    white_std: tuple[float, float, float] = parameter(
+        _ZERO, 'm', 'White part: deviation of each fix.', minimum=0.0
+    )
+    tails: str = parameter(
+        'normal',
+        '',
+        'Law of the white part: normal; student_t with the deviation white_std; contaminated: '
+        'some fixes have outlier_scale times the deviation white_std.',
+        choices=('normal', 'student_t', 'contaminated'),
+    )
+    degrees_of_freedom: float = parameter(
+        5.0,
+        '1',
+        'Of student_t: fewer make heavier tails; must be > 2.',
+        minimum=2.0,
+        minimum_excluded=True,
+    )
+    outlier_share: float = parameter(
+        0.05,
+        '1',
+        'Of contaminated: share of the fixes that are outliers.',
+        minimum=0.0,
+        maximum=1.0,
+    )
+    outlier_scale: float = parameter(
+        10.0, '1', 'Of contaminated: deviation of an outlier over white_std.', minimum=0.0
+    )
+    gauss_markov_std: tuple[float, float, float] = parameter(
+        _ZERO, 'm', 'Stationary deviation of the wandering part.', minimum=0.0
+    )
+    gauss_markov_time: tuple[float, float, float] = parameter(
+        (100.0, 100.0, 100.0), 's', 'Correlation time of that.', minimum=0.0, minimum_excluded=True
+    )
+    random_walk: tuple[float, float, float] = parameter(
+        _ZERO, 'm/sqrt(s)', 'Density of the random walk: its deviation after 1 s.', minimum=0.0
+    )
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the sum of its parts."""
+
+        def rng(source: str) -> np.random.Generator:
+            return stream(seed, run, sensor, f'position_{source}')
+
+        parts: list[Process] = []
+        if any(self.mean) or any(self.turn_on_std):
+            parts.append(TurnOn(rng('turn_on'), self.turn_on_std, self.mean))
+        if any(self.white_std):
+            parts.append(HeavyTailed(self, rng('white'), rng('tails')))
+        if any(self.gauss_markov_std):
+            parts.append(
+                GaussMarkov(rng('gauss_markov'), self.gauss_markov_std, self.gauss_markov_time)
+            )
+        if any(self.random_walk):
+            parts.append(RandomWalk(rng('random_walk'), self.random_walk))
+        return ProcessSum(*parts)
+
+
+class HeavyTailed:
+    """White noise whose deviation may differ from fix to fix, then on all axes alike: what throws
+    one axis of a fix off throws the others too.
+
+    With y = std w s the factor s is 1 (normal), sqrt((v - 2) / c) with c chi-squared of v degrees
+    of freedom (student_t: each axis is Student's t, scaled to the deviation std), or
+    outlier_scale with probability outlier_share (contaminated).
+
+    Parameters
+    ----------
+    noise : GnssNoise
+        The parameters of its white part.
+    rng, tails_rng : numpy.random.Generator
+        Streams of w and s: with another law the same w are used.
+    """
+
+    def __init__(
+        self, noise: GnssNoise, rng: np.random.Generator, tails_rng: np.random.Generator
+    ) -> None:
+        self._noise = noise
+        self._rng, self._tails_rng = rng, tails_rng
+        self.value: FloatArray = np.zeros(3)
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the next `len(dt)` fixes, `(n, 3)`; the lengths of the intervals are not used."""
+        normals = self._rng.standard_normal((len(dt), 3))
+        values: FloatArray = np.asarray(self._noise.white_std) * normals
+        if self._noise.tails != 'normal':
+            values = values * self._factors(len(dt))[:, None]
+        if len(values):
+            self.value = values[-1].copy()
+        return values
+
+    def _factors(self, n: int) -> FloatArray:
+        if self._noise.tails == 'student_t':
+            freedom = self._noise.degrees_of_freedom
+            chi2 = 2.0 * self._tails_rng.standard_gamma(0.5 * freedom, n)
+            return np.sqrt((freedom - 2.0) / chi2)
+        is_outlier = self._tails_rng.random(n) < self._noise.outlier_share
+        return np.where(is_outlier, self._noise.outlier_scale, 1.0)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Satellite positioning: true motion in, fixes with errors and a stated covariance out.
+
+The error of the position and the covariance that is stated are independent parts of a model, so
+that every error can be given with every covariance; models of equal error and labels share every
+bit of their positions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.core.parameters import Parameters, VariedParameters, by_kind, parameter
+from sim_sensors.core.shared_parameters import latency, lever_arm, placed, sample_rate
+from sim_sensors.gps.covariance import (
+    COVARIANCE_TYPES,
+    POSITION_COVARIANCES,
+    PositionCovariance,
+    ZeroCovariance,
+)
+from sim_sensors.gps.fix_states import FixStates, Outages, SilentChannel
+from sim_sensors.gps.models import POSITION_NOISES, NoNoise, PositionNoise
+from sim_sensors.sensor.delivery import Channel, Delivery
+from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
+
+if TYPE_CHECKING:
+    from sim_sensors.gps.fix_states import BoolArray
+    from sim_sensors.motion.trajectory import Motion, Trajectory
+
+__all__ = ['GPS_MODELS', 'GpsMeasurement', 'GpsModel', 'GpsSensor', 'simulate']
+
+_UNKNOWN = COVARIANCE_TYPES['unknown']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GpsMeasurement:
+    """What a GPS reports, and the error in it.
+
+    Attributes
+    ----------
+    latitude, longitude : (n,)
+        Degrees, WGS84.
+    altitude : (n,)
+        m above the ellipsoid.
+    covariance : (n, 3, 3)
+        Stated covariance, m^2, east-north-up.
+    covariance_type : int
+        NavSatFix position_covariance_type of what is a fix.
+    position_error : (n, 3)
+        Error that the positions have, m, east-north-up of the local frame.
+    status : (n,)
+        NavSatFix status; negative: no fix, the last one is repeated (NaN before the first).
+    """
+
+    latitude: FloatArray
+    longitude: FloatArray
+    altitude: FloatArray
+    covariance: FloatArray
+    covariance_type: int
+    position_error: FloatArray
+    status: IntArray
+
+    def messages(self, stamp_ns: IntArray, frame: str) -> FixArray:
+        """Return sensor_msgs/NavSatFix stamped `stamp_ns`, arriving at once."""
+        return FixArray(
+            stamp_ns=stamp_ns,
+            arrival_ns=stamp_ns,
+            frame=frame,
+            latitude=self.latitude,
+            longitude=self.longitude,
+            altitude=self.altitude,
+            status=self.status,
+            position_covariance=self.covariance,
+            position_covariance_type=np.where(self.status < 0, _UNKNOWN, self.covariance_type),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class GpsModel(VariedParameters):
+    """A GPS: an error of the position and a covariance that is stated for it."""
+
+    kind: ClassVar[str] = 'gps'
+    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
+        'noise': POSITION_NOISES,
+        'covariance': POSITION_COVARIANCES,
+    }
+
+    rate: float = sample_rate(10.0, 'Fixes per second.')
+    frame_id: str = parameter('gps_link', '', 'Frame of the messages.', read_only=True)
+    lever_arm: tuple[float, float, float] = lever_arm('antenna')
+    latency: float = latency()
+    geodesy: str = parameter(
+        'wgs84',
+        '',
+        'How metres become degrees: on the ellipsoid, or as a simulator does it.',
+        choices=GEODESIES,
+    )
+    delivery: Delivery = dataclasses.field(default_factory=Delivery)
+    states: FixStates = dataclasses.field(default_factory=FixStates)
+    outages: Outages = dataclasses.field(default_factory=Outages)
+    noise: PositionNoise = dataclasses.field(default_factory=NoNoise)
+    covariance: PositionCovariance = dataclasses.field(default_factory=ZeroCovariance)
+
+    def mounted(self, translation: ArrayLike) -> GpsModel:
+        """Return the model with its antenna at `translation` `(3,)` m in the body."""
+        return placed(self, translation)
+
+    def start(
+        self, seed: int, run: str, sensor: str = 'gps', *, frame: LocalFrame = DEFAULT_ORIGIN
+    ) -> GpsSensor:
+        """Switch a receiver on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
+        frame : LocalFrame
+            Where on the Earth the positions of the motion are.
+        """
+        return GpsSensor(self, seed, run, sensor, frame)
+
+    def channel(self, seed: int, run: str, sensor: str = 'gps') -> Channel:
+        """Return what carries the messages of the receiver that `start` gives."""
+        channel = self.delivery.start(seed, run, sensor, self.latency)
+        if not (self.outages.silent and self.outages.any):
+            return channel
+        return SilentChannel(channel, self.outages.start(seed, run, sensor))
+
+
+class GpsSensor(Sensor[GpsMeasurement]):
+    """A GPS that is switched on: a model and its state. Made by `GpsModel.start`.
+
+    The first fix has the initial state: no walked error, the initial HDOP.
+
+    Attributes
+    ----------
+    model : GpsModel
+        What it is.
+    channel : Channel
+        What carries its messages.
+    """
+
+    def __init__(
+        self, model: GpsModel, seed: int, run: str, sensor: str, frame: LocalFrame
+    ) -> None:
+        super().__init__(model.rate, model.channel(seed, run, sensor))
+        self.model = model
+        self._frame = frame
+        self._noise = model.noise.start(seed, run, sensor)
+        self._covariance = model.covariance.start()
+        self._states = model.states.start(seed, run, sensor)
+        self._outages = model.outages.start(seed, run, sensor)
+        self._first: float | None = None
+        self._fix: FloatArray = np.full(3, np.nan)
+        self._error: FloatArray = np.array(self._noise.value)
+
+    @property
+    def position_error(self) -> FloatArray:
+        """Error of the latest fix, `(3,)` m, east-north-up; that of the noise before the first."""
+        return self._error
+
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> GpsMeasurement:
+        times = truth.time
+        if len(times) and self._first is None:
+            self._first = float(times[0])
+        elapsed = times - (self._first or 0.0)
+        state = self._states.at(elapsed)
+        status = np.asarray(self.model.states.status).astype(np.int64)[state]
+        status[self._outages.at(elapsed)] = -1
+        antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
+        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._noise.advance(dt)
+        geodetic, error = self._positions(antenna, error, status >= 0)
+        variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
+        variance = variance * self._covariance.advance(dt)
+        covariance = np.zeros((len(times), 3, 3))
+        covariance[:, [0, 1, 2], [0, 1, 2]] = np.where(status[:, None] < 0, 0.0, variance)
+        if len(times):
+            self._error = error[-1].copy()
+        return GpsMeasurement(
+            latitude=geodetic[:, 0].copy(),
+            longitude=geodetic[:, 1].copy(),
+            altitude=geodetic[:, 2].copy(),
+            covariance=covariance,
+            covariance_type=COVARIANCE_TYPES[self.model.covariance.type],
+            position_error=error,
+            status=status,
+        )
+
+    def _positions(
+        self, antenna: FloatArray, error: FloatArray, has_fix: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return latitude, longitude, altitude `(n, 3)`, and the error that they have in m."""
+        is_angular = self.model.noise.is_angular
+        place = antenna if is_angular else antenna + error
+        geodetic = np.stack(to_geodetic(self.model.geodesy, self._frame, place), axis=1)
+        if is_angular:
+            geodetic = geodetic + error[:, [1, 0, 2]]
+        if is_angular or self.model.geodesy != 'wgs84':
+            error = self._frame.to_enu(*geodetic.T) - antenna
+        if not has_fix.all():
+            geodetic = self._repeated(geodetic, has_fix)
+            is_old = ~has_fix & np.isfinite(geodetic).all(axis=1)
+            error[~has_fix] = np.nan
+            error[is_old] = self._frame.to_enu(*geodetic[is_old].T) - antenna[is_old]
+        if len(geodetic):
+            self._fix = geodetic[-1].copy()
+        return geodetic, error
+
+    def _repeated(self, geodetic: FloatArray, has_fix: BoolArray) -> FloatArray:
+        """Return positions with those that are no fix replaced by the fix before them."""
+        known = np.concatenate([self._fix[None], geodetic])
+        rows = np.where(has_fix, np.arange(1, len(known)), 0)
+        repeated: FloatArray = known[np.maximum.accumulate(rows)]
+        return repeated
+
+
+def simulate(
+    model: GpsModel,
+    motion: Motion,
+    *,
+    seed: int,
+    run: str,
+    sensor: str = 'gps',
+    start_ns: int | None = None,
+    origin_ns: int = 0,
+    frame: LocalFrame = DEFAULT_ORIGIN,
+) -> FixArray:
+    """Fix a whole motion with the receiver that `model.start` gives.
+
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+    """
+    gps = model.start(seed, run, sensor, frame=frame)
+    stamp_ns, fixes = gps.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    return gps.channel.deliver(fixes.messages(stamp_ns, model.frame_id))
+
+
+GPS_MODELS = by_kind(GpsModel)

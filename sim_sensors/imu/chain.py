@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A generic IMU whose triads have every error that data sheets and Allan plots tell of."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import AxisParameters
+from sim_sensors.imu.imu import ImuModel
+from sim_sensors.noise.electronics import (
+    IncrementQuantiser,
+    LowPass,
+    Temperature,
+    quantise,
+    saturate,
+)
+from sim_sensors.noise.flicker import Flicker
+from sim_sensors.noise.processes import (
+    GaussMarkov,
+    IntegralNoise,
+    Process,
+    Ramp,
+    RandomWalk,
+    TurnOn,
+    WhiteDensity,
+    correlation_root,
+)
+from sim_sensors.noise.triad import AxisErrors
+from sim_sensors.sensor.reported_covariance import Correlated, ReportedCovariance
+
+if TYPE_CHECKING:
+    from sim_sensors.noise.electronics import Temperature
+
+
+__all__ = ['AccelerometerChain', 'ChainTriad', 'ErrorChain', 'GyroscopeChain', 'ImuChain']
+
+# -------- The errors of a triad with all of them, with their state.
+
+
+class ChainTriad:
+    """Three axes with the errors of `sim_sensors.imu.chain.ImuChain`.
+
+    What is zero is left out; since each source has a stream of its own, that changes no other.
+
+    Parameters
+    ----------
+    part : ErrorChain
+        The errors.
+    temperature : Temperature
+        Of the sensor.
+    seed, run, sensor
+        Labels of the random streams; see `sim_sensors.core.seeding.stream`.
+    name : str
+        First word of the labels of the sources, `gyroscope` or `accelerometer`.
+    """
+
+    def __init__(
+        self,
+        part: ErrorChain,
+        temperature: Temperature,
+        seed: int,
+        run: str,
+        sensor: str,
+        name: str,
+    ) -> None:
+        def rng(source: str) -> np.random.Generator:
+            return stream(seed, run, sensor, f'{name}_{source}')
+
+        self._part = part
+        self._sensitivity = _sensitivity(part)
+        self._thermometer = temperature.start()
+        self._white = WhiteDensity(
+            rng('white'), part.noise_density, correlation=part.noise_correlation
+        )
+        self._integral = IntegralNoise(rng('integral'), part.quantisation_noise)
+        self._constant = TurnOn(rng('turn_on'), part.turn_on_std, part.constant_bias)
+        self._walking: list[Process] = []
+        if any(part.gauss_markov_std):
+            self._walking.append(
+                GaussMarkov(rng('gauss_markov'), part.gauss_markov_std, part.gauss_markov_time)
+            )
+        if any(part.random_walk):
+            self._walking.append(RandomWalk(rng('bias'), part.random_walk))
+        if any(part.bias_instability):
+            span = part.bias_instability_from, part.bias_instability_to
+            self._walking.append(Flicker(rng('flicker'), part.bias_instability, *span))
+        if any(part.rate_ramp):
+            self._walking.append(Ramp(part.rate_ramp))
+        self._filter = LowPass(part.bandwidth, part.filter_order) if part.bandwidth else None
+        self._counter = IncrementQuantiser(part.increment_quantisation)
+        self.bias: FloatArray = np.array(self._constant.value)
+        for process in self._walking:
+            self.bias = self.bias + process.value
+
+    def corrupt(
+        self, truth: FloatArray, dt: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return measured values, the bias in them and the variance of the white noise, each
+        `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
+        """
+        warmth = self._thermometer.advance(dt)
+        bias = self._constant.advance(dt) + warmth * self._part.temperature_bias
+        for process in self._walking:
+            bias = bias + process.advance(dt)
+        if len(bias):
+            self.bias = bias[-1].copy()
+        white, variance = self._white.advance(dt), self._white.variance(dt)
+        if any(self._part.quantisation_noise):
+            white = white + self._integral.advance(dt)
+        clean = self._scaled(truth, warmth) + bias
+        if self._filter is None:
+            values = clean + white
+        else:
+            values, variance = self._filter.filter(clean, white, variance, dt)
+        values = quantise(saturate(values, self._part.range), self._part.quantisation)
+        return self._counter.apply(values, dt), bias, variance
+
+    def _scaled(self, truth: FloatArray, warmth: FloatArray) -> FloatArray:
+        # Written out: a matrix product may add in another order for another number of rows.
+        s = self._sensitivity
+        seen = truth[:, [0]] * s[:, 0] + truth[:, [1]] * s[:, 1] + truth[:, [2]] * s[:, 2]
+        return np.asarray(seen * (1.0 + warmth * self._part.temperature_scale))
+
+
+def _sensitivity(part: ErrorChain) -> FloatArray:
+    """Return S, `(3, 3)`: row by row what each axis sees of x, y, z."""
+    matrix = np.eye(3) + np.diag(part.scale)
+    matrix[[0, 0, 1], [1, 2, 2]] = part.cross_axis_upper
+    matrix[[1, 2, 2], [0, 0, 1]] = part.cross_axis_lower
+    return matrix
+
+
+_ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorChain(AxisParameters):
+    """Errors of three axes, in the order in which they act; see `ImuChain`."""
+
+    scale: tuple[float, float, float] = parameter(_ZERO, '1', 'Scale factor error of each axis.')
+    cross_axis_upper: tuple[float, float, float] = parameter(
+        _ZERO, '1', 'Sensitivity of x to y, x to z, y to z: small misalignment angles, rad.'
+    )
+    cross_axis_lower: tuple[float, float, float] = parameter(
+        _ZERO, '1', 'Sensitivity of y to x, z to x, z to y: small misalignment angles, rad.'
+    )
+    temperature_scale: tuple[float, float, float] = parameter(
+        _ZERO, '1/K', 'Scale factor error per kelvin above the reference temperature.'
+    )
+    constant_bias: tuple[float, float, float] = parameter(_ZERO, '{u}', 'Bias of every unit.')
+    turn_on_std: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Bias drawn once when switched on.', minimum=0.0
+    )
+    gauss_markov_std: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Stationary deviation of a Gauss-Markov bias.', minimum=0.0
+    )
+    gauss_markov_time: tuple[float, float, float] = parameter(
+        (100.0, 100.0, 100.0),
+        's',
+        'Correlation time of that bias.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    random_walk: tuple[float, float, float] = parameter(
+        _ZERO, '{u}/s/sqrt(Hz)', 'Rate random walk K, from zero.', minimum=0.0
+    )
+    bias_instability: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Flicker B: Allan plateau divided by 0.664.', minimum=0.0
+    )
+    bias_instability_from: float = parameter(
+        1.0,
+        's',
+        'Shortest averaging time of the plateau.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    bias_instability_to: float = parameter(
+        10000.0,
+        's',
+        'Longest averaging time of the plateau.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    rate_ramp: tuple[float, float, float] = parameter(
+        _ZERO, '{u}/s', 'Drift R of the bias since switched on.'
+    )
+    temperature_bias: tuple[float, float, float] = parameter(
+        _ZERO, '{u}/K', 'Bias per kelvin above the reference temperature.'
+    )
+    noise_density: tuple[float, float, float] = parameter(
+        _ZERO, '{u}/sqrt(Hz)', 'White noise N: Allan deviation at 1 s.', minimum=0.0
+    )
+    noise_correlation: tuple[float, float, float] = parameter(
+        _ZERO,
+        '1',
+        'Correlation of the white noise of x with y, x with z, y with z.',
+        minimum=-1.0,
+        maximum=1.0,
+    )
+    quantisation_noise: tuple[float, float, float] = parameter(
+        _ZERO,
+        '{i}',
+        'White noise of the integral: the Q of an Allan plot, its slope -1.',
+        minimum=0.0,
+    )
+    bandwidth: float = parameter(0.0, 'Hz', 'Where the low pass has -3 dB; 0: none.', minimum=0.0)
+    filter_order: int = parameter(
+        2, '1', 'Order of the low pass: 1, or 2 (Butterworth).', minimum=1, maximum=2
+    )
+    range: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Largest absolute value that is reported; 0: none.', minimum=0.0
+    )
+    quantisation: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Step of the reported values; 0: none.', minimum=0.0
+    )
+    increment_quantisation: tuple[float, float, float] = parameter(
+        _ZERO,
+        '{i}',
+        'Step of the integral, of a sensor that counts; 0: none.',
+        minimum=0.0,
+    )
+
+    def _check(self) -> None:
+        try:
+            correlation_root(self.noise_correlation)
+        except ValueError:
+            raise ParameterError(
+                type(self).__name__,
+                'noise_correlation',
+                f'{list(self.noise_correlation)!r} is not allowed; must be those of a covariance, '
+                '1 + 2 xy xz yz >= xy^2 + xz^2 + yz^2',
+            ) from None
+        if self.bias_instability_to <= self.bias_instability_from:
+            raise ParameterError(
+                type(self).__name__,
+                'bias_instability_to',
+                f'{self.bias_instability_to!r} is not allowed; must be above '
+                f'bias_instability_from, {self.bias_instability_from!r}',
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class GyroscopeChain(ErrorChain):
+    """Errors of a gyroscope; none by default."""
+
+    unit: ClassVar[str] = 'rad/s'
+    integral_unit: ClassVar[str] = 'rad'
+
+
+@dataclasses.dataclass(frozen=True)
+class AccelerometerChain(ErrorChain):
+    """Errors of an accelerometer; none by default."""
+
+    unit: ClassVar[str] = 'm/s^2'
+    integral_unit: ClassVar[str] = 'm/s'
+
+
+@dataclasses.dataclass(frozen=True)
+class ImuChain(ImuModel):
+    """An IMU with the errors of data sheets and Allan plots, exactly discretised.
+
+    Per triad, in this order, with T the temperature above its reference and t the time since
+    switched on:
+
+        s = S (1 + temperature_scale T) x    S = I + scale + cross_axis, x the true values
+        b = constant + turn on + Gauss-Markov + random walk + flicker
+            + rate_ramp t + temperature_bias T
+        y = low_pass(s + b + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
+        y = quantise(saturate(y)), then rounded in its integral
+
+    w and v are fresh standard normals, w correlated among the axes as `noise_correlation` says;
+    v' is the v of the sample before.
+
+    The Allan deviation of a sensor at rest is that of [IEEE952] with these Q, N, B, K, R, and
+    does not depend on the rate. Sensitivity, bias and noise: [Ligorio2015], equation 4.
+    """
+
+    kind: ClassVar[str] = 'chain'
+
+    gyroscope: GyroscopeChain = dataclasses.field(default_factory=GyroscopeChain)
+    accelerometer: AccelerometerChain = dataclasses.field(default_factory=AccelerometerChain)
+    temperature: Temperature = dataclasses.field(default_factory=Temperature)
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+        return (
+            ChainTriad(self.gyroscope, self.temperature, seed, run, sensor, 'gyroscope'),
+            ChainTriad(self.accelerometer, self.temperature, seed, run, sensor, 'accelerometer'),
+        )
+
+    def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
+        """Return what is stated as covariances: those of the white noise, correlation included."""
+        if self.covariance == 'unknown':
+            return super().reported_covariances()
+        return (
+            Correlated(self.gyroscope.noise_correlation),
+            Correlated(self.accelerometer.noise_correlation),
+        )

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The IMU of hector_gazebo: drifting errors, and an attitude made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.core import rotations
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import AxisParameters
+from sim_sensors.imu.imu import SampledImu
+from sim_sensors.imu.orientation import Attitude, OrientationModel, Sensed
+from sim_sensors.noise.processes import GaussMarkov, TurnOn, White
+from sim_sensors.noise.triad import AxisErrors, SumTriad
+
+__all__ = [
+    'HectorAccelerometer',
+    'HectorGyroscope',
+    'HectorImu',
+    'HectorSensorDrift',
+    'HectorYaw',
+]
+
+_ZERO = (0.0, 0.0, 0.0)
+_ONE_PER_HOUR = 1.0 / 3600.0
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorErrors(AxisParameters):
+    """hector_gazebo's sensor model for three axes."""
+
+    offset: tuple[float, float, float] = parameter(_ZERO, '{u}', 'Constant error.')
+    drift: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Deviation of the drift.', minimum=0.0
+    )
+    drift_frequency: tuple[float, float, float] = parameter(
+        (_ONE_PER_HOUR,) * 3,
+        'Hz',
+        'One over the correlation time of the drift.',
+        minimum=0.0,
+        maximum=1.0,
+    )
+    gaussian_noise: tuple[float, float, float] = parameter(
+        _ZERO, '{u}', 'Noise of each sample.', minimum=0.0
+    )
+    scale: tuple[float, float, float] = parameter((1.0, 1.0, 1.0), '1', 'Scale factor.')
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorGyroscope(HectorErrors):
+    """Errors rate* of hector_gazebo; none by default."""
+
+    unit: ClassVar[str] = 'rad/s'
+    integral_unit: ClassVar[str] = 'rad'
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorAccelerometer(HectorErrors):
+    """Errors accel* of hector_gazebo; none by default."""
+
+    unit: ClassVar[str] = 'm/s^2'
+    integral_unit: ClassVar[str] = 'm/s'
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorYaw(OrientationModel):
+    """Errors yaw* of hector_gazebo: the attitude is the truth with a yaw error and the tilt that
+    the bias of the accelerometer feigns; see `HectorImu`.
+    """
+
+    offset: float = parameter(0.0, 'rad', 'Constant yaw error.')
+    drift: float = parameter(0.0, 'rad', 'Deviation of the yaw drift.', minimum=0.0)
+    drift_frequency: float = parameter(
+        _ONE_PER_HOUR,
+        'Hz',
+        'One over the correlation time of the drift.',
+        minimum=0.0,
+        maximum=1.0,
+    )
+    gaussian_noise: float = parameter(
+        0.0, 'rad', 'Noise of each yaw; as upstream it is only stated.', minimum=0.0
+    )
+
+    @property
+    def publishes(self) -> bool:
+        """Whether there is an orientation at all."""
+        return True
+
+    def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
+        """Switch on the attitude of an exact IMU without errors of its accelerometer."""
+        return HectorImu(orientation=self).attitude(seed, run, sensor, gravity)
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorImu(SampledImu):
+    """hector_gazebo: y = scale truth + offset + d + N(0, gaussian_noise), d drifting.
+
+    d is a stationary Gauss-Markov process with the deviation `drift` and correlation time
+    1 / drift_frequency. As upstream it starts with that deviation but is then
+
+        d = exp(-f dt) d + dt sqrt(2 f) drift w
+
+    with dt where sqrt(dt) would be right: it sinks to drift sqrt(dt) for f dt << 1, a tenth at
+    100 Hz. The attitude is q = yaw error * truth * tilt with the tilt (by, -bx, 0) / g of an
+    accelerometer with the bias b. As upstream the tilt is applied in world axes, and the yaw's
+    white noise is stated but not applied. Source: [Hector], sensor_model.h and
+    gazebo_ros_imu.
+    """
+
+    kind: ClassVar[str] = 'hector_imu'
+
+    gyroscope: HectorGyroscope = dataclasses.field(default_factory=HectorGyroscope)
+    accelerometer: HectorAccelerometer = dataclasses.field(default_factory=HectorAccelerometer)
+    orientation: HectorYaw = dataclasses.field(default_factory=HectorYaw)
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+        parts: tuple[tuple[str, HectorErrors], ...] = (
+            ('gyroscope', self.gyroscope),
+            ('accelerometer', self.accelerometer),
+        )
+        gyroscope, accelerometer = (
+            HectorTriad(
+                White(
+                    stream(seed, run, sensor, f'{name}_white'),
+                    self.deviation(part.gaussian_noise),
+                ),
+                TurnOn(stream(seed, run, sensor, f'{name}_turn_on'), 0.0, part.offset),
+                HectorSensorDrift(
+                    stream(seed, run, sensor, f'{name}_gauss_markov'),
+                    np.asarray(part.drift),
+                    np.asarray(part.drift_frequency),
+                    exact=self.is_exact,
+                ),
+                np.asarray(part.scale),
+            )
+            for name, part in parts
+        )
+        return gyroscope, accelerometer
+
+    def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
+        """Return what is published as orientation, switched on."""
+        yaw = self.orientation
+        drift = HectorSensorDrift(
+            stream(seed, run, sensor, 'attitude'),
+            np.array([yaw.drift]),
+            np.array([yaw.drift_frequency]),
+            exact=self.is_exact,
+        )
+        white = White(
+            stream(seed, run, sensor, 'attitude_white'),
+            self.deviation(yaw.gaussian_noise) if self.is_exact else 0.0,
+            axes=1,
+        )
+        force = self.accelerometer
+        if self.is_exact:
+            tilt = np.asarray(force.drift)
+            heading = math.hypot(yaw.drift, float(self.deviation(yaw.gaussian_noise)))
+        else:
+            tilt, heading = np.asarray(force.gaussian_noise), yaw.gaussian_noise
+        # An accelerometer without gravity tells nothing of the tilt.
+        lean = tilt[:2] / gravity if gravity > 0.0 else np.zeros(2)
+        # The tilt about x is that of the bias along y; as upstream the other way round.
+        order = [1, 0] if self.is_exact else [0, 1]
+        covariance = np.diag(np.append(lean[order], heading) ** 2)
+        return HectorAttitude(yaw.offset, drift, white, gravity, covariance, exact=self.is_exact)
+
+
+class HectorSensorDrift(GaussMarkov):
+    """The drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    std : (axes,)
+        Unit u.
+    frequency : (axes,)
+        Hz; 0: constant.
+    exact : bool
+        Whether the noise of a step is the right one.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, std: FloatArray, frequency: FloatArray, *, exact: bool
+    ) -> None:
+        times = np.where(frequency > 0.0, 1.0 / np.where(frequency > 0.0, frequency, 1.0), np.inf)
+        super().__init__(rng, std, times, axes=len(std))
+        self._frequency = frequency
+        self._is_exact = exact
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values after each step, `(n, axes)`."""
+        if self._is_exact or not len(dt):
+            return super().advance(dt)
+        normals = self._rng.standard_normal((len(dt), len(self.value)))
+        values = _drift(self.value, self._std, self._frequency, dt, normals)
+        self.value = values[-1].copy()
+        return values
+
+
+class HectorTriad(SumTriad):
+    """Errors of three axes of hector_gazebo, whose drift can be set.
+
+    Parameters
+    ----------
+    white : White
+        Noise of each sample.
+    offset : TurnOn
+        The constant.
+    drift : HectorSensorDrift
+        The drift.
+    scale : (3,)
+        Scale factor.
+    """
+
+    def __init__(
+        self, white: White, offset: TurnOn, drift: HectorSensorDrift, scale: FloatArray
+    ) -> None:
+        super().__init__(white, (offset, drift), scale=scale)
+        self._drift = drift
+
+    def set_bias(self, bias: FloatArray) -> None:
+        """Let the drift go on from there, `(3,)`."""
+        self._drift.value = np.array(bias, dtype=np.float64)
+
+
+class HectorAttitude:
+    """The pseudo-AHRS of hector_gazebo; see `HectorImu`."""
+
+    def __init__(
+        self,
+        offset: float,
+        drift: HectorSensorDrift,
+        white: White,
+        gravity: float,
+        covariance: FloatArray,
+        *,
+        exact: bool,
+    ) -> None:
+        self._offset, self._drift, self._white = offset, drift, white
+        self._gravity = gravity
+        self._covariance = covariance
+        self._is_exact = exact
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the published quaternions; see `Attitude`."""
+        turn = np.zeros((len(dt), 3))
+        turn[:, 2] = (self._offset + self._drift.advance(dt) + self._white.advance(dt))[:, 0]
+        yaw = rotations.exp(turn)
+        lean = np.zeros((len(dt), 3))
+        if self._gravity > 0.0:
+            lean[:, 0] = sensed.force_bias[:, 1] / self._gravity
+            lean[:, 1] = -sensed.force_bias[:, 0] / self._gravity
+        tilt = rotations.exp(lean)
+        if self._is_exact:
+            return rotations.multiply(rotations.multiply(yaw, truth), tilt)
+        return rotations.multiply(rotations.multiply(yaw, tilt), truth)
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the stated covariance `n` times."""
+        return np.tile(self._covariance, (n, 1, 1))
+
+
+@compiled
+def _drift(
+    value: FloatArray, std: FloatArray, frequency: FloatArray, dt: FloatArray, normals: FloatArray
+) -> FloatArray:
+    out = np.empty_like(normals)
+    for axis in range(normals.shape[1]):
+        y, f = value[axis], frequency[axis]
+        for k in range(normals.shape[0]):
+            y = math.exp(-f * dt[k]) * y
+            y += dt[k] * math.sqrt(2.0 * f) * std[axis] * normals[k, axis]
+            out[k, axis] = y
+    return out

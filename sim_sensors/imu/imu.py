@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inertial measurement units: true motion in, angular rate and specific force with errors out.
+
+An IMU is made of parts: kinematics (the ideal measurement), the errors of its two triads, the
+covariances that it states, the attitude that it publishes, and the channel to its reader. The
+models in `imu_models` differ in the errors; where a simulator's law differs elsewhere, its model
+replaces that part.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.core.errors import SensorError
+from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.shared_parameters import (
+    Upstream,
+    latency,
+    lever_arm,
+    placed,
+    sample_rate,
+    turned,
+)
+from sim_sensors.imu.kinematics import ExactKinematics, Kinematics
+from sim_sensors.imu.orientation import Attitude, Orientation, OrientationModel, Sensed
+from sim_sensors.noise.triad import AxisErrors, SettableBias
+from sim_sensors.sensor.delivery import Channel, Delivery
+from sim_sensors.sensor.reported_covariance import Diagonal, ReportedCovariance, Unknown
+from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Motion, Trajectory
+
+
+__all__ = ['ImuMeasurement', 'ImuModel', 'ImuSensor', 'SampledImu', 'UpstreamImu', 'simulate']
+
+# -------- What an IMU reports, before it is a message.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImuMeasurement:
+    """What an IMU reports, and the biases in it, which are truth for whoever estimates them.
+
+    Attributes
+    ----------
+    orientation : (n, 4)
+        Quaternion x y z w, sensor to world; identity where absent.
+    angular_velocity : (n, 3)
+        rad/s, sensor frame.
+    linear_acceleration : (n, 3)
+        Specific force, m/s^2, sensor frame.
+    orientation_covariance, angular_velocity_covariance, linear_acceleration_covariance : (n, 3, 3)
+        As in `sim_sensors.core.measurements.ImuArray`.
+    gyroscope_bias, accelerometer_bias : (n, 3)
+        Part of the reported values that is bias, rad/s and m/s^2; the mean of the white noise is
+        not in it.
+    """
+
+    orientation: FloatArray
+    angular_velocity: FloatArray
+    linear_acceleration: FloatArray
+    orientation_covariance: FloatArray
+    angular_velocity_covariance: FloatArray
+    linear_acceleration_covariance: FloatArray
+    gyroscope_bias: FloatArray
+    accelerometer_bias: FloatArray
+
+    def messages(self, stamp_ns: IntArray, frame: str) -> ImuArray:
+        """Return sensor_msgs/Imu arrays stamped `stamp_ns`, arriving at once."""
+        return ImuArray(
+            stamp_ns=stamp_ns,
+            arrival_ns=stamp_ns,
+            frame=frame,
+            orientation=self.orientation,
+            angular_velocity=self.angular_velocity,
+            linear_acceleration=self.linear_acceleration,
+            orientation_covariance=self.orientation_covariance,
+            angular_velocity_covariance=self.angular_velocity_covariance,
+            linear_acceleration_covariance=self.linear_acceleration_covariance,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ImuModel(Parameters, abc.ABC):
+    """What all IMU models have: rate, mounting, orientation and covariance."""
+
+    rate: float = sample_rate(100.0, 'Measurements per second.')
+    frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
+    lever_arm: tuple[float, float, float] = lever_arm('IMU')
+    mounting_rpy: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0),
+        'rad',
+        'Rotation of the IMU in the body: roll, pitch, yaw about fixed axes, as in a static '
+        'transform body to sensor.',
+    )
+    latency: float = latency()
+    covariance: str = parameter(
+        'white_noise',
+        '',
+        'Published covariance of rate and acceleration: white_noise: variance of the white noise '
+        'on the diagonal; unknown: all zero.',
+        choices=('white_noise', 'unknown'),
+    )
+    delivery: Delivery = dataclasses.field(default_factory=Delivery)
+    orientation: OrientationModel = dataclasses.field(default_factory=Orientation)
+
+    @abc.abstractmethod
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return the ideal measurement under that gravity, m/s^2."""
+        return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
+
+    def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
+        """Return what is published as orientation, switched on."""
+        return self.orientation.start(seed, run, sensor, gravity=gravity)
+
+    def reported_covariance(self) -> ReportedCovariance:
+        """Return what is stated as covariance of one triad."""
+        return Diagonal() if self.covariance == 'white_noise' else Unknown()
+
+    def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
+        """Return what is stated as covariances of the gyroscope and the accelerometer."""
+        return self.reported_covariance(), self.reported_covariance()
+
+    def noise_intervals(self, dt: FloatArray) -> FloatArray:
+        """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
+        return dt
+
+    def mounted(self, translation: ArrayLike, rotation: ArrayLike) -> ImuModel:
+        """Return the model mounted as a static transform says.
+
+        Parameters
+        ----------
+        translation : (3,)
+            Position in the body, m.
+        rotation : (4,)
+            Quaternion x y z w, sensor to body.
+        """
+        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
+        return turned(placed(self, translation), turn)
+
+    def start(
+        self,
+        seed: int,
+        run: str,
+        sensor: str = 'imu',
+        *,
+        gravity: float = STANDARD_GRAVITY,
+    ) -> ImuSensor:
+        """Switch a sensor on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
+        gravity : float
+            m/s^2, of the simulated world.
+        """
+        gyroscope, accelerometer = self.triads(seed, run, sensor)
+        return ImuSensor(
+            self,
+            self.kinematics(gravity),
+            (gyroscope, accelerometer),
+            self.reported_covariances(),
+            self.attitude(seed, run, sensor, gravity),
+            self.channel(seed, run, sensor),
+        )
+
+    def channel(self, seed: int, run: str, sensor: str = 'imu') -> Channel:
+        """Return what carries the messages of the sensor that `start` gives."""
+        return self.delivery.start(seed, run, sensor, self.latency)
+
+
+class ImuSensor(Sensor[ImuMeasurement]):
+    """An IMU that is switched on: a model and its state. Made by `ImuModel.start`.
+
+    Attributes
+    ----------
+    model : ImuModel
+        What it is.
+    channel : Channel
+        What carries its messages.
+    """
+
+    def __init__(
+        self,
+        model: ImuModel,
+        kinematics: Kinematics,
+        errors: tuple[AxisErrors, AxisErrors],
+        reported_covariances: tuple[ReportedCovariance, ReportedCovariance],
+        attitude: Attitude,
+        channel: Channel,
+    ) -> None:
+        super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
+        self.model = model
+        self._kinematics = kinematics
+        self._gyroscope, self._accelerometer = errors
+        self._rate_covariance, self._force_covariance = reported_covariances
+        self._attitude = attitude
+
+    @property
+    def gyroscope_bias(self) -> FloatArray:
+        """Present bias of the gyroscope, `(3,)` rad/s."""
+        return self._gyroscope.bias
+
+    @property
+    def accelerometer_bias(self) -> FloatArray:
+        """Present bias of the accelerometer, `(3,)` m/s^2."""
+        return self._accelerometer.bias
+
+    @property
+    def has_settable_bias(self) -> bool:
+        """Whether the drift of both triads can be set; of `hector_imu` it can."""
+        return isinstance(self._gyroscope, SettableBias) and isinstance(
+            self._accelerometer, SettableBias
+        )
+
+    def calibrate(self) -> None:
+        """Set the drift of the gyroscope to zero, from the next sample on.
+
+        Raises
+        ------
+        SensorError
+            When the model has no drift that can be set; hector_imu has.
+        """
+        self.set_gyroscope_bias(np.zeros(3))
+
+    def set_gyroscope_bias(self, bias: ArrayLike) -> None:
+        """Let the drift of the gyroscope go on from `bias`, `(3,)` rad/s; see `calibrate`."""
+        self._set(self._gyroscope, bias)
+
+    def set_accelerometer_bias(self, bias: ArrayLike) -> None:
+        """Let the drift of the accelerometer go on from `bias`, `(3,)` m/s^2; see `calibrate`."""
+        self._set(self._accelerometer, bias)
+
+    def _set(self, errors: AxisErrors, bias: ArrayLike) -> None:
+        values = np.asarray(bias, dtype=np.float64)
+        if not isinstance(errors, SettableBias):
+            raise SensorError(
+                f'an IMU of the model {self.model.kind} has no bias that can be set; must be '
+                'hector_imu'
+            )
+        if values.shape != (3,) or not np.isfinite(values).all():
+            raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
+        errors.set_bias(values)
+
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
+        ideal = self._kinematics.ideal_measurement(truth, dt)
+        noise_dt = self.model.noise_intervals(dt)
+        rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)
+        force, force_bias, force_variance = self._accelerometer.corrupt(ideal.force, noise_dt)
+        sensed = Sensed(rate, force, rate_bias, force_bias)
+        return ImuMeasurement(
+            orientation=self._attitude.measure(ideal.orientation, dt, sensed),
+            angular_velocity=rate,
+            linear_acceleration=force,
+            orientation_covariance=self._attitude.covariance(len(dt)),
+            angular_velocity_covariance=self._rate_covariance.state(rate, rate_variance),
+            linear_acceleration_covariance=self._force_covariance.state(force, force_variance),
+            gyroscope_bias=rate_bias,
+            accelerometer_bias=force_bias,
+        )
+
+
+def simulate(
+    model: ImuModel,
+    motion: Motion,
+    *,
+    seed: int,
+    run: str,
+    sensor: str = 'imu',
+    start_ns: int | None = None,
+    origin_ns: int = 0,
+    gravity: float = STANDARD_GRAVITY,
+) -> ImuArray:
+    """Measure a whole motion with the sensor that `model.start` gives.
+
+    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+    """
+    imu = model.start(seed, run, sensor, gravity=gravity)
+    stamp_ns, ideal = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+    return imu.channel.deliver(ideal.messages(stamp_ns, model.frame_id))
+
+
+# -------- What the IMUs of other simulators share.
+
+
+@dataclasses.dataclass(frozen=True)
+class UpstreamImu(Upstream, ImuModel):
+    """An IMU of another simulator, as it should be or with the defects that it has."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SampledImu(UpstreamImu):
+    """An IMU whose white noise is given as a deviation per sample.
+
+    That alone would make it another sensor at every rate, since a density std / sqrt(rate) is
+    what reaches whoever integrates. The exact variant keeps the density that the numbers have at
+    `std_rate`.
+    """
+
+    std_rate: float = parameter(
+        100.0,
+        'Hz',
+        'Rate at which a sample has the noise given per sample; at others the exact variant keeps '
+        'the density, and as_upstream the deviation.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+
+    def deviation(self, std: ArrayLike) -> FloatArray:
+        """Return the deviation of a sample at the rate of the sensor."""
+        scale = math.sqrt(self.rate / self.std_rate) if self.is_exact else 1.0
+        return np.asarray(np.asarray(std, dtype=np.float64) * scale)

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The IMU error models: Chrono's normal drift, AirSim's, and none."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.imu.carla import CarlaImu
+from sim_sensors.imu.chain import ImuChain
+from sim_sensors.imu.gazebo import GazeboImu, GazeboRosImu, GazeboRosImuSensor
+from sim_sensors.imu.gnss_ins_sim import GnssInsSimImu
+from sim_sensors.imu.hector import HectorImu
+from sim_sensors.imu.imu import ImuModel, SampledImu
+from sim_sensors.imu.kinematics import Kinematics, WorldAxes
+from sim_sensors.imu.matlab import MatlabImu
+from sim_sensors.imu.rotors import RotorsImu
+from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
+from sim_sensors.noise.triad import Triad
+from sim_sensors.sensor.reported_covariance import OuterProduct, ReportedCovariance
+
+__all__ = [
+    'IMU_MODELS',
+    'AirSimAccelerometer',
+    'AirSimGyroscope',
+    'AirSimImu',
+    'ChronoAccelerometer',
+    'ChronoGyroscope',
+    'ChronoImu',
+    'IdealImu',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class ChronoGyroscope(Parameters):
+    """Errors of a gyroscope in Chrono's normal-drift model; defaults of the paper's demo."""
+
+    mean: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'rad/s', 'Mean of the noise of each sample.'
+    )
+    std: tuple[float, float, float] = parameter(
+        (0.05, 0.05, 0.05), 'rad/s', 'Noise of each sample at std_rate.', minimum=0.0
+    )
+    drift: float = parameter(
+        1e-4, 'rad/s', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
+    )
+    drift_time: float = parameter(
+        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ChronoAccelerometer(Parameters):
+    """Errors of an accelerometer in Chrono's normal-drift model; defaults of the paper's demo."""
+
+    mean: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'm/s^2', 'Mean of the noise of each sample.'
+    )
+    std: tuple[float, float, float] = parameter(
+        (0.3, 0.3, 0.01), 'm/s^2', 'Noise of each sample at std_rate.', minimum=0.0
+    )
+    drift: float = parameter(
+        0.1, 'm/s^2', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
+    )
+    drift_time: float = parameter(
+        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ChronoImu(SampledImu):
+    """Chrono's normal-drift IMU: y = truth + N(mean, std) + b, b walking before it is used.
+
+    Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
+    Var b[k] = k drift^2 dt / drift_time. Source: [Chrono] ChNoiseNormalDrift,
+    [Mahajan2024], section IV-A. As upstream the accelerometer measures the acceleration in world
+    axes, no sensor is turned in the body, and the covariance is one sample's outer product, see
+    `WorldAxes` and `OuterProduct`.
+    """
+
+    kind: ClassVar[str] = 'chrono_normal_drift'
+
+    gyroscope: ChronoGyroscope = dataclasses.field(default_factory=ChronoGyroscope)
+    accelerometer: ChronoAccelerometer = dataclasses.field(default_factory=ChronoAccelerometer)
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return the ideal measurement under that gravity, m/s^2."""
+        if self.is_exact:
+            return super().kinematics(gravity)
+        return WorldAxes(self.lever_arm, gravity)
+
+    def reported_covariance(self) -> ReportedCovariance:
+        """Return what is stated as covariance of one triad."""
+        if self.is_exact or self.covariance == 'unknown':
+            return super().reported_covariance()
+        return OuterProduct()
+
+    def noise_intervals(self, dt: FloatArray) -> FloatArray:
+        """Return 1 / rate for every sample, as upstream, whatever the real intervals are."""
+        return np.full_like(dt, 1.0 / self.rate)
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+        gyroscope, accelerometer = (
+            Triad(
+                White(
+                    stream(seed, run, sensor, f'{name}_white'),
+                    self.deviation(part.std),
+                    part.mean,
+                ),
+                RandomWalk(
+                    stream(seed, run, sensor, f'{name}_bias'),
+                    part.drift / math.sqrt(part.drift_time) if part.drift_time > 0.0 else 0.0,
+                ),
+                move_bias_first=True,
+            )
+            for name, part in (
+                ('gyroscope', self.gyroscope),
+                ('accelerometer', self.accelerometer),
+            )
+        )
+        return gyroscope, accelerometer
+
+
+@dataclasses.dataclass(frozen=True)
+class AirSimGyroscope(Parameters):
+    """Errors of a gyroscope in AirSim; defaults of an MPU-6000."""
+
+    angle_random_walk: float = parameter(
+        math.radians(0.30) / 60.0, 'rad/s/sqrt(Hz)', 'White noise density.', minimum=0.0
+    )
+    bias_stability: float = parameter(
+        math.radians(4.6) / 3600.0,
+        'rad/s',
+        'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
+        minimum=0.0,
+    )
+    bias_time: float = parameter(
+        500.0,
+        's',
+        'Scale of the drift, no correlation time.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    turn_on_bias: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'rad/s', 'Bias of the first sample.', read_only=True
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class AirSimAccelerometer(Parameters):
+    """Errors of an accelerometer in AirSim; defaults of an MPU-6000."""
+
+    velocity_random_walk: float = parameter(
+        0.24e-3 * 9.80665, 'm/s^2/sqrt(Hz)', 'White noise density.', minimum=0.0
+    )
+    bias_stability: float = parameter(
+        36e-6 * 9.80665,
+        'm/s^2',
+        'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
+        minimum=0.0,
+    )
+    bias_time: float = parameter(
+        800.0,
+        's',
+        'Scale of the drift, no correlation time.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    turn_on_bias: tuple[float, float, float] = parameter(
+        (0.0, 0.0, 0.0), 'm/s^2', 'Bias of the first sample.', read_only=True
+    )
+
+
+# AirSim never lets an interval be shorter than this, s.
+_SHORTEST = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class AirSimImu(ImuModel):
+    """AirSim's IMU: y = truth + density w / sqrt(dt) + b, b walking after it is used.
+
+    b += bias_stability sqrt(dt / bias_time) w with dt the real interval, at least 1 ms; the first
+    sample, which has none, takes dt = 1 / rate. Source: [AirSim] ImuSimple and
+    [Woodman2007], section 3.2.
+    """
+
+    kind: ClassVar[str] = 'airsim'
+
+    gyroscope: AirSimGyroscope = dataclasses.field(default_factory=AirSimGyroscope)
+    accelerometer: AirSimAccelerometer = dataclasses.field(default_factory=AirSimAccelerometer)
+
+    def noise_intervals(self, dt: FloatArray) -> FloatArray:
+        """Return the real intervals, none shorter than 1 ms."""
+        return np.maximum(dt, _SHORTEST)
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+        """Return the errors of the gyroscope and of the accelerometer."""
+        gyroscope, accelerometer = (
+            Triad(
+                WhiteDensity(stream(seed, run, sensor, f'{name}_white'), density),
+                RandomWalk(
+                    stream(seed, run, sensor, f'{name}_bias'),
+                    part.bias_stability / math.sqrt(part.bias_time),
+                    part.turn_on_bias,
+                ),
+                move_bias_first=False,
+            )
+            for name, part, density in (
+                ('gyroscope', self.gyroscope, self.gyroscope.angle_random_walk),
+                ('accelerometer', self.accelerometer, self.accelerometer.velocity_random_walk),
+            )
+        )
+        return gyroscope, accelerometer
+
+
+@dataclasses.dataclass(frozen=True)
+class IdealImu(ImuModel):
+    """An IMU without errors: y = truth. Its covariances are zero, which reads as unknown."""
+
+    kind: ClassVar[str] = 'ideal'
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+        """Return errors that are zero."""
+        gyroscope, accelerometer = (
+            Triad(
+                White(stream(seed, run, sensor, f'{name}_white'), 0.0),
+                RandomWalk(stream(seed, run, sensor, f'{name}_bias'), 0.0),
+                move_bias_first=True,
+            )
+            for name in ('gyroscope', 'accelerometer')
+        )
+        return gyroscope, accelerometer
+
+
+IMU_MODELS = by_kind(
+    ChronoImu,
+    AirSimImu,
+    IdealImu,
+    ImuChain,
+    GazeboRosImu,
+    GazeboRosImuSensor,
+    GazeboImu,
+    RotorsImu,
+    HectorImu,
+    CarlaImu,
+    GnssInsSimImu,
+    MatlabImu,
+)

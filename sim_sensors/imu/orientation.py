@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The orientation that an IMU publishes: none, the truth, or an AHRS's with a stated error."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import importlib.util
+import math
+from typing import Protocol
+
+import imufusion
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.noise.processes import GaussMarkov
+
+__all__ = [
+    'Attitude',
+    'AttitudeSource',
+    'FusedAttitude',
+    'Orientation',
+    'OrientationModel',
+    'Sensed',
+    'StatedAttitude',
+]
+
+# -------- The attitude that a filter inside the sensor makes of its own rates and accelerations.
+
+
+class FusedAttitude:
+    """On-chip orientation fusion, such as the IMU mode of a BNO055: no magnetometer, so the yaw
+    is the integral of the measured rates and drifts with them.
+
+    The filter is imufusion's ([imufusion]; the revised AHRS algorithm of [Madgwick], chapter
+    7), as it is, in its 32-bit floats. It starts from the true attitude, as one that has settled;
+    a yaw that counts from switching on is this one less its first.
+
+    Parameters
+    ----------
+    gain : float
+        Of the filter, see there.
+    gravity : float
+        m/s^2; the filter takes accelerations as multiples of it.
+    """
+
+    def __init__(self, gain: float, gravity: float) -> None:
+        self._filter = imufusion.Ahrs()
+        settings = imufusion.AhrsSettings()
+        settings.convention = imufusion.CONVENTION_ENU
+        settings.gain = gain
+        # Ranges and rejections of zero are off: the errors are those of the sensor model.
+        self._filter.set_settings(settings)
+        self._gravity = gravity if gravity > 0.0 else 1.0
+        self._has_started = False
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the quaternions of the filter; see `sim_sensors.imu.orientation.Attitude`."""
+        if not self._has_started and len(truth):
+            self._filter.skip_startup()
+            self._filter.set_quaternion(truth[0, [3, 0, 1, 2]])
+            self._has_started = True
+        rates = np.degrees(sensed.rate)
+        forces = sensed.force / self._gravity
+        result = np.empty((len(truth), 4))
+        for k in range(len(truth)):
+            self._filter.set_sample_period(float(dt[k]))
+            self._filter.update_no_magnetometer(rates[k], forces[k])
+            result[k] = self._filter.get_quaternion()
+        result = result[:, [1, 2, 3, 0]]
+        x, y, z, w = result.T
+        # In 64 bits it is a unit quaternion to 1e-7 only.
+        return np.asarray(result / np.sqrt(x * x + y * y + z * z + w * w)[:, None])
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return zeros, unknown: the filter states none."""
+        return np.zeros((n, 3, 3))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sensed:
+    """What the IMU measured beside the orientation, for attitudes that are made of it.
+
+    Attributes
+    ----------
+    rate, force : (n, 3)
+        Measured angular velocity, rad/s, and specific force, m/s^2, sensor frame.
+    rate_bias, force_bias : (n, 3)
+        The biases in them.
+    """
+
+    rate: FloatArray
+    force: FloatArray
+    rate_bias: FloatArray
+    force_bias: FloatArray
+
+
+class Attitude(Protocol):
+    """The orientation of an IMU that is switched on, with its state."""
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the published quaternions.
+
+        Parameters
+        ----------
+        truth : (n, 4)
+            Quaternions x y z w, sensor to world (ENU).
+        dt : (n,)
+            Time since the sample before, s.
+        sensed : Sensed
+            What the IMU measured at the same times.
+        """
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the covariances to publish with the latest `n`, `(n, 3, 3)` rad^2."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OrientationModel(Parameters, abc.ABC):
+    """Whatever stands in the orientation field of an IMU message."""
+
+    @property
+    @abc.abstractmethod
+    def publishes(self) -> bool:
+        """Whether there is an orientation at all."""
+
+    @abc.abstractmethod
+    def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
+        """Switch it on.
+
+        Parameters
+        ----------
+        seed, run, sensor
+            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
+        gravity : float
+            m/s^2, of the simulated world.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Orientation(OrientationModel):
+    """What stands in the orientation field of an IMU message.
+
+    With `mode: ahrs` the published attitude is `exp(e) q_true`: a small rotation by the vector e,
+    in world axes, applied on the left. e is a stationary Gauss-Markov process per axis, tilt about
+    the two horizontal axes and yaw about the vertical, and the published covariance
+    diag(roll_pitch_std^2, roll_pitch_std^2, yaw_std^2) is exactly its covariance.
+    """
+
+    mode: str = parameter(
+        'absent',
+        '',
+        'absent: identity, covariance[0] = -1; truth: exact with zero (unknown) covariance; '
+        'heading: exact yaw, no roll and pitch; ahrs: truth with the stated error; fusion: what a '
+        'filter makes of the measured rates and accelerations.',
+        choices=('absent', 'truth', 'heading', 'ahrs', 'fusion'),
+        read_only=True,
+    )
+    roll_pitch_std: float = parameter(
+        0.01, 'rad', 'Standard deviation of the tilt about each horizontal axis.', minimum=0.0
+    )
+    yaw_std: float = parameter(
+        0.035, 'rad', 'Standard deviation of the rotation about the vertical.', minimum=0.0
+    )
+    roll_pitch_time_constant: float = parameter(
+        10.0, 's', 'Correlation time of the tilt error.', minimum=0.0, minimum_excluded=True
+    )
+    yaw_time_constant: float = parameter(
+        60.0, 's', 'Correlation time of the yaw error.', minimum=0.0, minimum_excluded=True
+    )
+
+    fusion_gain: float = parameter(
+        0.5,
+        '1',
+        'Gain of the filter: how fast gravity corrects the tilt; 0: rates alone.',
+        minimum=0.0,
+    )
+
+    def _check(self) -> None:
+        if self.mode == 'fusion' and importlib.util.find_spec('imufusion') is None:
+            raise ParameterError(
+                type(self).__name__,
+                'mode',
+                "'fusion' needs the library imufusion, which is not installed: "
+                "pip install 'sim2real_sensors[fusion]'",
+            )
+
+    @property
+    def publishes(self) -> bool:
+        """Whether there is an orientation at all."""
+        return self.mode != 'absent'
+
+    def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
+        """Return a source of orientations with its state; see `sim_sensors.core.seeding.stream`."""
+        if self.mode == 'fusion':
+            return FusedAttitude(self.fusion_gain, gravity)
+        return AttitudeSource(self, stream(seed, run, sensor, 'attitude'))
+
+
+class AttitudeSource:
+    """Orientation of one IMU, with the state of its error.
+
+    Parameters
+    ----------
+    orientation : Orientation
+        Mode and error.
+    rng : numpy.random.Generator
+        Stream of the error.
+    """
+
+    def __init__(self, orientation: Orientation, rng: np.random.Generator) -> None:
+        self._mode = orientation.mode
+        tilt, yaw = orientation.roll_pitch_std, orientation.yaw_std
+        std = np.array([tilt, tilt, yaw])
+        slow = orientation.roll_pitch_time_constant
+        self._error = GaussMarkov(rng, std, [slow, slow, orientation.yaw_time_constant])
+        self._covariance = np.zeros((3, 3))
+        if self._mode == 'absent':
+            self._covariance[0, 0] = -1.0
+        elif self._mode == 'heading':
+            # Roll and pitch may be anything: the variance of a uniform angle.
+            self._covariance[[0, 1], [0, 1]] = math.pi**2 / 3.0
+        elif self._mode == 'ahrs':
+            self._covariance = np.diag(std**2)
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the published quaternions; see `Attitude`."""
+        if self._mode == 'absent':
+            identity = np.zeros((len(dt), 4))
+            identity[:, 3] = 1.0
+            return identity
+        if self._mode == 'truth':
+            return np.array(truth)
+        if self._mode == 'heading':
+            return _heading(truth)
+        return rotations.multiply(rotations.exp(self._error.advance(dt)), truth)
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the covariance to publish, `(n, 3, 3)` rad^2, about the world axes."""
+        covariances: FloatArray = np.tile(self._covariance, (n, 1, 1))
+        return covariances
+
+
+class StatedAttitude:
+    """An attitude with another covariance than its own.
+
+    Parameters
+    ----------
+    attitude : Attitude
+        Gives the quaternions.
+    covariance : (3, 3)
+        What is stated, rad^2.
+    """
+
+    def __init__(self, attitude: Attitude, covariance: ArrayLike) -> None:
+        self._attitude = attitude
+        self._covariance = np.asarray(covariance, dtype=np.float64)
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the quaternions of the attitude."""
+        return self._attitude.measure(truth, dt, sensed)
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the stated covariance `n` times."""
+        return np.tile(self._covariance, (n, 1, 1))
+
+
+def _heading(truth: FloatArray) -> FloatArray:
+    """Return the turn about the vertical that has the heading of the x axis, `(n, 4)`."""
+    x, y, z, w = truth.T
+    # (1 + cos, sin) of the heading, times the horizontal length of the x axis: its half angle.
+    cosine, sine = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + z * w)
+    length = np.sqrt(cosine * cosine + sine * sine)
+    level = length > 0.0
+    safe = np.where(level, length, 1.0)
+    half = np.sqrt(np.maximum(0.5 * (1.0 + np.where(level, cosine / safe, 1.0)), 0.0))
+    other = np.sqrt(np.maximum(0.5 * (1.0 - np.where(level, cosine / safe, 1.0)), 0.0))
+    result = np.zeros_like(truth)
+    result[:, 2] = np.copysign(other, sine)
+    result[:, 3] = half
+    return result

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Odometry that is still arriving: which samples count, and which motion is final already."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import math
+import statistics
+from typing import Any
+
+import numpy as np
+
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
+
+__all__ = ['LiveOdometry', 'Verdict']
+
+# Those that the interval which the next sample makes final depends on, without that sample; the
+# interval that ends a record depends on the same.
+_KEPT = SAMPLES_BEHIND + SAMPLES_AHEAD - 1
+# Refused samples that may turn out to be the start of the next loop; as many as a subscription
+# queues.
+_HELD = 1000
+# How far the loop before the jump may go on after it. By stamp: odometry that goes on while the
+# clock alone steps back costs this much motion, whatever its rate.
+_STALE_NS = 1_000_000_000
+# Intervals whose median is the usual one.
+_USUAL = 50
+
+
+class Verdict(enum.Enum):
+    """What became of an odometry sample."""
+
+    ACCEPTED = 'accepted'
+    GAP = 'accepted after a gap'
+    RESTARTED = 'accepted as a new start, after a gap too long to bridge'
+    REPEATED = 'refused: stamp repeated'
+    LATE = 'refused: stamp before the newest'
+    STALE = 'refused: from before the jump of the clock'
+    FINISHED = 'refused: the odometry was said to be finished'
+    INVALID = 'refused: not finite, or no rotation'
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the sample counts."""
+        return self in (Verdict.ACCEPTED, Verdict.GAP, Verdict.RESTARTED)
+
+
+class LiveOdometry:
+    """The samples of arriving odometry that motion still depends on.
+
+    All since the last call of `trim`, and three before it.
+
+    What it answers depends on the samples and on the calls of `rewind` alone, never on a clock.
+
+    Parameters
+    ----------
+    velocity : {'twist', 'position'}
+        Where velocity comes from; see `OdometryMotion`.
+    gap_factor : float
+        An interval above this many median intervals is a gap; it is bridged, as in batch.
+    longest_gap : float
+        s; a longer one is not bridged, and the sample after it is a new start.
+
+    Attributes
+    ----------
+    origin_ns : int or None
+        Stamp of the first sample, which is time 0; None before it.
+    newest_ns : int or None
+        Stamp of the newest sample that counts.
+    finished : bool
+        Whether the last sample has come.
+    gap : float
+        Length of the latest gap, s; 0 before any.
+    """
+
+    def __init__(self, *, velocity: str, gap_factor: float, longest_gap: float) -> None:
+        self._velocity = velocity
+        self._gap_factor = gap_factor
+        self._longest_gap_ns = round(longest_gap * 1e9)
+        self._held: list[OdometryArray] = []
+        self._ceiling_ns: int | None = None
+        self.gap = 0.0
+        self._discard()
+
+    def _discard(self) -> None:
+        self._window: list[OdometryArray] = []
+        self._intervals: collections.deque[int] = collections.deque(maxlen=_USUAL)
+        self.origin_ns: int | None = None
+        self.newest_ns: int | None = None
+        self.finished = False
+
+    def finish(self) -> None:
+        """Take the newest sample for the last: motion is final up to it, and more is refused.
+
+        Until `reset` or `rewind`.
+
+        Raises
+        ------
+        MotionError
+            Fewer than three samples have come, so that there is no motion; more is refused still.
+        """
+        self.finished = True
+        if len(self._window) <= SAMPLES_AHEAD:
+            raise MotionError(f'odometry has {len(self._window)} samples; at least 3 are needed')
+
+    def reset(self) -> None:
+        """Forget everything; the next sample is the first."""
+        self._discard()
+        self._held.clear()
+        self._ceiling_ns = None
+
+    def rewind(self) -> list[OdometryArray]:
+        """Forget the samples because the clock jumped backward; return those to push again.
+
+        Samples and clock come on different topics, in either order. Samples that were refused as
+        late since the last one that counted are the start of the new loop. If there are none, what
+        still comes from up to a second after the newest sample so far belongs to the old loop and
+        is stale.
+        """
+        again, ceiling = list(self._held), self.newest_ns
+        self.reset()
+        if not again:
+            self._ceiling_ns = ceiling
+        return again
+
+    def push(self, sample: OdometryArray) -> Verdict:
+        """Take the next sample, one row, and say what became of it."""
+        if not _is_valid(sample):
+            return Verdict.INVALID
+        stamp = int(sample.stamp_ns[0])
+        if self._is_stale(stamp):
+            return Verdict.STALE
+        if self.finished:
+            # The next loop may begin before the clock tells so.
+            if self.newest_ns is not None and stamp < self.newest_ns:
+                self._hold(sample, stamp)
+            return Verdict.FINISHED
+        if self.newest_ns is None:
+            self._start(sample, stamp)
+            return Verdict.ACCEPTED
+        interval = stamp - self.newest_ns
+        if interval == 0:
+            return Verdict.REPEATED
+        if interval < 0:
+            self._hold(sample, stamp)
+            return Verdict.LATE
+        self._held.clear()
+        if self.is_new_start(stamp):
+            self.gap = interval * 1e-9
+            self._discard()
+            self._start(sample, stamp)
+            return Verdict.RESTARTED
+        is_gap = self._is_gap(interval)
+        self._window.append(sample)
+        self._intervals.append(interval)
+        self.newest_ns = stamp
+        if is_gap:
+            self.gap = interval * 1e-9
+            return Verdict.GAP
+        return Verdict.ACCEPTED
+
+    def is_new_start(self, stamp_ns: int) -> bool:
+        """Whether a sample of that stamp would come after a gap too long to bridge.
+
+        What is final must be measured before it is pushed: it forgets all samples before it.
+        """
+        if self.finished or self.newest_ns is None:
+            return False
+        return stamp_ns - self.newest_ns > self._longest_gap_ns
+
+    @property
+    def final_ns(self) -> int | None:
+        """Stamps before this one are final; None when none is."""
+        if len(self._window) <= SAMPLES_AHEAD or self.newest_ns is None:
+            return None
+        if self.finished:
+            return self.newest_ns + 1
+        return int(self._window[-SAMPLES_AHEAD].stamp_ns[0])
+
+    def motion(self) -> OdometryMotion:
+        """Return the motion that has become final since `trim`, by the batch's rule for its end.
+
+        Raises
+        ------
+        MotionError
+            Fewer than three samples.
+        """
+        origin_ns = 0 if self.origin_ns is None else self.origin_ns
+        if not self._window:
+            raise MotionError('odometry has 0 samples; at least 3 are needed')
+        return OdometryMotion(_joined(self._window), origin_ns=origin_ns, velocity=self._velocity)
+
+    def trim(self) -> None:
+        """Forget the samples that only motion before `final_ns` depends on."""
+        del self._window[:-_KEPT]
+
+    def _start(self, sample: OdometryArray, stamp: int) -> None:
+        self._window.append(sample)
+        self.origin_ns = self.newest_ns = stamp
+
+    def _is_stale(self, stamp: int) -> bool:
+        if self._ceiling_ns is None:
+            return False
+        if 0 < stamp - self._ceiling_ns <= _STALE_NS:
+            return True
+        self._ceiling_ns = None
+        return False
+
+    def _hold(self, sample: OdometryArray, stamp: int) -> None:
+        if self._held and stamp <= int(self._held[-1].stamp_ns[0]):
+            self._held.clear()
+        if len(self._held) < _HELD:
+            self._held.append(sample)
+
+    def _is_gap(self, interval: int) -> bool:
+        if len(self._intervals) < SAMPLES_AHEAD:
+            return False
+        return interval > self._gap_factor * statistics.median_low(self._intervals)
+
+
+def _is_valid(sample: OdometryArray) -> bool:
+    """Whether `check_values` accepts the sample; it is asked only where this is not plain."""
+    rows = (sample.position, sample.linear_velocity, sample.angular_velocity, sample.orientation)
+    values = [value for row in rows for value in row[0].tolist()]
+    if all(map(math.isfinite, values)) and math.hypot(*values[-4:]) > 1e-3:
+        return True
+    try:
+        check_values(sample)
+    except MotionError:
+        return False
+    return True
+
+
+def _joined(samples: list[OdometryArray]) -> OdometryArray:
+    """Return one array of all samples; frames are those of the first."""
+    fields = dataclasses.fields(OdometryArray)
+    arrays: dict[str, Any] = {
+        field.name: np.concatenate([getattr(sample, field.name) for sample in samples])
+        for field in fields
+        if field.name not in ('frame', 'child_frame')
+    }
+    return dataclasses.replace(samples[0], **arrays)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives the ART vehicle along waypoints, a little differently in every run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.motion.paths import CirclePath, LinePath, PlanarPath, half_sine_path
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.motion.vehicles import ART, AckermannVehicle, VehicleCommand, VehicleState
+
+__all__ = ['DRIVES', 'PurePursuit', 'RunVariation', 'drive', 'waypoints']
+
+CONTROL_RATE = 10.0  # Hz, [ART]
+THROTTLE = 0.75  # [ART]
+_SPACING = 0.1  # m between waypoints
+
+DRIVES = ('line', 'circle', 'half_sine')
+"""The scenarios that `drive` knows, as in the paper."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunVariation(Parameters):
+    """How one run differs from the next. All draws are Gaussian, cut at three deviations.
+
+    The paper states no figures for its repeatability; these are ours: a car put down by hand on a
+    mark, battery and ground a little different, and a steering linkage with play.
+    """
+
+    start_position: float = parameter(
+        0.05, 'm', 'Deviation of the start, along and across the path.', minimum=0.0
+    )
+    start_heading: float = parameter(
+        0.035, 'rad', 'Deviation of the heading at the start.', minimum=0.0
+    )
+    throttle: float = parameter(
+        0.02, '1', 'Relative deviation of the throttle, constant in a run.', minimum=0.0
+    )
+    friction: float = parameter(
+        0.1, '1', 'Relative deviation of c_0 and c_1, constant in a run.', minimum=0.0, maximum=0.3
+    )
+    steering_trim: float = parameter(
+        0.02, '1', 'Deviation of the steering (of 1), constant in a run.', minimum=0.0
+    )
+    steering_disturbance: float = parameter(
+        0.03, '1', 'Deviation of the wandering of the steering (of 1).', minimum=0.0
+    )
+    disturbance_time: float = parameter(
+        0.5, 's', 'Correlation time of that wandering.', minimum=0.0, minimum_excluded=True
+    )
+
+
+class PurePursuit:
+    """Steers at the point of the path that lies a fixed distance ahead.
+
+    Steering angle = atan(2 L sin(bearing) / distance), which drives the rear axle on a circle
+    through the target [R. C. Coulter, CMU-RI-TR-92-01, 1992]. The target is the first waypoint
+    at least `lookahead` away, at or after the last target: the pursuit never turns back, so a
+    path may cross or repeat itself.
+
+    Parameters
+    ----------
+    points : (n, 2) m
+        Waypoints, n >= 2.
+    vehicle : AckermannVehicle
+        Its wheelbase and largest steering angle are used.
+    throttle : float
+        Constant throttle.
+    lookahead : float
+        m.
+
+    Raises
+    ------
+    MotionError
+        On wrong shapes, values that are not finite, or a lookahead that is not positive.
+    """
+
+    def __init__(
+        self,
+        points: ArrayLike,
+        vehicle: AckermannVehicle,
+        *,
+        throttle: float = THROTTLE,
+        lookahead: float = 0.6,
+    ) -> None:
+        array = np.asarray(points, dtype=np.float64)
+        if array.ndim != 2 or array.shape[1] != 2 or len(array) < 2:
+            raise MotionError(f'waypoints have shape {array.shape}; must be (n, 2) with n >= 2')
+        if not np.isfinite(array).all():
+            raise MotionError('waypoints are not all finite')
+        if not lookahead > 0.0:
+            raise MotionError(f'lookahead {lookahead!r} is not allowed; must be a number > 0 [m]')
+        self._points = [(float(x), float(y)) for x, y in array]
+        self._vehicle = vehicle
+        self._throttle = throttle
+        self._lookahead = lookahead
+        self._target = 0
+
+    def __call__(self, time: float, state: VehicleState) -> VehicleCommand:
+        """Command at `time`; at the last waypoint the throttle closes."""
+        while self._target < len(self._points) - 1 and self._distance(state) < self._lookahead:
+            self._target += 1
+        distance = self._distance(state)
+        if distance < self._lookahead:
+            return VehicleCommand(0.0, 0.0)
+        x, y = self._points[self._target]
+        bearing = math.atan2(y - state.y, x - state.x) - state.heading
+        steer = math.atan2(2.0 * self._vehicle.wheelbase * math.sin(bearing), distance)
+        return VehicleCommand(self._throttle, min(max(steer / self._vehicle.max_steer, -1.0), 1.0))
+
+    def _distance(self, state: VehicleState) -> float:
+        x, y = self._points[self._target]
+        return math.hypot(x - state.x, y - state.y)
+
+
+def waypoints(scenario: str, length: float) -> FloatArray:
+    """Waypoints `(n, 2)` m of a driven scenario, 0.1 m apart, `length` metres of them.
+
+    The line runs east; the circle has a radius of 1.75 m (once round in 20 s at the speed that
+    throttle 0.75 gives) and turns left; the half-sine is 9 m long and 1.5 m high, then straight.
+
+    Raises
+    ------
+    MotionError
+        For an unknown scenario.
+    """
+    paths: dict[str, PlanarPath] = {
+        'line': LinePath(),
+        'circle': CirclePath(1.75),
+        'half_sine': half_sine_path(9.0, 1.5),
+    }
+    if scenario not in paths:
+        raise MotionError(
+            f'scenario {scenario!r} cannot be driven; must be one of {", ".join(paths)}'
+        )
+    points = paths[scenario].at(np.arange(0.0, length + _SPACING, _SPACING))
+    return np.column_stack([points.x, points.y])
+
+
+def drive(
+    scenario: str,
+    *,
+    seed: int,
+    run: str,
+    duration: float = 20.0,
+    vehicle: AckermannVehicle = ART,
+    variation: RunVariation | None = None,
+) -> Trajectory:
+    """Drive a scenario once.
+
+    Parameters
+    ----------
+    scenario : {'line', 'circle', 'half_sine'}
+        What to drive.
+    seed : int
+        Seed of the study.
+    run : str
+        Label of the run; each label gives another drive, the same label always the same.
+    duration : float
+        s.
+    vehicle : AckermannVehicle
+        ART if not given.
+    variation : RunVariation, optional
+        How runs differ; the defaults if not given.
+
+    Returns
+    -------
+    Trajectory
+        Of the centre of gravity, 1 kHz, from rest.
+
+    Raises
+    ------
+    MotionError
+        For an unknown scenario or a duration that is not positive.
+    """
+    if not (math.isfinite(duration) and duration > 0.0):
+        raise MotionError(f'duration {duration!r} is not allowed; must be a number > 0 [s]')
+    vary = RunVariation() if variation is None else variation
+    draws = {
+        source: stream(seed, run, 'vehicle', source)
+        for source in ('start_pose', 'throttle', 'friction', 'steering_trim', 'steering')
+    }
+    along, across, turn = _cut(draws['start_pose'].standard_normal(3))
+    throttle = THROTTLE * (1.0 + vary.throttle * _cut(draws['throttle'].standard_normal(1))[0])
+    friction = 1.0 + vary.friction * _cut(draws['friction'].standard_normal(1))[0]
+    trim = vary.steering_trim * _cut(draws['steering_trim'].standard_normal(1))[0]
+    car = dataclasses.replace(
+        vehicle,
+        linear_resistance=vehicle.linear_resistance * friction,
+        constant_resistance=vehicle.constant_resistance * friction,
+    )
+    # Long enough that even the fastest run does not reach the end.
+    points = waypoints(scenario, 5.0 + duration * car.top_speed(1.0))
+    pursuit = PurePursuit(points, car, throttle=throttle)
+    count = math.ceil(duration * CONTROL_RATE) + 1
+    wander = vary.steering_disturbance * _wander(
+        _cut(draws['steering'].standard_normal(count)), vary.disturbance_time
+    )
+
+    def controller(time: float, state: VehicleState) -> VehicleCommand:
+        wanted = pursuit(time, state)
+        disturbed = wanted.steering + trim + wander[round(time * CONTROL_RATE)]
+        return VehicleCommand(wanted.throttle, float(disturbed))
+
+    first, second = points[0], points[1]
+    heading = math.atan2(second[1] - first[1], second[0] - first[0])
+    start = VehicleState(
+        x=vary.start_position * (along * math.cos(heading) - across * math.sin(heading)),
+        y=vary.start_position * (along * math.sin(heading) + across * math.cos(heading)),
+        heading=heading + vary.start_heading * turn,
+        speed=0.0,
+    )
+    return car.drive(controller, duration=duration, start=start, control_rate=CONTROL_RATE)
+
+
+def _cut(values: FloatArray) -> list[float]:
+    return [float(value) for value in np.clip(values, -3.0, 3.0)]
+
+
+def _wander(noise: list[float], time_constant: float) -> FloatArray:
+    """Stationary Gauss-Markov sequence of unit deviation at the control rate."""
+    keep = math.exp(-1.0 / (CONTROL_RATE * time_constant))
+    fresh = math.sqrt(1.0 - keep * keep)
+    values = np.empty(len(noise))
+    value = noise[0]
+    for index, sample in enumerate(noise):
+        value = keep * value + fresh * sample if index else value
+        values[index] = value
+    return values

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses in the plane: the group SE(2), its exponential and its logarithm, one pose at a time.
+
+Scalars throughout: a controller steps one pose after the other, live and in batch alike, and both
+must give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sim_sensors.core.compilation import compiled, kernel
+from sim_sensors.core.measurements import FloatArray
+
+__all__ = [
+    'Pose',
+    'advance',
+    'body_steps',
+    'heading_of',
+    'pose_covariances',
+    'poses_after',
+    'relative',
+    'squares_about',
+    'squares_of',
+    'twist_between',
+    'wrap',
+]
+
+# Below this angle [rad] sin(a)/a and its kin are taken from their series; its error is a^4/120.
+_SMALL = 1e-4
+
+
+class Pose(NamedTuple):
+    """A pose in the plane.
+
+    Attributes
+    ----------
+    x, y : float
+        m, world.
+    heading : float
+        rad, from x to the left; not wrapped.
+    """
+
+    x: float
+    y: float
+    heading: float
+
+
+def wrap(angle: float) -> float:
+    """Return the angle of the same direction in [-pi, pi], rad.
+
+    Examples
+    --------
+    >>> round(wrap(6.0), 6)
+    -0.283185
+    """
+    return math.remainder(angle, 2.0 * math.pi)
+
+
+def advance(pose: Pose, forward: float, left: float, turn: float) -> Pose:
+    """Return pose Exp(xi): where a constant body twist leads, without integration error.
+
+    Parameters
+    ----------
+    pose : Pose
+    forward, left : float
+        Path along the body's axes, m: speed times time.
+    turn : float
+        rad: yaw rate times time.
+    """
+    a, b = _sinc(turn), _versinc(turn)
+    dx, dy = a * forward - b * left, b * forward + a * left
+    c, s = math.cos(pose.heading), math.sin(pose.heading)
+    return Pose(pose.x + c * dx - s * dy, pose.y + s * dx + c * dy, pose.heading + turn)
+
+
+def relative(pose: Pose, other: Pose) -> Pose:
+    """Return pose^-1 other: the other pose as seen from the first, heading wrapped."""
+    dx, dy = other.x - pose.x, other.y - pose.y
+    c, s = math.cos(pose.heading), math.sin(pose.heading)
+    return Pose(c * dx + s * dy, c * dy - s * dx, wrap(other.heading - pose.heading))
+
+
+def twist_between(pose: Pose, other: Pose) -> tuple[float, float, float]:
+    """Return Log(pose^-1 other): forward and left path in m and turn in rad; `advance` undoes it.
+
+    The turn is the short way round.
+    """
+    seen = relative(pose, other)
+    a, b = _sinc(seen.heading), _versinc(seen.heading)
+    scale = a * a + b * b
+    forward = (a * seen.x + b * seen.y) / scale
+    left = (a * seen.y - b * seen.x) / scale
+    return forward, left, seen.heading
+
+
+def _sinc(angle: float) -> float:
+    return 1.0 - angle * angle / 6.0 if abs(angle) < _SMALL else math.sin(angle) / angle
+
+
+def _versinc(angle: float) -> float:
+    """(1 - cos a)/a."""
+    if abs(angle) < _SMALL:
+        return 0.5 * angle
+    half = math.sin(0.5 * angle)
+    return 2.0 * half * half / angle
+
+
+# -------- Steps in the plane over whole motions: from poses to body twists and back, compiled.
+#
+# What `sim_sensors.motion.planar` does for one pose at a time. Loops over scalars, so that
+# cutting a motion
+# into calls changes no bit.
+
+# Below this angle [rad] the closed forms lose digits; the series' first term left out is < 1e-18.
+
+
+@kernel
+def _sinc_of_planar_steps(angle: float) -> float:
+    return 1.0 - angle * angle / 6.0 if abs(angle) < _SMALL else math.sin(angle) / angle
+
+
+@kernel
+def _versinc_of_planar_steps(angle: float) -> float:
+    """(1 - cos a)/a."""
+    if abs(angle) < _SMALL:
+        return 0.5 * angle
+    half = math.sin(0.5 * angle)
+    return 2.0 * half * half / angle
+
+
+@compiled
+def heading_of(quaternion: FloatArray) -> float:
+    """Return the heading, rad, of a quaternion x y z w `(4,)`."""
+    x, y, z, w = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
+    return math.atan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
+
+
+@compiled
+def body_steps(position: FloatArray, orientation: FloatArray) -> FloatArray:
+    """Return Log(pose[k]^-1 pose[k+1]) in the plane of the body, `(n - 1, 3)`.
+
+    Exact for motion in a horizontal plane. On a slope the plane is that of the body: path and
+    rotation are those which wheels on that slope see.
+
+    Parameters
+    ----------
+    position : (n, 3)
+        m, world.
+    orientation : (n, 4)
+        Quaternions x y z w, body to world.
+
+    Returns
+    -------
+    (n - 1, 3)
+        Forward and left path in m, turn in rad (the short way round).
+    """
+    n = len(position) - 1
+    out = np.empty((max(n, 0), 3))
+    for k in range(n):
+        x, y, z, w = orientation[k, 0], orientation[k, 1], orientation[k, 2], orientation[k, 3]
+        qx, qy = orientation[k + 1, 0], orientation[k + 1, 1]
+        qz, qw = orientation[k + 1, 2], orientation[k + 1, 3]
+        # conj(q[k]) q[k+1]
+        rx = w * qx - x * qw - y * qz + z * qy
+        ry = w * qy + x * qz - y * qw - z * qx
+        rz = w * qz - x * qy + y * qx - z * qw
+        rw = w * qw + x * qx + y * qy + z * qz
+        if rw < 0.0:
+            rx, ry, rz, rw = -rx, -ry, -rz, -rw
+        sine = math.sqrt(rx * rx + ry * ry + rz * rz)
+        turn = 2.0 * rz if sine < 1e-12 else 2.0 * math.atan2(sine, rw) * rz / sine
+        px = position[k + 1, 0] - position[k, 0]
+        py = position[k + 1, 1] - position[k, 1]
+        pz = position[k + 1, 2] - position[k, 2]
+        # First two rows of the transpose of the rotation matrix.
+        dx = (1.0 - 2.0 * (y * y + z * z)) * px
+        dx += 2.0 * (x * y + w * z) * py + 2.0 * (x * z - w * y) * pz
+        dy = 2.0 * (x * y - w * z) * px
+        dy += (1.0 - 2.0 * (x * x + z * z)) * py + 2.0 * (y * z + w * x) * pz
+        a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
+        scale = a * a + b * b
+        out[k, 0] = (a * dx + b * dy) / scale
+        out[k, 1] = (a * dy - b * dx) / scale
+        out[k, 2] = turn
+    return out
+
+
+@compiled
+def poses_after(start: FloatArray, steps: FloatArray) -> FloatArray:
+    """Return the poses after each step, start Exp(s_0) .. Exp(s_k), `(n, 3)`.
+
+    Parameters
+    ----------
+    start : (3,)
+        x, y in m and heading in rad, which is not wrapped.
+    steps : (n, 3)
+        As `body_steps` returns them.
+    """
+    x, y, heading = start[0], start[1], start[2]
+    out = np.empty((len(steps), 3))
+    for k in range(len(steps)):
+        forward, left, turn = steps[k, 0], steps[k, 1], steps[k, 2]
+        a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
+        dx, dy = a * forward - b * left, b * forward + a * left
+        c, s = math.cos(heading), math.sin(heading)
+        x += c * dx - s * dy
+        y += s * dx + c * dy
+        heading += turn
+        out[k, 0], out[k, 1], out[k, 2] = x, y, heading
+    return out
+
+
+@compiled
+def pose_covariances(
+    headings: FloatArray, steps: FloatArray, noise: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Return the covariance of the poses that erring steps lead to, to first order, `(n, 3, 3)`.
+
+    With the world displacement (dx, dy) of a step, P' = F P F' + G Q G', where F has 1 on the
+    diagonal and (-dy, dx) in the column of the heading, and G is the derivative of the pose by
+    the step.
+
+    Parameters
+    ----------
+    headings : (n,)
+        Before each step, rad.
+    steps : (n, 3)
+        As `body_steps` returns them.
+    noise : (n, 3, 3)
+        Covariance Q of each step, independent of the others.
+    start : (3, 3)
+        Covariance before the first step; x, y, heading in the world.
+    """
+    out = np.empty((len(steps), 3, 3))
+    P = start.copy()
+    F, G = np.eye(3), np.eye(3)
+    product, spread = np.empty((3, 3)), np.empty((3, 3))
+    for k in range(len(steps)):
+        _derive(headings[k], steps[k], F, G)
+        _congruent(F, P, product, spread)
+        for i in range(3):
+            for j in range(3):
+                out[k, i, j] = spread[i, j]
+        _congruent(G, noise[k], product, spread)
+        for i in range(3):
+            for j in range(3):
+                out[k, i, j] += spread[i, j]
+                P[i, j] = out[k, i, j]
+    return out
+
+
+@compiled
+def squares_about(
+    poses: FloatArray,
+    steps: FloatArray,
+    changes: FloatArray,
+    points: FloatArray,
+    weights: FloatArray,
+    start: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean squares of poses about those of bodies whose steps are changed.
+
+    Parameters
+    ----------
+    poses : (n, 3)
+        After each step.
+    steps : (n, 3)
+        Without any change, as `body_steps` returns them.
+    changes : (n, 3, m)
+        Of each step, by each of `m` causes.
+    points : (p, m)
+        How much of each cause each body has.
+    weights : (p,)
+        Of the bodies, of sum 1.
+    start : (p, 3)
+        Poses of the bodies before the first step: x, y in m and heading in rad.
+
+    Returns
+    -------
+    squares : (n, 3, 3)
+        Sums of weight (pose - that of the body) (likewise)'.
+    last : (p, 3)
+        Poses of the bodies after the last step.
+    """
+    out = np.zeros((len(steps), 3, 3))
+    last, off = start.copy(), np.empty(3)
+    for k in range(len(steps)):
+        for j in range(len(points)):
+            forward, left, turn = steps[k, 0], steps[k, 1], steps[k, 2]
+            for i in range(points.shape[1]):
+                forward += changes[k, 0, i] * points[j, i]
+                left += changes[k, 1, i] * points[j, i]
+                turn += changes[k, 2, i] * points[j, i]
+            a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
+            dx, dy = a * forward - b * left, b * forward + a * left
+            c, s = math.cos(last[j, 2]), math.sin(last[j, 2])
+            last[j, 0] += c * dx - s * dy
+            last[j, 1] += s * dx + c * dy
+            last[j, 2] += turn
+            for i in range(3):
+                off[i] = poses[k, i] - last[j, i]
+            for i in range(3):
+                for h in range(i + 1):
+                    out[k, i, h] += weights[j] * (off[i] * off[h])
+        out[k, 0, 1], out[k, 0, 2], out[k, 1, 2] = out[k, 1, 0], out[k, 2, 0], out[k, 2, 1]
+    return out, last
+
+
+@compiled
+def squares_of(changes: FloatArray) -> FloatArray:
+    """Return the sums of c c' over the columns c of each of `(n, 3, m)` changes, `(n, 3, 3)`."""
+    out = np.zeros((len(changes), 3, 3))
+    for k in range(len(changes)):
+        for i in range(changes.shape[2]):
+            for a in range(3):
+                for b in range(a + 1):
+                    out[k, a, b] += changes[k, a, i] * changes[k, b, i]
+        out[k, 0, 1], out[k, 0, 2], out[k, 1, 2] = out[k, 1, 0], out[k, 2, 0], out[k, 2, 1]
+    return out
+
+
+@kernel
+def _derive(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> None:
+    """Write the derivatives of the pose after a step by the pose before, F, and the step, G.
+
+    Both are of the identity at first, whose other elements stay.
+    """
+    forward, left, turn = step[0], step[1], step[2]
+    a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
+    if abs(turn) < _SMALL:
+        da, db = -turn / 3.0, 0.5
+    else:
+        da, db = (math.cos(turn) - a) / turn, (math.sin(turn) - b) / turn
+    c, s = math.cos(heading), math.sin(heading)
+    dx, dy = a * forward - b * left, b * forward + a * left
+    F[0, 2], F[1, 2] = -(s * dx + c * dy), c * dx - s * dy
+    G[0, 0], G[0, 1] = c * a - s * b, -c * b - s * a
+    G[1, 0], G[1, 1] = s * a + c * b, -s * b + c * a
+    ex, ey = da * forward - db * left, db * forward + da * left
+    G[0, 2], G[1, 2] = c * ex - s * ey, s * ex + c * ey
+
+
+@kernel
+def _congruent(A: FloatArray, P: FloatArray, product: FloatArray, out: FloatArray) -> None:
+    """A P A' of 3 x 3 matrices, in a fixed order of summation."""
+    for i in range(3):
+        for j in range(3):
+            product[i, j] = A[i, 0] * P[0, j] + A[i, 1] * P[1, j] + A[i, 2] * P[2, j]
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = product[i, 0] * A[j, 0] + product[i, 1] * A[j, 1] + product[i, 2] * A[j, 2]

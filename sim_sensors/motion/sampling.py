@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a sensor measures: its own grid of integer stamps, the same live and in batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Motion
+
+
+__all__ = ['SampleGrid', 'ahead_of_time', 'intervals', 'sample_motion', 'seconds']
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleGrid:
+    """Stamps of a sensor: the k-th is `start_ns + round(k * 1e9 / rate)`, so no error builds up.
+
+    Parameters
+    ----------
+    start_ns : int
+        First stamp, nanoseconds.
+    rate : float
+        Hz, > 0.
+    """
+
+    start_ns: int
+    rate: float
+
+    def stamps(self, first: int, last: int) -> IntArray:
+        """Return the stamps with index `first <= k < last`, int64 ns."""
+        offsets = np.rint(np.arange(first, last) * 1e9 / self.rate)
+        stamps: IntArray = offsets.astype(np.int64) + np.int64(self.start_ns)
+        return stamps
+
+    def count(self, end_ns: int) -> int:
+        """Return how many stamps are not after `end_ns`."""
+        if end_ns < self.start_ns:
+            return 0
+        guess = int((end_ns - self.start_ns) * self.rate / 1e9)
+        near = self.stamps(max(guess - 1, 0), guess + 3)
+        return max(guess - 1, 0) + int((near <= end_ns).sum())
+
+
+def seconds(stamp_ns: IntArray, origin_ns: int) -> FloatArray:
+    """Return float seconds since `origin_ns`; the difference is taken in integers, so that stamps
+    of the present epoch keep their nanoseconds.
+    """
+    elapsed = np.asarray(stamp_ns, dtype=np.int64) - np.int64(origin_ns)
+    return np.asarray(elapsed * 1e-9, dtype=np.float64)
+
+
+def sample_motion(
+    motion: Motion, rate: float, *, start_ns: int | None, origin_ns: int
+) -> tuple[IntArray, FloatArray]:
+    """Return the stamps of a sensor that watches the whole of `motion`, and their motion times.
+
+    Parameters
+    ----------
+    motion : Motion
+        Its `start` and `end` bound the grid.
+    rate : float
+        Of the sensor, Hz.
+    start_ns : int or None
+        First stamp; None: the first whole nanosecond not before the start of the motion.
+    origin_ns : int
+        Stamp of motion time 0.
+
+    Raises
+    ------
+    MotionError
+        When `start_ns` is outside the motion.
+    """
+    # Half a nanosecond of tolerance: float seconds of an exact stamp may lie an ulp past the end.
+    earliest = origin_ns + int(np.ceil(motion.start * 1e9 - 0.5))
+    latest = origin_ns + int(np.floor(motion.end * 1e9 + 0.5))
+    first = earliest if start_ns is None else start_ns
+    if not earliest <= first <= latest:
+        raise MotionError(
+            f'start stamp {first} ns is outside the motion; must be in [{earliest}, {latest}] ns'
+        )
+    grid = SampleGrid(first, rate)
+    stamp_ns = grid.stamps(0, grid.count(latest))
+    return stamp_ns, np.clip(seconds(stamp_ns, origin_ns), motion.start, motion.end)
+
+
+def intervals(times: FloatArray, last: float | None, first_interval: float) -> FloatArray:
+    """Return the time from each sample to the one before it, `(n,)` s.
+
+    Parameters
+    ----------
+    times : (n,)
+        s, strictly increasing.
+    last : float or None
+        Time of the sample before `times[0]`; None: `times[0]` is the first of all and its interval
+        is `first_interval`.
+
+    Raises
+    ------
+    MotionError
+        When a time is not after the one before it.
+    """
+    before = np.empty_like(times)
+    before[1:] = times[:-1]
+    if len(times) and last is not None:
+        before[0] = last
+    steps: FloatArray = times - before
+    if len(times) and last is None:
+        steps[0] = first_interval
+    backward = ~(steps > 0.0)
+    if last is None and len(times):
+        backward[0] = False
+    if backward.any():
+        k = int(np.argmax(backward))
+        raise MotionError(
+            f'truth at {float(times[k])} s does not follow the sample at {float(before[k])} s; '
+            'times must increase'
+        )
+    return steps
+
+
+# -------- Single stamps that are ahead of their time, and would cost all that comes after them.
+
+_COST = 3
+
+
+def ahead_of_time(stamps: ArrayLike) -> NDArray[np.bool_]:
+    """Return which stamps `(n,)` stand alone ahead of those after them, `(n,)`.
+
+    Who leaves out what is older than anything before it would lose to such a one at least the
+    three next, in a far future all the rest. It stands alone when the stamps before and after it
+    are in order without it. So a clock that starts again is none, nor are two that follow each
+    other, nor one that came too early by the time of two messages or less: then it is those that
+    are late which are left out, as ekf_node does.
+    """
+    t = np.asarray(stamps)
+    ahead = np.zeros(len(t), dtype=np.bool_)
+    last = len(t) - _COST
+    if last < 1:
+        return ahead
+    costs = np.all([t[:last] > t[k : last + k] for k in range(1, _COST + 1)], axis=0)
+    alone = np.concatenate([[True], t[: last - 1] <= t[2 : last + 1]])
+    ahead[:last] = costs & alone
+    return ahead

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What motions in closed form have alike: they begin at 0 and last as long as they are told."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.motion.paths import (
+    CirclePath,
+    LinePath,
+    PlanarPath,
+    figure_eight_path,
+    half_sine_path,
+)
+from sim_sensors.motion.trajectory import Trajectory, times_within
+
+__all__ = [
+    'SCENARIOS',
+    'Circle',
+    'FigureEight',
+    'HalfSine',
+    'Line',
+    'Scenario',
+    'SpeedProfile',
+    'Standstill',
+    'TimedMotion',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedMotion(Parameters):
+    """Base of the motions that are parameter sets themselves."""
+
+    duration: float = parameter(
+        20.0, 's', 'Duration of the motion.', minimum=0.0, minimum_excluded=True
+    )
+
+    @property
+    def start(self) -> float:
+        """First time, 0 s."""
+        return 0.0
+
+    @property
+    def end(self) -> float:
+        """Last time, s."""
+        return self.duration
+
+
+# -------- Speed profile of a scenario: rest, smooth ramp, constant speed, and a smooth stop if
+# wanted.
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeedProfile:
+    """Distance, speed and acceleration along a path, in closed form.
+
+    The ramp is v(t) = V (6 x^5 - 15 x^4 + 10 x^3), x = t / ramp_time: speed, acceleration and
+    jerk are continuous; the acceleration peaks at 1.875 V / ramp_time and the jerk at
+    5.774 V / ramp_time^2. With `ramp_time` 0 the motion starts (and ends) at full speed.
+
+    Attributes
+    ----------
+    speed : float
+        V, m/s.
+    ramp_time : float
+        Duration of the ramp, s.
+    duration : float
+        Duration of the whole motion, s.
+    rest_time : float
+        Time at rest before the ramp, s.
+    stop : bool
+        Ramp down so that it is at rest at the end.
+    """
+
+    speed: float
+    ramp_time: float
+    duration: float
+    rest_time: float = 0.0
+    stop: bool = False
+
+    @property
+    def length(self) -> float:
+        """Distance travelled in all, m."""
+        return float(self.at(np.array([self.duration]))[0][0])
+
+    def at(self, times: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Distance (m), speed (m/s) and acceleration (m/s^2) at `times` `(n,)` s."""
+        distance, speed, acceleration = self._ramp(times - self.rest_time)
+        if self.stop:
+            down = self._ramp(times - (self.duration - self.ramp_time))
+            distance = distance - down[0]
+            speed = speed - down[1]
+            acceleration = acceleration - down[2]
+        return distance, speed, acceleration
+
+    def _ramp(self, since: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """One ramp from 0 to V that begins at 0."""
+        v, ramp = self.speed, self.ramp_time
+        if ramp == 0.0:
+            return v * np.maximum(since, 0.0), np.where(since < 0.0, 0.0, v), np.zeros_like(since)
+        x = np.clip(since / ramp, 0.0, 1.0)
+        beyond = np.maximum(since - ramp, 0.0)
+        cube = x * x * x
+        distance = v * ramp * cube * x * (2.5 + x * (x - 3.0)) + v * beyond
+        speed = v * cube * (10.0 + x * (6.0 * x - 15.0))
+        acceleration = 30.0 * v / ramp * (x * (1.0 - x)) ** 2
+        return distance, speed, acceleration
+
+
+# -------- Analytic motions on level ground: standstill, line, circle, half-sine, figure-eight.
+#
+# Each is a parameter set that is itself a `Motion`: exact at any time, not
+# interpolated. The body
+# follows a path by arc length s(t) with its x axis along the tangent T, normal N to the
+# left,
+# curvature k and speed v = s':
+#
+#     velocity = v T            acceleration = v' T + v^2 k N
+#     yaw rate = v k            yaw acceleration = v' k + v^2 dk/ds
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario(TimedMotion):
+    """Base of the scenarios: level motion along a path that starts in the origin."""
+
+    heading: float = parameter(0.0, 'rad', 'Rotation of the whole path, from east to the left.')
+
+    @property
+    def profile(self) -> SpeedProfile:
+        """Distance and speed over time."""
+        return SpeedProfile(0.0, 0.0, self.duration)
+
+    @functools.cached_property
+    def path(self) -> PlanarPath:
+        """The path before it is rotated by `heading`."""
+        return LinePath()
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Motion at `times` `(n,)` s, in any order.
+
+        Raises
+        ------
+        MotionError
+            When a time is outside 0 .. `duration`.
+        """
+        t = times_within(times, self.start, self.end)
+        distance, speed, acceleration = self.profile.at(t)
+        points = self.path.at(distance)
+        cosine, sine = float(np.cos(self.heading)), float(np.sin(self.heading))
+        zero = np.zeros_like(t)
+        heading = points.heading + self.heading
+        tangent = np.column_stack([np.cos(heading), np.sin(heading), zero])
+        normal = np.column_stack([-tangent[:, 1], tangent[:, 0], zero])
+        bend = speed * speed * points.curvature
+        turning = acceleration * points.curvature + speed * speed * points.curvature_slope
+        return Trajectory(
+            t,
+            np.column_stack(
+                [
+                    cosine * points.x - sine * points.y,
+                    sine * points.x + cosine * points.y,
+                    zero,
+                ]
+            ),
+            rotations.from_heading(heading),
+            speed[:, None] * tangent,
+            np.column_stack([zero, zero, speed * points.curvature]),
+            acceleration[:, None] * tangent + bend[:, None] * normal,
+            np.column_stack([zero, zero, turning]),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Standstill(Scenario):
+    """No motion at all."""
+
+    kind = 'standstill'
+
+
+@dataclasses.dataclass(frozen=True)
+class _Drive(Scenario):
+    """A scenario that moves: its speed profile."""
+
+    speed: float = parameter(
+        1.0, 'm/s', 'Speed after the ramp.', minimum=0.0, minimum_excluded=True
+    )
+    ramp_time: float = parameter(
+        2.0, 's', 'Time from rest to full speed; 0 starts at full speed.', minimum=0.0
+    )
+    rest_time: float = parameter(0.0, 's', 'Time at rest before the ramp.', minimum=0.0)
+    stop: bool = parameter(False, '', 'Ramp down to rest at the end.')
+
+    @property
+    def profile(self) -> SpeedProfile:
+        """Distance and speed over time."""
+        return SpeedProfile(
+            self.speed, self.ramp_time, self.duration, self.rest_time, stop=self.stop
+        )
+
+    def _check(self) -> None:
+        ramps = self.ramp_time * (2 if self.stop else 1)
+        if self.rest_time + ramps > self.duration:
+            raise ParameterError(
+                type(self).__name__,
+                'duration',
+                f'{self.duration:g} is not allowed; must be >= {self.rest_time + ramps:g} [s], '
+                'the time of rest and ramps together',
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Line(_Drive):
+    """Straight ahead."""
+
+    kind = 'line'
+
+
+@dataclasses.dataclass(frozen=True)
+class Circle(_Drive):
+    """Round a circle.
+
+    At full speed v: yaw rate v / radius and specific force v^2 / radius to the left.
+    """
+
+    kind = 'circle'
+    radius: float = parameter(3.0, 'm', 'Radius; to the left.', minimum=0.0, minimum_excluded=True)
+    clockwise: bool = parameter(False, '', 'Turn right instead of left.')
+
+    @functools.cached_property
+    def path(self) -> PlanarPath:
+        """The circle."""
+        return CirclePath(-self.radius if self.clockwise else self.radius)
+
+
+@dataclasses.dataclass(frozen=True)
+class HalfSine(_Drive):
+    """Half a sine wave, then straight on.
+
+    y = amplitude sin(pi x / length) for 0 <= x <= length, the x axis at `heading`. The body begins
+    along the tangent. Where the straight begins, the yaw acceleration jumps; all else is
+    continuous.
+    """
+
+    kind = 'half_sine'
+    length: float = parameter(
+        15.0, 'm', 'Distance between the zeros.', minimum=0.0, minimum_excluded=True
+    )
+    amplitude: float = parameter(2.0, 'm', 'Height of the wave; negative to the right.')
+
+    @functools.cached_property
+    def path(self) -> PlanarPath:
+        """The wave."""
+        return half_sine_path(self.length, self.amplitude)
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureEight(_Drive):
+    """Round and round a figure-eight.
+
+    x = (length/2) sin u, y = (width/2) sin 2u, the x axis at `heading`; it begins in the crossing.
+    """
+
+    kind = 'figure_eight'
+    length: float = parameter(8.0, 'm', 'Extent along x.', minimum=0.0, minimum_excluded=True)
+    width: float = parameter(4.0, 'm', 'Extent along y.', minimum=0.0, minimum_excluded=True)
+
+    @functools.cached_property
+    def path(self) -> PlanarPath:
+        """The figure-eight."""
+        return figure_eight_path(self.length, self.width)
+
+
+SCENARIOS: dict[str, type[Scenario]] = {
+    scenario.kind: scenario for scenario in (Standstill, Line, Circle, HalfSine, FigureEight)
+}
+"""The scenarios by name."""

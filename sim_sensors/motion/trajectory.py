@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampled motion of a rigid body, and what anything that moves must offer.
+
+Frames: world ENU (x east, y north, z up), body FLU (x forward, y left, z up). Quaternions x y z w
+take body vectors to the world. See docs/motion.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.motion.hermite import quintic
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.odometry import OdometryMotion
+    from sim_sensors.motion.waypoints import WaypointMotion
+
+__all__ = ['Motion', 'Trajectory', 'times_within']
+
+_TOLERANCE_S = 1e-9
+_ROUNDING = 2e-15  # of the norm of a normalised quaternion
+
+
+class Motion(Protocol):
+    """True motion that can be sampled.
+
+    Attributes
+    ----------
+    start, end : float
+        First and last time that can be asked for, seconds.
+    """
+
+    @property
+    def start(self) -> float:
+        """First time, s."""
+        ...
+
+    @property
+    def end(self) -> float:
+        """Last time, s."""
+        ...
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Motion at `times` `(n,)` s, in any order; each row depends on its own time only.
+
+        Raises
+        ------
+        MotionError
+            When a time is not finite or lies outside `start` .. `end`.
+        """
+        ...
+
+
+def times_within(times: ArrayLike, start: float, end: float) -> FloatArray:
+    """Return `times` as an array `(n,)`, or refuse them when any lies outside `start` .. `end`.
+
+    A nanosecond is forgiven at both ends, and clipped, because stamps are whole nanoseconds and
+    their conversion to seconds rounds.
+
+    Raises
+    ------
+    MotionError
+        Naming the time and the span.
+    """
+    array = np.ascontiguousarray(np.atleast_1d(np.asarray(times, dtype=np.float64)))
+    if array.ndim != 1:
+        raise MotionError(f'times have shape {array.shape}; must be one-dimensional')
+    outside = ~((array >= start - _TOLERANCE_S) & (array <= end + _TOLERANCE_S))
+    if outside.any():
+        value = array[np.flatnonzero(outside)[0]]
+        raise MotionError(f'time {value:.9g} s is outside the motion, {start:.9g} .. {end:.9g} s')
+    return np.clip(array, start, end)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Motion of one point of a rigid body at sample times.
+
+    The fields must belong together: velocity is the derivative of position, and so on. Recorded
+    odometry, whose fields disagree by their noise, goes through `from_odometry` instead.
+
+    Attributes
+    ----------
+    time : (n,) float
+        Seconds, strictly increasing unless made by `at`.
+    position : (n, 3) float
+        m, world.
+    orientation : (n, 4) float
+        Unit quaternion x y z w, body to world.
+    velocity : (n, 3) float
+        m/s, world.
+    angular_velocity : (n, 3) float
+        rad/s, body.
+    acceleration : (n, 3) float
+        m/s^2, world, kinematic: without gravity.
+    angular_acceleration : (n, 3) float
+        rad/s^2, body.
+
+    Raises
+    ------
+    MotionError
+        When it is made of wrong shapes, values that are not finite or quaternions that are not
+        of unit norm (to 1e-6; they are made so exactly). It may be empty, as the answer to no
+        times is.
+    """
+
+    time: FloatArray
+    position: FloatArray
+    orientation: FloatArray
+    velocity: FloatArray
+    angular_velocity: FloatArray
+    acceleration: FloatArray
+    angular_acceleration: FloatArray
+
+    def __post_init__(self) -> None:
+        n = np.atleast_1d(self.time).shape[0]
+        for field in dataclasses.fields(self):
+            array = np.ascontiguousarray(getattr(self, field.name), dtype=np.float64)
+            shape = {'time': (n,), 'orientation': (n, 4)}.get(field.name, (n, 3))
+            if array.shape != shape:
+                raise MotionError(
+                    f'trajectory: {field.name} has shape {array.shape}, must be {shape}'
+                )
+            if not np.isfinite(array).all():
+                raise MotionError(f'trajectory: {field.name} has values that are not finite')
+            object.__setattr__(self, field.name, array)
+        q = self.orientation
+        norm = np.sqrt(q[:, 0] ** 2 + q[:, 1] ** 2 + q[:, 2] ** 2 + q[:, 3] ** 2)
+        if (np.abs(norm - 1.0) > 1e-6).any():
+            worst = norm[np.argmax(np.abs(norm - 1.0))]
+            raise MotionError(f'trajectory: orientation has norm {worst:.9g}, must be 1')
+        # Normalising twice may change the last bit, so what is of unit norm is left alone.
+        off = np.abs(norm - 1.0) > _ROUNDING
+        object.__setattr__(self, 'orientation', q / np.where(off, norm, 1.0)[:, None])
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def start(self) -> float:
+        """First time, s."""
+        return float(self.time[0])
+
+    @property
+    def end(self) -> float:
+        """Last time, s."""
+        return float(self.time[-1])
+
+    @classmethod
+    def from_odometry(cls, odometry: OdometryArray, *, origin_ns: int) -> OdometryMotion:
+        """Motion through recorded odometry; see `sim_sensors.motion.odometry.OdometryMotion`."""
+        from sim_sensors.motion.odometry import OdometryMotion
+
+        return OdometryMotion(odometry, origin_ns=origin_ns)
+
+    @classmethod
+    def from_waypoints(
+        cls,
+        times: ArrayLike,
+        positions: ArrayLike,
+        orientations: ArrayLike | None = None,
+        *,
+        rest_ends: bool = False,
+    ) -> WaypointMotion:
+        """Smooth motion through waypoints; see `sim_sensors.motion.waypoints.WaypointMotion`."""
+        from sim_sensors.motion.waypoints import WaypointMotion
+
+        return WaypointMotion(times, positions, orientations, rest_ends=rest_ends)
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Interpolate between the two samples around each time.
+
+        Position is the quintic with the position, velocity and acceleration of both samples.
+        Orientation is R_k Exp(phi(t)) with phi the quintic that has the recorded body rates and
+        angular accelerations at both ends. So the samples themselves are returned unchanged, and
+        every returned derivative is the exact derivative of what is returned above it.
+        Error for samples h apart of a smooth motion: O(h^6) in position, O(h^4) in acceleration.
+
+        Parameters
+        ----------
+        times : (n,) s
+            In any order.
+
+        Raises
+        ------
+        MotionError
+            When a time is outside `start` .. `end`, or the samples do not increase in time.
+        """
+        if len(self) == 0:
+            raise MotionError('trajectory: has no samples; at least 1 is needed to interpolate')
+        t = times_within(times, self.start, self.end)
+        if len(self) == 1:
+            return self._take(np.zeros(len(t), dtype=np.intp))
+        if (np.diff(self.time) <= 0.0).any():
+            raise MotionError('trajectory: time must increase strictly to interpolate')
+        k = np.clip(np.searchsorted(self.time, t, side='right') - 1, 0, len(self) - 2)
+        first, last = self._take(k), self._take(k + 1)
+        h = (last.time - first.time)[:, None]
+        s = (t - first.time)[:, None] / h
+        position, velocity, acceleration = quintic(
+            s,
+            h,
+            (first.position, first.velocity, first.acceleration),
+            (last.position, last.velocity, last.acceleration),
+        )
+        turn = rotations.between(first.orientation, last.orientation)
+        end_rate, end_acceleration = rotations.end_derivatives(
+            turn, last.angular_velocity, last.angular_acceleration
+        )
+        curve = quintic(
+            s,
+            h,
+            (np.zeros_like(turn), first.angular_velocity, first.angular_acceleration),
+            (turn, end_rate, end_acceleration),
+        )
+        angular_velocity, angular_acceleration = rotations.body_rates(curve)
+        orientation = rotations.multiply(first.orientation, rotations.exp(curve[0]))
+        return Trajectory(
+            t,
+            position,
+            orientation,
+            velocity,
+            angular_velocity,
+            acceleration,
+            angular_acceleration,
+        )
+
+    def at_lever_arm(self, offset_xyz: ArrayLike) -> Trajectory:
+        """Motion of another point of the same body.
+
+        Parameters
+        ----------
+        offset_xyz : (3,)
+            From this point to the other, m, body frame.
+
+        Returns
+        -------
+        Trajectory
+            Same attitude and rates; p + R l, v + R (w x l), a + R (wd x l + w x (w x l)).
+            Kinematics of a rigid body.
+        """
+        arm = np.asarray(offset_xyz, dtype=np.float64)
+        if arm.shape != (3,) or not np.isfinite(arm).all():
+            raise MotionError(f'lever arm {offset_xyz!r} is not allowed; must be 3 finite metres')
+        arm = np.broadcast_to(arm, self.position.shape)
+        q, rate = self.orientation, self.angular_velocity
+        swing = rotations.cross(rate, arm)
+        pull = rotations.cross(self.angular_acceleration, arm) + rotations.cross(rate, swing)
+        return dataclasses.replace(
+            self,
+            position=self.position + rotations.rotate(q, arm),
+            velocity=self.velocity + rotations.rotate(q, swing),
+            acceleration=self.acceleration + rotations.rotate(q, pull),
+        )
+
+    def specific_force(self, gravity: ArrayLike) -> FloatArray:
+        """What an ideal accelerometer at this point reads: R^T (a - g_n).
+
+        Parameters
+        ----------
+        gravity : float or (3,)
+            Magnitude of gravity, m/s^2, pointing down; or the gravity vector g_n in the world.
+
+        Returns
+        -------
+        (n, 3) float
+            m/s^2, body frame; (0, 0, +g) at rest and level.
+        """
+        g = np.asarray(gravity, dtype=np.float64)
+        if g.shape not in ((), (3,)) or not np.isfinite(g).all():
+            raise MotionError(f'gravity {gravity!r} is not allowed; must be 1 or 3 finite numbers')
+        g_n = np.array([0.0, 0.0, -float(g)]) if g.shape == () else g
+        return rotations.rotate_back(self.orientation, self.acceleration - g_n)
+
+    def _take(self, index: np.ndarray[tuple[int, ...], np.dtype[np.intp]]) -> Trajectory:
+        return Trajectory(
+            **{field.name: getattr(self, field.name)[index] for field in dataclasses.fields(self)}
+        )

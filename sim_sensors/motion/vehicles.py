@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ackermann digital twin of the ART vehicle.
+
+Known (dART.json and the 4-DOF configuration of [SBEL]): distances of
+the centre of gravity to the axles, mass, yaw inertia, largest steering angle, wheel radius; the
+4-DOF motor model with its gear ratio gamma, stall torque tau_0, no-load speed omega_0 and
+resistance c_1 w + c_0; integration step 1 ms.
+
+Ours, for want of published values: the whole mass in place of the wheel inertia of the 4-DOF
+model (that value is not stated), the critically damped steering servo, the first-order lag of the
+motor controller, and the smoothing of the constant resistance around rest.
+
+The motion is that of the kinematic bicycle. The yaw inertia and tyre forces do not enter: at the
+top speed of 0.6 m/s that the motor constants give, the sharpest turn (radius 1 m) asks for a
+lateral 0.3 m/s^2, a thirtieth of what tyres hold, and slip angles would be a fraction of a degree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.motion.trajectory import Trajectory
+
+__all__ = ['ART', 'AckermannVehicle', 'Controller', 'VehicleCommand', 'VehicleState']
+
+State = tuple[float, float, float, float, float, float, float]
+"""x, y (rear axle, m), heading (rad), speed (m/s), steer (rad), steer rate (rad/s), drive (1)."""
+
+_REST_RATE = 0.5  # rad/s of the motor over which the constant resistance sets in
+
+
+@dataclasses.dataclass(frozen=True)
+class VehicleState:
+    """What a controller may know.
+
+    Attributes
+    ----------
+    x, y : float
+        Middle of the rear axle, m.
+    heading : float
+        rad, from east to the left; not wrapped.
+    speed : float
+        Of the rear axle, m/s.
+    """
+
+    x: float
+    y: float
+    heading: float
+    speed: float
+
+
+@dataclasses.dataclass(frozen=True)
+class VehicleCommand:
+    """What a controller asks for.
+
+    Attributes
+    ----------
+    throttle : float
+        0 to 1; clipped.
+    steering : float
+        -1 (full right) to 1 (full left); clipped.
+    """
+
+    throttle: float
+    steering: float
+
+
+Controller = Callable[[float, VehicleState], VehicleCommand]
+"""Time (s) and state to command; called at the control rate."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AckermannVehicle(Parameters):
+    """Vehicle with front steering: kinematic bicycle with a motor and a steering servo.
+
+    Rear axle, with wheelbase L, wheel radius r, motor rate w = v / (gamma r), drive u and steer d:
+
+        x' = v cos psi,  y' = v sin psi,  psi' = v tan(d) / L
+        v' = T / (gamma r m),  T = tau_0 (u - w / omega_0) - c_1 w - c_0 tanh(w / 0.5 rad/s)
+        u' = (throttle - u) / motor_lag
+        d'' = (d_wanted - d) / tau^2 - 2 d' / tau,  d_wanted = steering max_steer
+
+    The motor never brakes below rest: the speed stays >= 0.
+    """
+
+    mass: float = parameter(5.76436, 'kg', 'Mass.', minimum=0.0, minimum_excluded=True)
+    cg_to_front: float = parameter(
+        0.268377, 'm', 'From the centre of gravity to the front axle.', minimum=0.0
+    )
+    cg_to_rear: float = parameter(
+        0.196863, 'm', 'From the rear axle to the centre of gravity.', minimum=0.0
+    )
+    max_steer: float = parameter(
+        0.436332, 'rad', 'Largest steering angle.', minimum=0.0, maximum=1.5
+    )
+    wheel_radius: float = parameter(
+        0.08451952624, 'm', 'Wheel radius.', minimum=0.0, minimum_excluded=True
+    )
+    gear_ratio: float = parameter(
+        1.0 / 3.0, '1', 'gamma: wheel rate over motor rate.', minimum=0.0, minimum_excluded=True
+    )
+    stall_torque: float = parameter(0.3, 'N m', 'tau_0 of the motor.', minimum=0.0)
+    no_load_rate: float = parameter(
+        30.0, 'rad/s', 'omega_0 of the motor.', minimum=0.0, minimum_excluded=True
+    )
+    linear_resistance: float = parameter(1e-4, 'N m s', 'c_1 at the motor.', minimum=0.0)
+    constant_resistance: float = parameter(0.02, 'N m', 'c_0 at the motor.', minimum=0.0)
+    motor_lag: float = parameter(
+        0.1, 's', 'Time constant of the motor controller.', minimum=0.0, minimum_excluded=True
+    )
+    steering_lag: float = parameter(
+        0.05, 's', 'tau of the steering servo.', minimum=0.0, minimum_excluded=True
+    )
+
+    @property
+    def wheelbase(self) -> float:
+        """Distance of the axles, m."""
+        return self.cg_to_front + self.cg_to_rear
+
+    def top_speed(self, throttle: float) -> float:
+        """Speed at which the motor and its resistance balance, m/s."""
+        slope = self.stall_torque / self.no_load_rate + self.linear_resistance
+        rate = (self.stall_torque * throttle - self.constant_resistance) / slope
+        return max(rate, 0.0) * self.gear_ratio * self.wheel_radius
+
+    def drive(
+        self,
+        controller: Controller,
+        *,
+        duration: float,
+        start: VehicleState,
+        control_rate: float = 10.0,
+        step: float = 1e-3,
+    ) -> Trajectory:
+        """Drive and return the motion of the centre of gravity, a sample per integration step.
+
+        Classical Runge-Kutta of fourth order; the command is held between control times, so no
+        step straddles a jump when `control_rate * step` divides 1. Accelerations come from the
+        equations of motion, not from differences, and are continuous.
+
+        Parameters
+        ----------
+        controller : Controller
+            Called at 0, 1/control_rate, ...
+        duration : float
+            s.
+        start : VehicleState
+            Of the rear axle; the wheels straight, the motor off.
+        control_rate : float
+            Hz.
+        step : float
+            s.
+        """
+        count = round(duration / step)
+        period = max(1, round(1.0 / (control_rate * step)))
+        state: State = (start.x, start.y, start.heading, start.speed, 0.0, 0.0, 0.0)
+        states = np.empty((count + 1, 7))
+        throttle = wanted = 0.0
+        for index in range(count + 1):
+            states[index] = state
+            if index % period == 0:
+                command = controller(index * step, VehicleState(*state[:4]))
+                throttle = min(max(command.throttle, 0.0), 1.0)
+                wanted = min(max(command.steering, -1.0), 1.0) * self.max_steer
+            state = self._advance(state, throttle, wanted, step)
+        return self._trajectory(np.arange(count + 1, dtype=np.float64) * step, states)
+
+    def _advance(self, state: State, throttle: float, wanted: float, step: float) -> State:
+        sixth = step / 6.0
+        a = self._rates(state, throttle, wanted)
+        b = self._rates(_moved(state, a, 0.5 * step), throttle, wanted)
+        c = self._rates(_moved(state, b, 0.5 * step), throttle, wanted)
+        d = self._rates(_moved(state, c, step), throttle, wanted)
+        # Written out, as in _moved: a drive takes longer than what is judged on it.
+        return (
+            state[0] + sixth * (a[0] + 2.0 * b[0] + 2.0 * c[0] + d[0]),
+            state[1] + sixth * (a[1] + 2.0 * b[1] + 2.0 * c[1] + d[1]),
+            state[2] + sixth * (a[2] + 2.0 * b[2] + 2.0 * c[2] + d[2]),
+            max(state[3] + sixth * (a[3] + 2.0 * b[3] + 2.0 * c[3] + d[3]), 0.0),
+            state[4] + sixth * (a[4] + 2.0 * b[4] + 2.0 * c[4] + d[4]),
+            state[5] + sixth * (a[5] + 2.0 * b[5] + 2.0 * c[5] + d[5]),
+            state[6] + sixth * (a[6] + 2.0 * b[6] + 2.0 * c[6] + d[6]),
+        )
+
+    def _rates(self, state: State, throttle: float, wanted: float) -> State:
+        _, _, heading, speed, steer, steer_rate, drive = state
+        tau = self.steering_lag
+        return (
+            speed * math.cos(heading),
+            speed * math.sin(heading),
+            speed * math.tan(steer) / (self.cg_to_front + self.cg_to_rear),
+            self._acceleration(speed, drive),
+            steer_rate,
+            ((wanted - steer) / tau - 2.0 * steer_rate) / tau,
+            (throttle - drive) / self.motor_lag,
+        )
+
+    def _acceleration(self, speed: float, drive: float) -> float:
+        leverage = self.gear_ratio * self.wheel_radius
+        rate = speed / leverage
+        torque = (
+            self.stall_torque * (drive - rate / self.no_load_rate)
+            - self.linear_resistance * rate
+            - self.constant_resistance * math.tanh(rate / _REST_RATE)
+        )
+        if speed <= 0.0:
+            torque = max(torque, 0.0)
+        return torque / (leverage * self.mass)
+
+    def _trajectory(self, time: FloatArray, states: FloatArray) -> Trajectory:
+        x, y, heading, speed, steer, steer_rate, drive = states.T
+        zero = np.zeros_like(x)
+        pull = np.array([self._acceleration(*pair) for pair in zip(speed, drive, strict=True)])
+        tangent = np.column_stack([np.cos(heading), np.sin(heading), zero])
+        normal = np.column_stack([-tangent[:, 1], tangent[:, 0], zero])
+        curvature = np.tan(steer) / self.wheelbase
+        bending = steer_rate / (np.cos(steer) ** 2 * self.wheelbase)
+        yaw_rate = speed * curvature
+        rear_axle = Trajectory(
+            time,
+            np.column_stack([x, y, zero]),
+            rotations.from_heading(heading),
+            speed[:, None] * tangent,
+            np.column_stack([zero, zero, yaw_rate]),
+            pull[:, None] * tangent + (speed * yaw_rate)[:, None] * normal,
+            np.column_stack([zero, zero, pull * curvature + speed * bending]),
+        )
+        return rear_axle.at_lever_arm((self.cg_to_rear, 0.0, 0.0))
+
+
+ART = AckermannVehicle()
+"""The vehicle of the paper."""
+
+
+def _moved(state: State, rates: State, step: float) -> State:
+    x, y, heading, speed, steer, steer_rate, drive = state
+    return (
+        x + step * rates[0],
+        y + step * rates[1],
+        heading + step * rates[2],
+        speed + step * rates[3],
+        steer + step * rates[4],
+        steer_rate + step * rates[5],
+        drive + step * rates[6],
+    )

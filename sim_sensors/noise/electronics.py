@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bandwidth of a sensor: a low pass of first or second order, exactly discretised."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.noise.processes import Decay, Ramp
+
+__all__ = ['IncrementQuantiser', 'LowPass', 'Temperature', 'Thermometer', 'quantise', 'saturate']
+
+
+class LowPass:
+    """Low pass with -3 dB at `bandwidth` and unit gain at rest.
+
+    First order: y' = w (u - y). Second order: Butterworth, y'' = w^2 (u - y) - sqrt(2) w y'. With
+    w = 2 pi bandwidth, and u constant over each interval between samples, the sampled solution is
+    exact for every interval. White noise therefore keeps its density inside the band at every
+    rate, and nothing is folded into it from above the rate.
+
+    The filter starts settled on the first clean value; its noise starts from zero, and the
+    variance of the noise is propagated with it.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Hz, > 0.
+    order : {1, 2}
+    axes : int
+        Number of components.
+    """
+
+    def __init__(self, bandwidth: float, order: int, *, axes: int = 3) -> None:
+        self._omega = 2.0 * math.pi * bandwidth
+        self._order = order
+        # Per axis: value, its derivative; variance of value, covariance of both, of derivative.
+        self._state = np.zeros((axes, 5))
+        self._is_settled = False
+
+    def filter(
+        self, clean: FloatArray, noise: FloatArray, variance: FloatArray, dt: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the filtered sum of signal and white noise, and the variance of its noise.
+
+        Parameters
+        ----------
+        clean, noise, variance : (n, axes)
+            Signal, noise, and variance of the noise at each sample.
+        dt : (n,)
+            Time since the sample before, s.
+        """
+        if not self._is_settled and len(clean):
+            self._state[:, 0] = clean[0]
+            self._is_settled = True
+        return _filter(self._state, self._omega, self._order, clean + noise, variance, dt)
+
+
+@compiled
+def _filter(
+    state: FloatArray,
+    omega: float,
+    order: int,
+    inputs: FloatArray,
+    variance: FloatArray,
+    dt: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Advance `state` in place."""
+    out, spread = np.empty_like(inputs), np.empty_like(inputs)
+    half = math.sqrt(0.5) * omega
+    for k in range(inputs.shape[0]):
+        # Transition matrix of (y - u, y').
+        if order == 1:
+            f00, f01, f10, f11 = math.exp(-omega * dt[k]), 0.0, 0.0, 0.0
+        else:
+            e, x = math.exp(-half * dt[k]), half * dt[k]
+            c, s = math.cos(x), math.sin(x)
+            f00, f01 = e * (c + s), e * s / half
+            f10, f11 = -e * s * 2.0 * half, e * (c - s)
+        for axis in range(inputs.shape[1]):
+            y, v, p00, p01, p11 = state[axis]
+            u, q = inputs[k, axis], variance[k, axis]
+            state[axis, 0] = u + f00 * (y - u) + f01 * v
+            state[axis, 1] = f10 * (y - u) + f11 * v
+            g0, g1 = 1.0 - f00, -f10
+            state[axis, 2] = (
+                f00 * f00 * p00 + 2.0 * f00 * f01 * p01 + f01 * f01 * p11 + g0 * g0 * q
+            )
+            state[axis, 3] = (
+                f00 * f10 * p00 + (f00 * f11 + f01 * f10) * p01 + f01 * f11 * p11 + g0 * g1 * q
+            )
+            state[axis, 4] = (
+                f10 * f10 * p00 + 2.0 * f10 * f11 * p01 + f11 * f11 * p11 + g1 * g1 * q
+            )
+            out[k, axis], spread[k, axis] = state[axis, 0], state[axis, 2]
+    return out, spread
+
+
+# -------- From a signal to the numbers that a sensor reports: range and resolution.
+
+
+def saturate(values: FloatArray, limit: ArrayLike) -> FloatArray:
+    """Hold values within +-limit; a limit of 0 leaves them alone.
+
+    Parameters
+    ----------
+    values : (n, axes)
+        Unit u.
+    limit : float or (axes,)
+        u, >= 0.
+    """
+    limits = np.asarray(limit, dtype=np.float64)
+    bound = np.where(limits > 0.0, limits, np.inf)
+    return np.clip(values, -bound, bound)
+
+
+def quantise(values: FloatArray, step: ArrayLike) -> FloatArray:
+    """Round to the nearest multiple of `step` (half to even); a step of 0 leaves values alone.
+
+    The error is uniform in +-step/2 with variance step^2/12 when the signal moves over many steps.
+
+    Parameters
+    ----------
+    values : (n, axes)
+        Unit u.
+    step : float or (axes,)
+        u, >= 0.
+    """
+    steps = np.broadcast_to(np.asarray(step, dtype=np.float64), values.shape)
+    safe = np.where(steps > 0.0, steps, 1.0)
+    return np.where(steps > 0.0, np.rint(values / safe) * safe, values)
+
+
+class IncrementQuantiser:
+    """A sensor that counts: it reports multiples of a step of the *integral* of its signal.
+
+    y[k] = (r[k] - r[k-1]) / dt with r the integral rounded to multiples of `step`, so no part of
+    the motion is lost; the error is the quantisation noise of [IEEE952], with Q = step /
+    sqrt(12) and Allan deviation sqrt(3) Q / tau.
+
+    Parameters
+    ----------
+    step : float or (axes,)
+        u s; 0 leaves values alone.
+    axes : int
+        Number of components.
+    """
+
+    def __init__(self, step: ArrayLike, *, axes: int = 3) -> None:
+        self._step = np.array(np.broadcast_to(np.asarray(step, dtype=np.float64), (axes,)))
+        self._rest: FloatArray = np.zeros(axes)
+
+    def apply(self, values: FloatArray, dt: FloatArray) -> FloatArray:
+        """Return what is reported for the next values, `(n, axes)`; every `dt` must be > 0 s."""
+        return _increments(self._rest, self._step, values, dt)
+
+
+@compiled
+def _increments(
+    rest: FloatArray, step: FloatArray, values: FloatArray, dt: FloatArray
+) -> FloatArray:
+    """Advance `rest`, what is integrated but not yet reported, in place."""
+    out = np.empty_like(values)
+    for axis in range(values.shape[1]):
+        for k in range(values.shape[0]):
+            if step[axis] > 0.0:
+                rest[axis] += values[k, axis] * dt[k]
+                steps = np.rint(rest[axis] / step[axis])
+                rest[axis] -= steps * step[axis]
+                out[k, axis] = steps * step[axis] / dt[k]
+            else:
+                out[k, axis] = values[k, axis]
+    return out
+
+
+# -------- Temperature of a sensor since it was switched on.
+
+
+@dataclasses.dataclass(frozen=True)
+class Temperature(Parameters):
+    """Temperature profile T(t), t since the sensor was switched on.
+
+    constant: T = initial. ramp: linear from initial to final in `time`, then final. warm_up:
+    T = final + (initial - final) exp(-t / time).
+    """
+
+    profile: str = parameter(
+        'constant',
+        '',
+        'constant: at initial; ramp: linear to final within time; warm_up: exponential to final '
+        'with the time constant time.',
+        choices=('constant', 'ramp', 'warm_up'),
+        read_only=True,
+    )
+    initial: float = parameter(25.0, 'degC', 'When switched on.', minimum=-273.15)
+    final: float = parameter(25.0, 'degC', 'After warming up.', minimum=-273.15)
+    time: float = parameter(
+        600.0,
+        's',
+        'Length of the ramp or time constant of the warm-up.',
+        minimum=0.0,
+        minimum_excluded=True,
+    )
+    reference: float = parameter(
+        25.0, 'degC', 'Where the terms of temperature vanish.', minimum=-273.15
+    )
+
+    def start(self) -> Thermometer:
+        """Return the temperature of a sensor that is switched on now."""
+        return Thermometer(self)
+
+
+class Thermometer:
+    """Temperature of a sensor that is switched on, above the reference; see `Temperature`."""
+
+    def __init__(self, temperature: Temperature) -> None:
+        self._temperature = temperature
+        rise = temperature.final - temperature.initial
+        self._decay = Decay(temperature.initial, temperature.final, temperature.time)
+        self._ramp = Ramp(rise / temperature.time, axes=1)
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the excess over the reference temperature at the next samples, `(n, 1)` K."""
+        given = self._temperature
+        if given.profile == 'warm_up':
+            return self._decay.advance(dt) - given.reference
+        if given.profile == 'ramp':
+            low, high = sorted((given.initial, given.final))
+            reached = np.clip(given.initial + self._ramp.advance(dt), low, high)
+            return np.asarray(reached - given.reference)
+        return np.full((len(dt), 1), given.initial - given.reference)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of three axes that are measured together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.noise.electronics import quantise
+from sim_sensors.noise.processes import Process, RandomWalk, White, WhiteDensity
+
+__all__ = ['AxisErrors', 'SettableBias', 'SumTriad', 'Triad']
+
+
+class AxisErrors(Protocol):
+    """What makes measured values of true ones, with its state."""
+
+    @property
+    def bias(self) -> FloatArray:
+        """Present bias, `(3,)`."""
+
+    def corrupt(
+        self, truth: FloatArray, dt: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return measured values, the bias in them and the variance of their white noise, each
+        `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
+        """
+
+
+@runtime_checkable
+class SettableBias(Protocol):
+    """Errors whose bias can be set while they are switched on."""
+
+    def set_bias(self, bias: FloatArray) -> None:
+        """Let the bias that walks go on from `bias`, `(3,)`; constant parts stay."""
+
+
+class Triad:
+    """Errors of three orthogonal axes: white noise and a walking bias.
+
+    Parameters
+    ----------
+    white : White or WhiteDensity
+        Noise of each sample.
+    bias : RandomWalk
+        The bias.
+    move_bias_first : bool
+        True: the bias is moved and then used (Chrono); False: used and then moved (AirSim).
+    """
+
+    def __init__(
+        self, white: White | WhiteDensity, bias: RandomWalk, *, move_bias_first: bool
+    ) -> None:
+        self._white = white
+        self._bias = bias
+        self._advance_bias = bias.advance if move_bias_first else bias.advance_after_use
+
+    @property
+    def bias(self) -> FloatArray:
+        """State of the bias, `(3,)`: that of the latest sample, or of the next one where the bias
+        is used before it is moved.
+        """
+        return np.array(self._bias.value)
+
+    def corrupt(
+        self, truth: FloatArray, dt: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return measured values, the bias in them and the variance of the white noise, each
+        `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
+        """
+        white = self._white.advance(dt)
+        bias = self._advance_bias(dt)
+        return truth + white + bias, bias, self._white.variance(dt)
+
+
+class SumTriad:
+    """Errors of three axes that add up: y = round(scale x + white noise + sum of the biases).
+
+    Parameters
+    ----------
+    white : White or WhiteDensity
+        Noise of each sample.
+    biases : sequence of Process
+        Each is moved and then used.
+    scale : float or (3,)
+        Scale factor, 1 when right.
+    precision : float or (3,)
+        Step of the values; 0: none.
+    stated : float or (3,), optional
+        Variance to state instead of that of the white noise.
+    """
+
+    def __init__(
+        self,
+        white: White | WhiteDensity,
+        biases: Sequence[Process],
+        *,
+        scale: ArrayLike = 1.0,
+        precision: ArrayLike = 0.0,
+        stated: ArrayLike | None = None,
+    ) -> None:
+        self._white = white
+        self._biases = tuple(biases)
+        self._scale = np.asarray(scale, dtype=np.float64)
+        self._precision = precision
+        self._stated = None if stated is None else np.asarray(stated, dtype=np.float64)
+
+    @property
+    def bias(self) -> FloatArray:
+        """Sum of the present biases, `(3,)`."""
+        total = np.zeros(3)
+        for process in self._biases:
+            total = total + process.value
+        return total
+
+    def corrupt(
+        self, truth: FloatArray, dt: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return measured values, the bias in them and the stated variance; see `AxisErrors`."""
+        bias = np.zeros_like(truth)
+        for process in self._biases:
+            bias = bias + process.advance(dt)
+        values = quantise(self._scale * truth + bias + self._white.advance(dt), self._precision)
+        if self._stated is None:
+            return values, bias, self._white.variance(dt)
+        return values, bias, np.array(np.broadcast_to(self._stated, truth.shape))

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the messages of a sensor reach their reader: late, unevenly, or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TypeVar
+
+import numpy as np
+
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import LONGEST_DELAY
+
+__all__ = ['Channel', 'Delivery']
+
+M = TypeVar('M', bound=MessageArray)
+
+_NEVER = int(np.iinfo(np.int64).min)
+
+
+@dataclasses.dataclass(frozen=True)
+class Delivery(Parameters):
+    """Jitter and drop-outs of the messages of any sensor, beside its constant latency.
+
+    A message stamped s arrives at max(s + latency + e, arrival of the one before), where e is
+    exponential with mean and standard deviation `jitter`: what is late holds up what follows, as
+    in a queue, and nothing overtakes.
+
+    Whether messages are lost is a two-state Markov process in continuous time, of which a share
+    `drop_out` is lost and whose losses last `drop_out_length` on average; it is discretised
+    exactly, P(lost at t + dt | lost at t) = p + (1 - p) exp(-dt / c) with c = length (1 - p), so
+    its law depends neither on the rate nor on the step. With length 0 every message is lost on
+    its own with probability p (Gilbert, Bell System Technical Journal 39, 1960, in continuous
+    time).
+    """
+
+    jitter: float = parameter(
+        0.0,
+        's',
+        'Mean and standard deviation of the exponential delay on top of the latency; messages '
+        'never overtake one another.',
+        minimum=0.0,
+        maximum=LONGEST_DELAY,
+    )
+    drop_out: float = parameter(
+        0.0, '1', 'Share of the messages that never arrive.', minimum=0.0, maximum=1.0
+    )
+    drop_out_length: float = parameter(
+        0.0,
+        's',
+        'Mean length of a drop-out; 0: each message is lost or not on its own.',
+        minimum=0.0,
+    )
+
+    def start(self, seed: int, run: str, sensor: str, latency: float = 0.0) -> Channel:
+        """Return the channel of one sensor; see `sim_sensors.core.seeding.stream` for the labels."""
+        return Channel(
+            self,
+            latency,
+            stream(seed, run, sensor, 'jitter'),
+            stream(seed, run, sensor, 'drop_out'),
+        )
+
+
+class Channel:
+    """What carries the messages of one sensor, with its state.
+
+    Parameters
+    ----------
+    delivery : Delivery
+        Jitter and drop-outs.
+    latency : float
+        Constant delay, s, >= 0.
+    jitter_rng, drop_out_rng : numpy.random.Generator
+        One stream each, so that a change of one leaves the other as it was.
+    """
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        latency: float,
+        jitter_rng: np.random.Generator,
+        drop_out_rng: np.random.Generator,
+    ) -> None:
+        self._delivery = delivery
+        self._latency_ns = round(latency * 1e9)
+        self._jitter_rng, self._drop_out_rng = jitter_rng, drop_out_rng
+        self._stamp_ns = _NEVER
+        self._arrival_ns = _NEVER
+        self._is_lost = False
+
+    def send(self, stamp_ns: IntArray) -> tuple[IntArray, IntArray]:
+        """Send the next messages; cutting them into several calls changes no bit.
+
+        Parameters
+        ----------
+        stamp_ns : (n,) int64
+            Stamps of what is sent, increasing, after those sent before.
+
+        Returns
+        -------
+        kept : (m,) int64
+            Indices of the messages that arrive, in order.
+        arrival_ns : (m,) int64
+            When they do, never decreasing.
+        """
+        arrival = stamp_ns + np.int64(self._latency_ns)
+        if self._delivery.jitter > 0.0:
+            late = self._jitter_rng.standard_exponential(len(stamp_ns)) * self._delivery.jitter
+            arrival = arrival + np.rint(late * 1e9).astype(np.int64)
+        if self._delivery.drop_out > 0.0:
+            kept = np.flatnonzero(~self._lose(stamp_ns))
+        else:
+            kept = np.arange(len(stamp_ns))
+        # A message that is lost holds nothing up.
+        arrival = np.maximum(np.maximum.accumulate(arrival[kept]), np.int64(self._arrival_ns))
+        if len(arrival):
+            self._arrival_ns = int(arrival[-1])
+        return kept, arrival
+
+    def deliver(self, messages: M) -> M:
+        """Return those of the next messages that arrive, with their times of arrival."""
+        kept, arrival_ns = self.send(messages.stamp_ns)
+        return dataclasses.replace(messages.take(kept), arrival_ns=arrival_ns)
+
+    def _lose(self, stamp_ns: IntArray) -> np.typing.NDArray[np.bool_]:
+        uniform = self._drop_out_rng.random(len(stamp_ns))
+        before = np.empty_like(stamp_ns)
+        if len(stamp_ns):
+            before[0] = self._stamp_ns
+            before[1:] = stamp_ns[:-1]
+        # Before the first message infinitely much time has passed: it follows the stationary law.
+        elapsed = np.where(before == _NEVER, np.inf, (stamp_ns - before) * 1e-9)
+        share = self._delivery.drop_out
+        time = self._delivery.drop_out_length * (1.0 - share)
+        lost = _lost(elapsed, uniform, share, time, self._is_lost)
+        if len(lost):
+            self._stamp_ns, self._is_lost = int(stamp_ns[-1]), bool(lost[-1])
+        return lost
+
+
+@compiled
+def _lost(
+    elapsed: FloatArray, uniform: FloatArray, share: float, time: float, was_lost: bool
+) -> np.typing.NDArray[np.bool_]:
+    out = np.empty(len(elapsed), np.bool_)
+    for k in range(len(elapsed)):
+        memory = math.exp(-elapsed[k] / time) if time > 0.0 else 0.0
+        probability = share * (1.0 - memory) + (memory if was_lost else 0.0)
+        was_lost = uniform[k] < probability
+        out[k] = was_lost
+    return out

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wheel odometry: encoders, slip, noise, and the robots that carry the wheels."""

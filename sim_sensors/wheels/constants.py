@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of wheel odometry that are drawn once: radii of the wheels, zeros of their steering.
+
+What stays adds up along the way, not as white noise does: after n equal steps on a line it is off
+by n times that of one, white noise by sqrt(n) times. It also bends the way: one wrong zero of the
+steering spreads the poses that are possible over an arc, whose sagitta, of second order, is soon
+larger than all that changes from step to step. First order would call it zero.
+
+So poses are walked for some robots that differ in their constants. To one who knows the law alone,
+each may be the true one. With a step as told s, less its means, and c_i its derivative by constant
+i times the standard deviation of that, robot j makes the steps
+
+    s + sum of c_i x_ij
+
+x_j being points with weights w_j that have the moments of the constants to the fourth
+(`sim_sensors.wheels.constants`). What the pose as told, p, is off by, squared, is on average
+
+    sum of w_j (p - p_j) (p - p_j)'
+
+which holds the means and the second order of the bends. In a single step it is the sum of
+c_i c_i', constant or not.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+from sim_sensors.motion.planar import squares_about
+
+if TYPE_CHECKING:
+    from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+
+
+__all__ = ['WheelConstants', 'points_of']
+
+# -------- Points that stand for independent random numbers: a weighted few with the same
+# moments.
+
+# Where all combinations of signs become many, some are products of others.
+_MOST = 6
+_PRODUCTS = ([0, 1, 2, 3], [0, 1, 4, 5])
+
+
+def points_of(kurtosis: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights with the moments of independent numbers, to the fourth.
+
+    Of mean 0, variance 1 and symmetric laws, so that the mean of every polynomial of degree four
+    is right, and so that of the square of whatever is quadratic in them. It is a central composite
+    design (G. E. P. Box and K. B. Wilson, 1951): corners (+-a, .., +-a) of total weight r^2, a
+    pair +-b_i on each axis, and the centre. Moments x_i^2, x_i^4 and x_i^2 x_j^2 of 1, k_i and 1
+    ask for a^2 = 1/r, b_i^2 = (k_i - 1)/(1 - r) and weights (1 - r)^2 / (2 (k_i - 1)) of each of a
+    pair. No weight is negative where r >= (s - 1)/(s + 1), s the sum of 1/(k_i - 1).
+
+    Parameters
+    ----------
+    kurtosis : sequence of m floats
+        Fourth moments k_i, above 1: 3 of a normal number, 1.8 of a uniform one. `m` is at most 8.
+
+    Returns
+    -------
+    points : (p, m)
+        81 of eight numbers, 25 of four, 1 of none.
+    weights : (p,)
+        Their sum is 1.
+    """
+    m = len(kurtosis)
+    if not m:
+        return np.zeros((1, 0)), np.ones(1)
+    excess = np.asarray(kurtosis, dtype=float) - 1.0
+    total = float((1.0 / excess).sum())
+    r = max(0.5, (total - 1.0) / (total + 1.0))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=min(m, _MOST))))
+    # Of four each: no product of four columns or fewer is then the same at all corners.
+    made = [signs[:, of].prod(axis=1) for of in _PRODUCTS[: max(m - _MOST, 0)]]
+    corners = np.column_stack([signs, *made])
+    axes = np.diag(np.sqrt(excess / (1.0 - r)))
+    of_axes = (1.0 - r) ** 2 / (2.0 * excess)
+    points = np.concatenate([corners / np.sqrt(r), axes, -axes, np.zeros((1, m))])
+    of_corners = np.full(len(corners), r * r / len(corners))
+    centre = max(1.0 - r * r - 2.0 * of_axes.sum(), 0.0)
+    return points, np.concatenate([of_corners, of_axes, of_axes, [centre]])
+
+
+# Fourth moments of laws of variance 1; that of whole degrees within 4 is 1.76.
+_NORMAL, _UNIFORM = 3.0, 1.8
+
+
+class WheelConstants:
+    """The errors of one robot's wheels that stay, and what they have done to its pose.
+
+    Parameters
+    ----------
+    model : WheelOdometryModel
+        Their laws.
+    seed, run, sensor
+        Labels of their random streams; see `sim_sensors.core.seeding.stream`.
+
+    Attributes
+    ----------
+    radius_errors : (wheels,) float
+        Relative error of the radius of each wheel.
+    steering_offsets : (steered,) float
+        Error of each measured steering angle, rad.
+    """
+
+    def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
+        drive, steering = model.drive, model.steering_offset
+        normals = stream(seed, run, sensor, 'wheel_radius').standard_normal(drive.wheels)
+        self.radius_errors: FloatArray = model.radius_error * normals
+        self.steering_offsets = steering.draw(seed, run, sensor, drive.steered)
+        # Those that are not zero by their law: first the radii, then the steering.
+        radii = drive.wheels if model.radius_error > 0.0 else 0
+        angles = drive.steered if steering.bound > 0.0 else 0
+        self._radii = radii
+        self._drawn = slice(drive.wheels - radii, drive.wheels + angles)
+        self._deviations: FloatArray = np.repeat(
+            [model.radius_error, np.sqrt(steering.variance)], [radii, angles]
+        )
+        self._points, self._weights = points_of([_NORMAL] * radii + [_UNIFORM] * angles)
+        # Of robots with constants of these points.
+        self._poses: FloatArray = np.zeros((len(self._weights), 3))
+
+    def start_at(self, pose: FloatArray) -> None:
+        """Begin at `pose`, `(3,)`, whatever the constants."""
+        self._poses[:] = pose
+
+    def step_changes(self, travels: FloatArray, derivatives: FloatArray) -> FloatArray:
+        """Return what a standard deviation of each does to steps, `(n, 3, m)`.
+
+        `m` is the number of those that are not zero by their law.
+
+        Parameters
+        ----------
+        travels : (n, wheels)
+            As told, m: of these a radius is the factor.
+        derivatives : (n, 3, wheels + steered)
+            Of the steps by travels, then angles; see `sim_sensors.wheels.drives`.
+        """
+        changes: FloatArray = derivatives[:, :, self._drawn] * self._deviations
+        if self._radii:
+            changes[:, :, : self._radii] *= travels[:, None, :]
+        return changes
+
+    def squares(self, poses: FloatArray, steps: FloatArray, changes: FloatArray) -> FloatArray:
+        """Return the mean squares of the errors that stay in the next poses, `(n, 3, 3)`.
+
+        Parameters
+        ----------
+        poses : (n, 3)
+            As told, after each step.
+        steps : (n, 3)
+            As told, less the means.
+        changes : (n, 3, m)
+            Of the steps; see `step_changes`.
+        """
+        found, self._poses = squares_about(
+            poses, steps, changes, self._points, self._weights, self._poses
+        )
+        return found

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""White noise of what wheel encoders tell, by two laws, and the error of steering's zero.
+
+Source of the first law and of the steering error: [FRC3176].
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
+from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import Upstream
+
+__all__ = [
+    'WHEEL_NOISES',
+    'NoWheelNoise',
+    'PerDistance',
+    'SquaredIncrement',
+    'SteeringOffset',
+    'WheelMeasurement',
+    'WheelNoise',
+]
+
+
+class WheelNoise(Parameters, abc.ABC):
+    """Zero-mean white noise in what one wheel rolls from a sample to the next."""
+
+    @abc.abstractmethod
+    def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
+        """Return its standard deviation, m, for travels in m, of any shape."""
+
+
+@dataclasses.dataclass(frozen=True)
+class NoWheelNoise(WheelNoise):
+    """No noise."""
+
+    kind: ClassVar[str] = 'none'
+
+    def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
+        """Return zeros."""
+        return np.zeros_like(travels)
+
+
+@dataclasses.dataclass(frozen=True)
+class SquaredIncrement(WheelNoise):
+    """The law of [FRC3176]: delta + scale delta^2 N(0, std), delta the increment of the angle.
+
+    It depends on the rate: n equal steps that make D rad together have a variance of
+    (scale std)^2 D^4 / n^3, so that doubling the rate divides the standard deviation by 2.83.
+    At 90 rad/s and 50 Hz one step of 1.8 rad errs by 1.3 rad.
+    """
+
+    kind: ClassVar[str] = 'squared_increment'
+
+    scale: float = parameter(0.1, '1/rad', 'Factor of the squared increment.', minimum=0.0)
+    std: float = parameter(
+        4.0, '1', 'Standard deviation of the normal number; 2.0 in later code.', minimum=0.0
+    )
+
+    def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
+        """Return scale std delta^2 wheel_radius."""
+        found: FloatArray = self.scale * self.std / wheel_radius * (travels * travels)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class PerDistance(WheelNoise):
+    """Variance per distance: a random walk over the path, whose law is that at every rate."""
+
+    kind: ClassVar[str] = 'per_distance'
+
+    density: float = parameter(
+        0.01,
+        'm/sqrt(m)',
+        'Standard deviation of the rolled distance after 1 m; after 100 m ten times that.',
+        minimum=0.0,
+    )
+
+    def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
+        """Return density sqrt(|travel|)."""
+        found: FloatArray = self.density * np.sqrt(np.abs(travels))
+        return found
+
+
+WHEEL_NOISES: dict[str, type[WheelNoise]] = by_kind(NoWheelNoise, SquaredIncrement, PerDistance)
+
+
+@dataclasses.dataclass(frozen=True)
+class SteeringOffset(Upstream):
+    """Constant error of the zero of each steered wheel, in its measured angle.
+
+    `exact` is what the text of [FRC3176] says: uniform within +-bound. `as_upstream` is what its
+    code does: floor(2 bound U) - bound, whole degrees from -bound to bound - 1, of mean -0.5
+    degrees.
+    """
+
+    bound: float = parameter(0.0, 'deg', 'Largest error; 0: none.', minimum=0.0, maximum=90.0)
+
+    @property
+    def has_defects(self) -> bool:
+        """Whether there is an error at all."""
+        return self.bound > 0.0
+
+    def draw(self, seed: int, run: str, sensor: str, count: int) -> FloatArray:
+        """Return the errors of `count` steered wheels, `(count,)` rad."""
+        uniform = stream(seed, run, sensor, 'steering_offset').random(count)
+        swing = 2.0 * self.bound * uniform
+        degrees = swing - self.bound if self.is_exact else np.floor(swing) - self.bound
+        return np.asarray(np.radians(degrees if self.bound > 0.0 else np.zeros(count)))
+
+    @property
+    def mean(self) -> float:
+        """Mean of each, rad: none as the text says, that of a rounding down as its code does."""
+        if self.is_exact or self.bound == 0.0:
+            return 0.0
+        weight, error = self._law()
+        return float((weight * error).sum())
+
+    @property
+    def variance(self) -> float:
+        """Variance of each about the mean, rad^2."""
+        if self.is_exact or self.bound == 0.0:
+            return math.radians(self.bound) ** 2 / 3.0
+        weight, error = self._law()
+        return float((weight * (error - self.mean) ** 2).sum())
+
+    def _law(self) -> tuple[FloatArray, FloatArray]:
+        """Return the chances of the errors that the code can yield, and these, rad."""
+        # Of each whole number k in [0, 2 bound): the length of its piece of that interval.
+        whole = np.arange(math.ceil(2.0 * self.bound))
+        weight = np.minimum(whole + 1, 2.0 * self.bound) - whole
+        return weight / (2.0 * self.bound), np.radians(whole - self.bound)
+
+
+# -------- What wheel odometry reports, before it is a message.
+
+# Of z, roll and pitch, which wheels do not measure; diff_drive_controller of ros2_control has it.
+_UNMEASURED = 1e6
+# Places of x, y and the rotation about z among the six of a message.
+_PLANAR = np.ix_([0, 1, 5], [0, 1, 5])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WheelMeasurement:
+    """Odometry of wheels that err, beside that of perfect ones.
+
+    Attributes
+    ----------
+    pose, true_pose : (n, 3)
+        x, y in m and heading in rad, not wrapped. The true one is that of wheels without error:
+        of a drive that sees all of the motion (a swerve), the true pose itself.
+    velocity, true_velocity : (n, 3)
+        Mean since the sample before: forward, left in m/s and yaw rate in rad/s.
+    pose_covariance, velocity_covariance : (n, 3, 3)
+        As stated, in the order of the above.
+    wheel_angle, true_wheel_angle : (n, wheels)
+        Turned since the first sample, rad.
+    steering_angle, true_steering_angle : (n, steered)
+        rad, to the left of forward.
+    height : float
+        z of the poses, m.
+    """
+
+    pose: FloatArray
+    velocity: FloatArray
+    pose_covariance: FloatArray
+    velocity_covariance: FloatArray
+    true_pose: FloatArray
+    true_velocity: FloatArray
+    wheel_angle: FloatArray
+    steering_angle: FloatArray
+    true_wheel_angle: FloatArray
+    true_steering_angle: FloatArray
+    height: float
+
+    def messages(self, stamp_ns: IntArray, frame: str, child_frame: str) -> OdometryArray:
+        """Return nav_msgs/Odometry arrays stamped `stamp_ns`, arriving at once."""
+        return _odometry(
+            stamp_ns,
+            frame,
+            child_frame,
+            (self.pose, self.height, self.velocity),
+            (_of_six(self.pose_covariance), _of_six(self.velocity_covariance)),
+        )
+
+    def true_messages(self, stamp_ns: IntArray, frame: str, child_frame: str) -> OdometryArray:
+        """Return the odometry of wheels without error, with covariances of zero."""
+        zero = np.zeros((len(self.pose), 6, 6))
+        state = (self.true_pose, self.height, self.true_velocity)
+        return _odometry(stamp_ns, frame, child_frame, state, (zero, zero))
+
+
+def _odometry(
+    stamp_ns: IntArray,
+    frame: str,
+    child_frame: str,
+    state: tuple[FloatArray, float, FloatArray],
+    covariances: tuple[FloatArray, FloatArray],
+) -> OdometryArray:
+    pose, height, velocity = state
+    zero = np.zeros(len(pose))
+    return OdometryArray(
+        stamp_ns=stamp_ns,
+        arrival_ns=stamp_ns,
+        frame=frame,
+        child_frame=child_frame,
+        position=np.column_stack([pose[:, :2], np.full(len(pose), height)]),
+        orientation=rotations.from_heading(pose[:, 2]),
+        linear_velocity=np.column_stack([velocity[:, :2], zero]),
+        angular_velocity=np.column_stack([zero, zero, velocity[:, 2]]),
+        pose_covariance=covariances[0],
+        twist_covariance=covariances[1],
+    )
+
+
+def _of_six(planar: FloatArray) -> FloatArray:
+    full = np.zeros((len(planar), 6, 6))
+    full[:, [2, 3, 4], [2, 3, 4]] = _UNMEASURED
+    full[:, _PLANAR[0], _PLANAR[1]] = planar
+    return full

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The world that sensors stand in: geodesy, gravity, magnetic field and landmarks."""

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The world that all sensors of a simulation share: one value that is handed to each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar, cast
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.parameters import Parameter, Parameters, parameter
+from sim_sensors.world.dipoles import Dipoles
+from sim_sensors.world.fields import EarthField, Gravity
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.landmarks import Landmarks, Tags, chessboard
+
+__all__ = ['World', 'load_world', 'world_names', 'world_of_mapping']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class World:
+    """What surrounds the sensors of a simulation. Its frame is east north up.
+
+    Parameters
+    ----------
+    frame : LocalFrame
+        Where on the Earth its origin is.
+    gravity_model : Gravity
+        Standard, normal or a constant.
+    earth_field : EarthField
+        World Magnetic Model or a constant.
+    dipoles : Dipoles
+        Magnetic disturbances.
+    landmarks : Landmarks
+        Points to see.
+    tags : Tags
+        Square markers to see.
+    chessboards : tuple of (rows, columns) int
+        Which landmarks, by their ids, are the inner corners of each chessboard.
+
+    Examples
+    --------
+    >>> World().gravity
+    9.80665
+    """
+
+    frame: LocalFrame = DEFAULT_ORIGIN
+    gravity_model: Gravity = dataclasses.field(default_factory=Gravity)
+    earth_field: EarthField = dataclasses.field(default_factory=EarthField)
+    dipoles: Dipoles = dataclasses.field(default_factory=Dipoles)
+    landmarks: Landmarks = dataclasses.field(default_factory=Landmarks)
+    tags: Tags = dataclasses.field(default_factory=Tags)
+    chessboards: tuple[IntArray, ...] = ()
+
+    @functools.cached_property
+    def gravity(self) -> float:
+        """Gravity, m/s^2, along -z of the frame; what an IMU takes as `gravity`."""
+        return self.gravity_model.at(self.frame)
+
+    @functools.cached_property
+    def undisturbed_field(self) -> FloatArray:
+        """Magnetic field of the Earth alone, `(3,)` T, east north up.
+
+        Raises
+        ------
+        SensorError, ParameterError
+            When the World Magnetic Model is asked for and not there, or does not reach so far.
+        """
+        return self.earth_field.at(self.frame)
+
+    def magnetic_field(self, points: FloatArray) -> FloatArray:
+        """Return the magnetic field, `(n, 3)` T, east north up, at points `(n, 3)` m of the frame:
+        that of the Earth plus those of the dipoles.
+        """
+        field: FloatArray = self.dipoles.field(points) + self.undisturbed_field
+        return field
+
+
+# -------- Worlds by name: the presets in `config/worlds/` and the user's own files of the same
+# form.
+
+_KIND = 'worlds'
+_ZERO = (0.0, 0.0, 0.0)
+_RADIUS = Parameter(0.01, 'm', 'Radius of the dipoles.', minimum=0.0, minimum_excluded=True)
+
+P = TypeVar('P', bound=Parameters)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dipole(Parameters):
+    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Where it is.')
+    rpy: tuple[float, float, float] = parameter(
+        _ZERO, 'rad', 'Roll, pitch, yaw about fixed axes; the moment is along its z axis.'
+    )
+    moment: float = parameter(1.0, 'A m^2', 'Magnetic moment.')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Scattered(Parameters):
+    count: int = parameter(0, '1', 'How many.', minimum=0.0, maximum=1e6)
+    low: tuple[float, float, float] = parameter(_ZERO, 'm', 'One corner of the box.')
+    high: tuple[float, float, float] = parameter(_ZERO, 'm', 'The opposite corner.')
+    moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each.')
+    seed: int = parameter(0, '1', 'Of the draw.', minimum=0.0)
+
+    def _check(self) -> None:
+        if any(high < low for low, high in zip(self.low, self.high, strict=True)):
+            raise ParameterError(
+                'scattered_dipoles', 'high', f'{self.high!r} is below low, {self.low!r}'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Landmark(Parameters):
+    id: int = parameter(0, '1', 'Its number, each once.')
+    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Where it is.')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chessboard(Parameters):
+    rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
+    columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
+    square: float = parameter(0.02, 'm', 'Edge of a square.', minimum=0.0, minimum_excluded=True)
+    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Of the first corner.')
+    rpy: tuple[float, float, float] = parameter(
+        _ZERO, 'rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.'
+    )
+    first_id: int = parameter(0, '1', 'Number of the first corner as landmark; others follow.')
+
+    @property
+    def ids(self) -> IntArray:
+        """Numbers of the corners, `(rows, columns)`."""
+        return self.first_id + np.arange(self.rows * self.columns).reshape(self.rows, -1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tag(Parameters):
+    id: int = parameter(0, '1', 'Its number, each once.')
+    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Of its centre.')
+    rpy: tuple[float, float, float] = parameter(
+        _ZERO, 'rad', 'Roll, pitch, yaw about fixed axes; z comes out of its face, y is up on it.'
+    )
+    size: float = parameter(0.1651, 'm', 'Edge.', minimum=0.0, minimum_excluded=True)
+
+
+_KEYS = (
+    'origin',
+    'gravity',
+    'earth_field',
+    'dipole_radius',
+    'dipoles',
+    'scattered_dipoles',
+    'landmarks',
+    'chessboards',
+    'tags',
+)
+
+
+def world_names() -> list[str]:
+    """Return the names of the preset worlds, sorted."""
+    return config_names(_KIND)
+
+
+def load_world(name_or_path: str | Path) -> World:
+    """Return a world by the name of a preset or by the path of a YAML file.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such preset, or the file is unreadable or wrong.
+
+    Examples
+    --------
+    >>> len(load_world('dipole_room').dipoles)
+    500
+    """
+    given = Path(name_or_path)
+    if given.suffix not in ('.yaml', '.yml') and len(given.parts) <= 1:
+        known = world_names()
+        if str(name_or_path) not in known:
+            near = difflib.get_close_matches(str(name_or_path), known, 1)
+            hint = f' (did you mean {near[0]}?)' if near else ''
+            raise ParameterError(
+                'world',
+                '',
+                f'{str(name_or_path)!r} is unknown{hint}; must be one of {", ".join(known)}, or a '
+                'path of a YAML file',
+            )
+        given = config_path(_KIND, f'{name_or_path}.yaml')
+    return world_of_mapping(read_yaml_mapping(given), str(given))
+
+
+def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
+    """Build a world from a plain mapping; docs/world.md lists its keys.
+
+    Parameters
+    ----------
+    mapping : mapping
+        What a world file holds. What is missing takes the defaults of `World`.
+    where : str
+        File or option that it came from, for messages.
+
+    Raises
+    ------
+    ParameterError
+        On the first thing that is wrong.
+    """
+    for key in mapping:
+        if key not in _KEYS:
+            raise ParameterError(where, str(key), f'unknown; must be one of {", ".join(_KEYS)}')
+    radius = _RADIUS.parse(mapping.get('dipole_radius', _RADIUS.default), where, 'dipole_radius')
+    boards = _items(mapping, where, 'chessboards', _Chessboard)
+    return World(
+        frame=DEFAULT_ORIGIN
+        if 'origin' not in mapping
+        else _part(mapping, where, 'origin', LocalFrame),
+        gravity_model=_part(mapping, where, 'gravity', Gravity),
+        earth_field=_part(mapping, where, 'earth_field', EarthField),
+        dipoles=_dipoles(mapping, where, radius),
+        landmarks=_landmarks(mapping, where, boards),
+        tags=_tags(mapping, where),
+        chessboards=tuple(board.ids for board in boards),
+    )
+
+
+def _dipoles(mapping: Mapping[str, object], where: str, radius: float) -> Dipoles:
+    items = _items(mapping, where, 'dipoles', _Dipole)
+    dipoles = Dipoles.posed(
+        _rows([item.position for item in items]),
+        _rows([item.rpy for item in items]),
+        [item.moment for item in items],
+        radius=radius,
+    )
+    for box in _items(mapping, where, 'scattered_dipoles', _Scattered):
+        dipoles = dipoles.joined(
+            Dipoles.scattered(box.count, box.low, box.high, box.moment, seed=box.seed)
+        )
+    return dipoles
+
+
+def _landmarks(mapping: Mapping[str, object], where: str, boards: list[_Chessboard]) -> Landmarks:
+    items = _items(mapping, where, 'landmarks', _Landmark)
+    ids = [np.array([item.id for item in items], dtype=np.int64)]
+    places = [_rows([item.position for item in items])]
+    for board in boards:
+        places.append(
+            chessboard(board.rows, board.columns, board.square, board.position, board.rpy)
+        )
+        ids.append(board.ids.reshape(-1))
+    try:
+        return Landmarks(np.concatenate(ids), np.concatenate(places))
+    except ParameterError as error:
+        raise ParameterError(where, f'landmarks.{error.key}', error.problem) from None
+
+
+def _tags(mapping: Mapping[str, object], where: str) -> Tags:
+    items = _items(mapping, where, 'tags', _Tag)
+    if not items:
+        return Tags()
+    try:
+        return Tags(
+            np.array([item.id for item in items]),
+            _rows([item.position for item in items]),
+            Rotation.from_euler('xyz', [item.rpy for item in items]).as_quat(),
+            np.array([item.size for item in items]),
+        )
+    except ParameterError as error:
+        raise ParameterError(where, f'tags.{error.key}', error.problem) from None
+
+
+def _items(mapping: Mapping[str, object], where: str, key: str, kind: type[P]) -> list[P]:
+    """Return the entries of a list of mappings."""
+    given = mapping.get(key) or []
+    if not isinstance(given, list):
+        raise ParameterError(where, key, f'{given!r} is not allowed; must be a list of mappings')
+    return [kind.from_mapping(item, where, f'{key}[{k}]') for k, item in enumerate(given)]
+
+
+def _part(mapping: Mapping[str, object], where: str, key: str, kind: type[P]) -> P:
+    return kind.from_mapping(cast(Mapping[str, object], mapping.get(key, {})), where, key)
+
+
+def _rows(rows: list[tuple[float, float, float]]) -> FloatArray:
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
