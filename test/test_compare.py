@@ -23,6 +23,7 @@ from sim2real_eval.cli.model_lists import single_sensors, twins
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report import signal_folder
+from sim2real_eval.report.signal_table import signal_tables
 from sim2real_eval.signals.comparison import (
     SignalComparison,
     SignalRow,
@@ -181,7 +182,7 @@ def test_different_sensors_are_called_so_and_identical_ones_not() -> None:
         assert row.error_split_half is not None
         assert row.n_real == row.n_simulated == 6
     text = Console(width=80, record=True)
-    text.print(comparison.table())
+    text.print(signal_tables(comparison))
     lines = text.export_text().splitlines()
     assert max(len(line) for line in lines) <= 80
     assert not any('…' in line for line in lines)
@@ -377,7 +378,7 @@ def test_each_model_of_a_sensor_is_compared_once(runs: list[Path]) -> None:
         'angular_rate', 'specific_force', 'yaw', 'position',
     }  # fmt: skip
     text = Console(width=80, file=io.StringIO(), record=True)
-    text.print(comparison.table())
+    text.print(signal_tables(comparison))
     shown = text.export_text()
     assert shown.count('2 IMU models') == shown.count('2 GPS models') == 2
     # With single runs there are neither split-half distances nor p-values; a note says so, once.

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from judge_examples import mask, odometry, parameter_file, stamps
 
-from sim2real_eval.judge.setup import JudgeSetup, profiles, velocity_series
+from sim2real_eval.judge.setup import JudgeSetup, profiles
+from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording

@@ -30,9 +30,9 @@ from sim2real_eval.benches.preintegration.study import covariance_agreement
 from sim_sensors.core.errors import MotionError
 from sim_sensors.motion.discrete_scenario import DiscreteScenario
 from sim_sensors.motion.motions import truth_of
+from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.spatial_scenarios import Accelerating, ConstantTwist
-from sim_sensors.motion.trajectory import Trajectory
 
 T = 2.0
 
@@ -102,7 +102,7 @@ def test_any_motion_is_a_scenario() -> None:
     columns = (m.position, m.orientation, m.angular_velocity, m.velocity, m.acceleration)
     for other in (
         DiscreteScenario(rows + 7.0, *columns),
-        Trajectory.from_odometry(truth_of(figure), origin_ns=truth_of(figure).stamp_ns[0]),
+        OdometryMotion(truth_of(figure), origin_ns=truth_of(figure).stamp_ns[0]),
     ):
         again = ScenarioRunner(other, params(), 0.001)
         np.testing.assert_allclose(

@@ -19,10 +19,11 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.settings import InertialSettings, Smoother
-from sim2real_eval.judge.setup import Judge, velocity_series
+from sim2real_eval.judge.setup import Judge
 from sim2real_eval.judge.smoother.smoother import SmootherJudge, smooth
 from sim2real_eval.metrics.consistency import check_consistency
 from sim2real_eval.metrics.normalised_squares import nees
+from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FixArray, ImuArray

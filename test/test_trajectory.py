@@ -263,7 +263,7 @@ def test_times_that_do_not_increase_cannot_be_interpolated():
 def climbing_waypoints(count: int = 12) -> WaypointMotion:
     t = np.linspace(0.0, 10.0, count)
     p = np.column_stack([2 * t, 3 * np.sin(0.5 * t), 0.5 * np.cos(0.4 * t)])
-    return Trajectory.from_waypoints(t, p)
+    return WaypointMotion(t, p)
 
 
 def test_waypoints_are_met_and_derivatives_are_consistent():

@@ -260,7 +260,7 @@ def test_position_error_does_not_accumulate():
 
 def test_a_good_record_gets_no_remarks():
     record = recorded(FigureEight().at(np.linspace(0, 20, 401)))
-    motion = Trajectory.from_odometry(record, origin_ns=ORIGIN)
+    motion = OdometryMotion(record, origin_ns=ORIGIN)
     assert motion.remarks == ()
     assert motion.velocity_source == 'twist'
     assert motion.velocity_disagreement < 1e-2

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.judge.robot_localization.fixes import valid_fixes
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
-from sim2real_eval.recording.truth_frame import truth_origin
+from sim2real_eval.recording.truth_frame import truth_origin, valid_fixes
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray

@@ -220,12 +220,16 @@ def run(options: argparse.Namespace) -> int:
             real, study, method, jobs=options.jobs, progress=progress
         )
     record = study_record(comparison, failures, real, study)
-    folder = comparison.write(options.out, overwrite=options.overwrite, record=record)
+    from sim2real_eval.report.signal_folder import write_signals
+
+    folder = write_signals(options.out, comparison, record, overwrite=options.overwrite)
     report_failures([str(failure) for failure in failures], of=total)
     if options.json:
         print_json(record)
     else:
-        print_table(comparison.table(published=options.published))
+        from sim2real_eval.report.signal_table import signal_tables
+
+        print_table(signal_tables(comparison, published=options.published))
         print_notes(comparison.notes)
         print(f'Tables, series and plots: {folder}')
     return 1 if failures else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A judge ready to use: parameters of the nodes, clock, and how its estimate becomes a series."""
+"""A judge ready to use: parameters of the nodes, and their clock."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-
-import numpy as np
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
@@ -24,15 +22,12 @@ from sim2real_eval.judge.robot_localization.replay_options import (
     ReplayOptions,
 )
 from sim2real_eval.judge.robot_localization.state import YAW
-from sim2real_eval.metrics.options import MetricError, speed
-from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError
-from sim_sensors.core.measurements import OdometryArray
 
-__all__ = ['Judge', 'JudgeSetup', 'check_for_nodes', 'node_of', 'profiles', 'velocity_series']
+__all__ = ['Judge', 'JudgeSetup', 'check_for_nodes', 'node_of', 'profiles']
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 
@@ -253,31 +248,3 @@ def _names_node(path: Path, start: str) -> bool:
     """Say whether a parameter file has parameters of a node whose name starts so."""
     nodes = read_yaml_mapping(path)
     return any(str(name).split('/')[-1].startswith(start) for name in nodes)
-
-
-def velocity_series(
-    judged: JudgedRun,
-    truth: OdometryArray,
-    *,
-    origin_ns: int,
-    component: str = 'horizontal',
-    name: str = '',
-) -> VelocitySeries:
-    """Return estimated and true speed of one run, times in seconds since `origin_ns`.
-
-    Raises
-    ------
-    MetricError
-        When the judge published nothing, or what is not a number.
-    """
-    if not len(judged):
-        raise MetricError(f'{name or "run"}: the judge published no estimate')
-    if told := judged.diverged:
-        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told}')
-    return VelocitySeries(
-        se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
-        se_vel=speed(judged.linear_velocity, judged.orientation, component),
-        gt_time=np.asarray((truth.stamp_ns - origin_ns) * 1e-9),
-        gt_vel=speed(truth.linear_velocity, truth.orientation, component),
-        name=name,
-    )

@@ -4,8 +4,8 @@
 A consistent filter has a normalised innovation squared (NIS) that is chi-square distributed with
 as many degrees of freedom as states are measured, and a normalised estimation error squared (NEES)
 with as many as are compared ([BarShalom2001], section 5.4). Above the bounds it is
-overconfident, below them underconfident. The bounds hold for independent samples. The innovations of a consistent
-filter are independent; its errors are not, and count as fewer samples
+overconfident, below them underconfident. The bounds hold for independent samples. The
+innovations of a consistent filter are independent; its errors are not, and count as fewer samples
 (`sim2real_eval.metrics.error_curves`). A series that seems worth fewer than `FEWEST` of them
 tells neither its mean nor its autocorrelation time, and counts as one.
 """

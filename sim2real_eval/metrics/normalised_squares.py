@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.robot_localization.fixes import valid_fixes
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.recording.truth_frame import frame_remarks, truth_origin
+from sim2real_eval.recording.truth_frame import frame_remarks, truth_origin, valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import between, conjugate, exp, from_heading, log, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
@@ -102,7 +101,7 @@ def nees(
     ----------
     judged : JudgedRun
     truth : OdometryArray
-        Of the base frame, in the judge's world frame (`sim2real_eval.metrics.normalised_squares`); see
+        Of the base frame, in the judge's world frame (`truth_in_world`); see
         `truth_at` for how it is interpolated.
     axes : tuple of int
         Which of x, y, z count.

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real_eval.common.tables import write_columns
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.metrics.options import MetricError, speed
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, OdometryArray
 
 __all__ = [
     'COLUMNS',
@@ -27,6 +29,7 @@ __all__ = [
     'SeriesError',
     'VelocitySeries',
     'read_series',
+    'velocity_series',
     'write_series',
 ]
 
@@ -262,3 +265,31 @@ def _drop_zeros(
             'separately, as the paper does, pairs velocities with the times of other samples'
         )
     return kept_time, kept_velocity
+
+
+def velocity_series(
+    judged: JudgedRun,
+    truth: OdometryArray,
+    *,
+    origin_ns: int,
+    component: str = 'horizontal',
+    name: str = '',
+) -> VelocitySeries:
+    """Return estimated and true speed of one run, times in seconds since `origin_ns`.
+
+    Raises
+    ------
+    MetricError
+        When the judge published nothing, or what is not a number.
+    """
+    if not len(judged):
+        raise MetricError(f'{name or "run"}: the judge published no estimate')
+    if told := judged.diverged:
+        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told}')
+    return VelocitySeries(
+        se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
+        se_vel=speed(judged.linear_velocity, judged.orientation, component),
+        gt_time=np.asarray((truth.stamp_ns - origin_ns) * 1e-9),
+        gt_vel=speed(truth.linear_velocity, truth.orientation, component),
+        name=name,
+    )

@@ -9,12 +9,13 @@ import math
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.robot_localization.fixes import valid_fixes
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import FixArray, FloatArray, OdometryArray
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
-__all__ = ['frame_remarks', 'truth_of_base', 'truth_origin']
+__all__ = ['frame_remarks', 'truth_of_base', 'truth_origin', 'valid_fixes']
+
+_NO_FIX = -1
 
 _LEAST_EXTENT_M = 10.0
 _LEAST_TURN_DEG = 3.0
@@ -129,3 +130,10 @@ def frame_remarks(
 
 def _rms(errors: FloatArray) -> float:
     return float(np.sqrt(np.mean(np.sum(errors**2, axis=1))))
+
+
+def valid_fixes(fixes: FixArray) -> FixArray:
+    """Leave out what has no fix or a position that is not a number."""
+    # Status -2, unknown, is the messages' default and counts as a fix.
+    valid = (fixes.status != _NO_FIX) & np.isfinite(fixes.latitude)
+    return fixes.take(valid & np.isfinite(fixes.longitude) & np.isfinite(fixes.altitude))

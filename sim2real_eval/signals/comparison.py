@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepar
 from sim2real_eval.study.run_notes import merge_notes
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    pass
 
 __all__ = ['SignalComparison', 'SignalRow', 'compare_runs', 'compare_signals']
 
@@ -142,12 +141,6 @@ class SignalComparison:
             for name, run in zip(names, runs, strict=True):
                 yield label, ready, name, run
 
-    def table(self, *, published: bool = False) -> RenderableType:
-        """Return the tables for a terminal; `published` shows [Ligorio2015] beside ours."""
-        from sim2real_eval.report.signal_table import signal_tables
-
-        return signal_tables(self, published=published)
-
     def record(self) -> dict[str, Any]:
         """Return rows, notes and options as plain values."""
         return {
@@ -155,18 +148,6 @@ class SignalComparison:
             'notes': list(self.notes),
             'rows': [dataclasses.asdict(row) for row in self.rows],
         }
-
-    def write(
-        self,
-        folder: str | Path,
-        *,
-        overwrite: bool = False,
-        record: Mapping[str, Any] | None = None,
-    ) -> Path:
-        """Write tables, series and plots, all or nothing; see `signals.folder`."""
-        from sim2real_eval.report.signal_folder import write_signals
-
-        return write_signals(folder, self, record or self.record(), overwrite=overwrite)
 
 
 def compare_signals(

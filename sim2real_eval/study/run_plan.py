@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.setup import Judge, velocity_series
+from sim2real_eval.judge.setup import Judge
 from sim2real_eval.metrics.caveats import advice
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, score_run
-from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.recording.recording import Recording

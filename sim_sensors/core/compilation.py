@@ -69,7 +69,7 @@ def _cache_directory() -> str:
     after the contents of all sources that have to do with compiled loops, which are those that
     name numba or this module, rules that out.
     """
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for package in _PACKAGES:
         for source in sorted((here.parent / package).rglob('*.py')):

@@ -92,7 +92,7 @@ def _candidates(module: Path) -> list[Path]:
     """
     found: list[Path] = []
     # Editable and --symlink-install builds import through a link into the checkout.
-    packages = dict.fromkeys([module.absolute().parent, module.resolve().parent])
+    packages = dict.fromkeys([module.absolute().parents[1], module.resolve().parents[1]])
     # A checkout is recognised by package.xml: a bare site-packages/config would be a stranger's.
     found += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
     # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/... or

@@ -181,8 +181,7 @@ class Parameters:
     ...     std: float = parameter(0.1, 'm', 'Standard deviation per sample.', minimum=0.0)
     >>> White.from_mapping({'std': -1}, 'white.yaml')
     Traceback (most recent call last):
-    sim_sensors.core.errors.ParameterError: white.yaml: std: -1 is not allowed; must be a number >= 0
-    [m]
+    sim_sensors.core.errors.ParameterError: white.yaml: std: -1 is not allowed; must be ...
     """
 
     kind: ClassVar[str] = ''
@@ -274,7 +273,7 @@ class Parameters:
 
 # -------- Parameter sets that are one of several kinds, distinguished by the key `model`.
 
-Varied = TypeVar('P', bound=Parameters)
+Varied = TypeVar('Varied', bound=Parameters)
 V = TypeVar('V', bound='VariedParameters')
 
 

@@ -136,7 +136,7 @@ class OrientationModel(Parameters, abc.ABC):
         Parameters
         ----------
         seed, run, sensor
-            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
+            Labels of its random streams; see `core.seeding.stream`.
         gravity : float
             m/s^2, of the simulated world.
         """
@@ -196,7 +196,7 @@ class Orientation(OrientationModel):
         return self.mode != 'absent'
 
     def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
-        """Return a source of orientations with its state; see `sim_sensors.core.seeding.stream`."""
+        """Return a source of orientations with its state; see `core.seeding.stream`."""
         if self.mode == 'fusion':
             return FusedAttitude(self.fusion_gain, gravity)
         return AttitudeSource(self, stream(seed, run, sensor, 'attitude'))

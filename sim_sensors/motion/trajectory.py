@@ -8,19 +8,15 @@ take body vectors to the world. See docs/motion.md.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.hermite import quintic
-
-if TYPE_CHECKING:
-    from sim_sensors.motion.odometry import OdometryMotion
-    from sim_sensors.motion.waypoints import WaypointMotion
 
 __all__ = ['Motion', 'Trajectory', 'times_within']
 
@@ -152,27 +148,6 @@ class Trajectory:
     def end(self) -> float:
         """Last time, s."""
         return float(self.time[-1])
-
-    @classmethod
-    def from_odometry(cls, odometry: OdometryArray, *, origin_ns: int) -> OdometryMotion:
-        """Motion through recorded odometry; see `sim_sensors.motion.odometry.OdometryMotion`."""
-        from sim_sensors.motion.odometry import OdometryMotion
-
-        return OdometryMotion(odometry, origin_ns=origin_ns)
-
-    @classmethod
-    def from_waypoints(
-        cls,
-        times: ArrayLike,
-        positions: ArrayLike,
-        orientations: ArrayLike | None = None,
-        *,
-        rest_ends: bool = False,
-    ) -> WaypointMotion:
-        """Smooth motion through waypoints; see `sim_sensors.motion.waypoints.WaypointMotion`."""
-        from sim_sensors.motion.waypoints import WaypointMotion
-
-        return WaypointMotion(times, positions, orientations, rest_ends=rest_ends)
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Interpolate between the two samples around each time.

@@ -204,7 +204,7 @@ def _fill_quaternion(message: object, values: FloatArray) -> None:
 
 
 def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
-    """Return one sensor_msgs/PointCloud2 for each frame; `sim_sensors.camera.features` lays out."""
+    """Return one sensor_msgs/PointCloud2 for each frame; `camera.features` lays out."""
     fields = [
         PointField(name=name, offset=offset, datatype=kind, count=1)
         for name, offset, kind in FIELDS

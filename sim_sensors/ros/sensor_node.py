@@ -64,7 +64,7 @@ class SensorNode(Node, abc.ABC):
     """Its parameters besides those of the model."""
 
     prefix: ClassVar[str]
-    """Kind of sensor, as in `sim_sensors.sensor.catalogue.KINDS`; prefix of the model's parameters."""
+    """Kind of sensor, as in `sensor.catalogue.KINDS`; prefix of the model's parameters."""
 
     topic: ClassVar[str]
     """Relative name of the topic of the measurements."""

@@ -57,7 +57,7 @@ class Delivery(Parameters):
     )
 
     def start(self, seed: int, run: str, sensor: str, latency: float = 0.0) -> Channel:
-        """Return the channel of one sensor; see `sim_sensors.core.seeding.stream` for the labels."""
+        """Return the channel of one sensor; see `core.seeding.stream` for the labels."""
         return Channel(
             self,
             latency,

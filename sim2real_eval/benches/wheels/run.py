@@ -10,8 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.setup import JudgeSetup, velocity_series
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import RunScore, score_run
+from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.recording.roles import VISION_TOPIC, WHEEL_TOPIC, with_planar_sensors
 from sim2real_eval.simulation.twin_maker import TwinMaker

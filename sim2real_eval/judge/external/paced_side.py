@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 from rclpy.node import Node
 
-from sim2real_eval import judge as judging
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.delivery import PendingMessage
 from sim2real_eval.judge.external.node_command import (
@@ -25,6 +24,7 @@ from sim2real_eval.judge.external.published import OdometryInbox
 from sim2real_eval.judge.external.senders import Questions, Wait, Work
 from sim2real_eval.judge.external.side import Side
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.topics import FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
@@ -169,7 +169,7 @@ class PacedSide(Side):
         """Return what was published; counts and notes are those of a batch run on `recording`."""
         self._collect()
         setup = self._setup
-        embedded = judging.judge(recording, setup.filter, setup.navsat, setup.case)
+        embedded = judge(recording, setup.filter, setup.navsat, setup.case)
         (first_ns, began), (last_ns, ended) = self._shown[0], self._shown[-1]
         rate = (last_ns - first_ns) * 1e-9 / max(ended - began, 1e-9)
         note = (

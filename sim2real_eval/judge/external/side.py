@@ -10,7 +10,6 @@ from types import TracebackType
 
 from rclpy.node import Node
 
-from sim2real_eval import judge as judging
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.delivery import PendingMessage
@@ -27,6 +26,7 @@ from sim2real_eval.judge.external.published import (
 from sim2real_eval.judge.external.senders import FILTERED_TOPIC, Questions, Senders, Wait, Work
 from sim2real_eval.judge.external.static_frames import StaticFrames, coinciding_frames
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
@@ -301,7 +301,7 @@ class Side:
             bit for bit, or, for robot_localization, that of the judge beside it to rounding.
         """
         setup = self._setup
-        embedded = judging.judge(recording, setup.filter, setup.navsat, setup.case)
+        embedded = judge(recording, setup.filter, setup.navsat, setup.case)
         if not self._real:
             return self._published.same_run(embedded)
         run, apart = self._published.near_run(embedded, self._moved)

@@ -16,8 +16,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.inputs import part_frame
-from sim2real_eval.judge.robot_localization.parts import parts_of
-from sim2real_eval.judge.robot_localization.preparation import POSE
+from sim2real_eval.judge.robot_localization.parts import POSE, parts_of
 from sim2real_eval.recording.cdr import encode_transforms
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording

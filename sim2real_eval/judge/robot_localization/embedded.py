@@ -24,7 +24,6 @@ from sim2real_eval.judge.robot_localization.advice import (
 )
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.filter import NO_STAMP, dynamics_of, new_filter
-from sim2real_eval.judge.robot_localization.fixes import valid_fixes
 from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs, delayed
 from sim2real_eval.judge.robot_localization.navsat import early_fixes, lost_fixes, new_navsat_state
 from sim2real_eval.judge.robot_localization.navsat_configuration import (
@@ -32,7 +31,7 @@ from sim2real_eval.judge.robot_localization.navsat_configuration import (
     with_front_end,
 )
 from sim2real_eval.judge.robot_localization.output import FilteredGps, new_output
-from sim2real_eval.judge.robot_localization.preparation import new_part_state
+from sim2real_eval.judge.robot_localization.parts import new_part_state
 from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
 from sim2real_eval.judge.robot_localization.replay import Timing, replay
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
@@ -41,6 +40,7 @@ from sim2real_eval.judge.robot_localization.timers import Grids
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth_frame import valid_fixes
 from sim_sensors.core.measurements import FixArray, ImuArray, TwistArray
 
 __all__ = ['PreparedRecording', 'judge', 'judge_all', 'prepare']

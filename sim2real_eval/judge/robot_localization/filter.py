@@ -38,7 +38,7 @@ class Filter(NamedTuple):
     x : (16,) float
         State, in the order of `sim2real_eval.judge.robot_localization.state`, and a zero.
     P : (16, 16) float
-        Covariance, symmetric, and a row and a column of zeros; see `sim2real_eval.judge.robot_localization.matrices`.
+        Covariance, symmetric, and a row and a column of zeros; see `matrices`.
     times : (4,) int64
         Initialised (0 or 1), last measurement time, time of the last command, nanoseconds; whether
         the points are those of the state (0 or 1).

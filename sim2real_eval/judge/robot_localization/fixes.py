@@ -31,7 +31,6 @@ __all__ = [
     'plane_of',
     'to_utm',
     'utm_zone',
-    'valid_fixes',
 ]
 
 # -------- Universal Transverse Mercator: the plane in which navsat_transform works.
@@ -98,9 +97,6 @@ def from_utm(
     return np.asarray(latitude), np.asarray(longitude)
 
 
-_NO_FIX = -1
-
-
 def new_navsat(config: NavsatConfig | None, fixes: int) -> Navsat:
     """Return the node's settings with room for a number of fixes; None for no such node."""
     return Navsat(
@@ -120,13 +116,6 @@ def new_navsat(config: NavsatConfig | None, fixes: int) -> Navsat:
         publish_filtered_gps=config is not None and config.publish_filtered_gps,
         at_arrival=config is not None and not config.timed,
     )
-
-
-def valid_fixes(fixes: FixArray) -> FixArray:
-    """Leave out what has no fix or a position that is not a number."""
-    # Status -2, unknown, is the messages' default and counts as a fix.
-    valid = (fixes.status != _NO_FIX) & np.isfinite(fixes.latitude)
-    return fixes.take(valid & np.isfinite(fixes.longitude) & np.isfinite(fixes.altitude))
 
 
 @dataclasses.dataclass(frozen=True)

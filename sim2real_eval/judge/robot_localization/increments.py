@@ -18,8 +18,7 @@ have no orientation, A is that of the filter's state at arrival and T is the ide
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from sim2real_eval.judge.robot_localization.parts import Parts, PartState
 from sim2real_eval.judge.robot_localization.rotations import (
     angles_from_matrix,
     matrix_from_angles,
@@ -32,10 +31,6 @@ from sim2real_eval.judge.robot_localization.rotations import (
 from sim2real_eval.judge.robot_localization.state import ROLL
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
-
-if TYPE_CHECKING:
-    from sim2real_eval.judge.robot_localization.preparation import Parts, PartState
-
 
 __all__ = ['increment', 'take_off_gravity']
 

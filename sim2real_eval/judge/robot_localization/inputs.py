@@ -28,15 +28,18 @@ from sim2real_eval.judge.robot_localization.fixes import (
 from sim2real_eval.judge.robot_localization.navsat import Navsat
 from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.parts import (
+    ACCELERATION,
+    POSE,
+    TWIST,
     Part,
     PartName,
+    Parts,
     new_parts,
     part_names,
     parts_of,
     place,
     without_attitude,
 )
-from sim2real_eval.judge.robot_localization.preparation import ACCELERATION, POSE, TWIST, Parts
 from sim2real_eval.judge.robot_localization.replay import COMMAND, FIX, HEADING, Messages
 from sim2real_eval.judge.robot_localization.topics import (
     Routing,

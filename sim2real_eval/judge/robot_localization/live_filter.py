@@ -17,8 +17,7 @@ from sim2real_eval.judge.robot_localization.filter import (
     new_filter,
 )
 from sim2real_eval.judge.robot_localization.output import new_output
-from sim2real_eval.judge.robot_localization.parts import PartName
-from sim2real_eval.judge.robot_localization.preparation import Parts, new_part_state
+from sim2real_eval.judge.robot_localization.parts import PartName, Parts, new_part_state
 from sim2real_eval.judge.robot_localization.queue import (
     grown,
     history_ns,
@@ -106,7 +105,7 @@ class LiveFilter:
     def deliver(
         self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool
     ) -> None:
-        """Take a message part; parameters as in `sim2real_eval.judge.robot_localization.preparation.prepare`."""
+        """Take a message part; parameters as in `preparation.prepare`."""
         if self._queue.size[1] == 0:
             self._queue = grown(self._queue)
         deliver(

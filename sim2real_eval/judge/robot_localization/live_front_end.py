@@ -17,11 +17,11 @@ from sim2real_eval.judge.robot_localization.fixes import (
     place_antenna,
     place_heading,
     plane_of,
-    valid_fixes,
 )
 from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.output import FilteredGps, no_fixes
 from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.truth_frame import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray
 
 __all__ = ['LiveEnu', 'LiveFrontEnd', 'LiveNavsat']

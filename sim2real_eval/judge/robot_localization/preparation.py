@@ -9,11 +9,16 @@ state of that moment, `differential` and `relative` use the part's previous mess
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from sim2real_eval.judge.robot_localization.increments import increment, take_off_gravity
+from sim2real_eval.judge.robot_localization.parts import (
+    POSE,
+    TWIST,
+    Parts,
+    PartState,
+)
 from sim2real_eval.judge.robot_localization.queue import Queue
 from sim2real_eval.judge.robot_localization.rotations import (
     angles_from_matrix,
@@ -32,126 +37,10 @@ from sim2real_eval.judge.robot_localization.state import TWO_D_STATES, VROLL, VX
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'ACCELERATION',
-    'POSE',
-    'TWIST',
-    'PartState',
-    'Parts',
-    'new_part_state',
-    'prepare',
-    'select',
-]
-
-POSE = 0
-TWIST = 1
-ACCELERATION = 2
+__all__ = ['prepare', 'select']
 
 _TWO_D_VARIANCE = 1e-6
 _FLAT = np.array([state in TWO_D_STATES for state in range(N)])
-
-
-class Parts(NamedTuple):
-    """Configuration of all message parts; arrays over the part number.
-
-    Attributes
-    ----------
-    kind : (p,) int64
-        POSE, TWIST or ACCELERATION.
-    imu, differential, relative, remove_gravity : (p,) bool
-        Whether the part comes from an Imu message, and its switches.
-    threshold : (p,) float
-        Mahalanobis threshold.
-    mask : (p, 6) float
-        Which of the part's quantities are fused, turned into the target frame.
-    rotation : (p, 3, 3) float
-        From the message's frame to the target frame: world for poses, base_link else.
-    offset : (p, 3) float
-        Position of the message's frame in the target frame.
-    of_child : (p,) bool
-        Whether a pose is that of another body frame than base_link.
-    child_turn : (p, 3, 3) float
-        From that frame to base_link; child_at : (p, 3) float, its position in base_link.
-    no_attitude : (p,) bool
-        Whether a differential pose comes without an orientation, and increments are to be seen
-        with the filter's attitude; only with correct_differential.
-    gravity : float
-        m/s^2.
-    two_d : bool
-        two_d_mode.
-    correct_gravity, correct_differential : bool
-        Whether these deviations of robot_localization are corrected.
-    """
-
-    kind: IntArray
-    imu: IntArray
-    differential: IntArray
-    relative: IntArray
-    remove_gravity: IntArray
-    threshold: FloatArray
-    mask: FloatArray
-    rotation: FloatArray
-    offset: FloatArray
-    of_child: IntArray
-    child_turn: FloatArray
-    child_at: FloatArray
-    no_attitude: IntArray
-    gravity: float
-    two_d: bool
-    correct_gravity: bool
-    correct_differential: bool
-
-
-class PartState(NamedTuple):
-    """State of the preparation between messages; changed in place.
-
-    Attributes
-    ----------
-    seen : (p, 2) int64
-        Whether a previous and an initial pose exist.
-    stamp_ns : (p,) int64
-        Stamp of the previous message of each part.
-    previous, initial : (p, 4, 3) float
-        Rotation matrix (first three rows) and position (last row).
-    previous_covariance : (p, 6, 6) float
-    rates : (2, 3) float
-        Angular velocity at the last output tick; angular acceleration there.
-    tick_ns : (1,) int64
-        Time of the last output tick.
-    command : (6,) float
-        Command that came last; the filter may hold an older one after it went back.
-    command_ns : (1,) int64
-        Its stamp.
-    work : (4, 6, 6) float
-        Scratch space.
-    """
-
-    seen: IntArray
-    stamp_ns: IntArray
-    previous: FloatArray
-    initial: FloatArray
-    previous_covariance: FloatArray
-    rates: FloatArray
-    tick_ns: IntArray
-    command: FloatArray
-    command_ns: IntArray
-    work: FloatArray
-
-
-def new_part_state(parts: int, no_stamp: int) -> PartState:
-    """Return the memory of a node that has seen nothing."""
-    return PartState(
-        seen=np.zeros((parts, 2), dtype=np.int64),
-        stamp_ns=np.full(parts, no_stamp, dtype=np.int64),
-        previous=np.zeros((parts, 4, 3)),
-        initial=np.zeros((parts, 4, 3)),
-        previous_covariance=np.zeros((parts, 6, 6)),
-        rates=np.zeros((2, 3)),
-        tick_ns=np.zeros(1, dtype=np.int64),
-        command=np.zeros(6),
-        command_ns=np.full(1, no_stamp, dtype=np.int64),
-        work=np.zeros((4, 6, 6)),
-    )
 
 
 @kernel

@@ -33,7 +33,8 @@ from sim2real_eval.judge.robot_localization.navsat import (
     receive_odometry,
 )
 from sim2real_eval.judge.robot_localization.output import Output, publish_filtered_gps, publish_gps
-from sim2real_eval.judge.robot_localization.preparation import Parts, PartState, prepare, select
+from sim2real_eval.judge.robot_localization.parts import Parts, PartState
+from sim2real_eval.judge.robot_localization.preparation import prepare, select
 from sim2real_eval.judge.robot_localization.queue import (
     History,
     Queue,

@@ -187,7 +187,8 @@ def joint_p_values(values: FloatArray) -> PValues:
 
     Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
     and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances
-    have to do with each other, the probability that any of them falls below a level by accident is at most that level.
+    have to do with each other, the probability that any of them falls below a level
+    by accident is at most that level.
 
     Parameters
     ----------
