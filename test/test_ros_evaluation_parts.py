@@ -221,7 +221,7 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
     truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))
     before = len(list(graph.node.subscriptions))
     with pytest.raises((Sim2RealError, Stopped)) as kept:
-        SensorBench(graph.node, truth, maker, sensors, 'both', namespace='/sensors', look=look)
+        SensorBench(graph.node, truth, maker, sensors, 'both', namespace='/sensors', poll=look)
     assert bool(looked) == (failing == 'wait')
     assert len(list(graph.node.subscriptions)) == before
     graph.wait(
