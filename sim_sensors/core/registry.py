@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Things that have a name: built in, installed by another package, or a class in a user's file."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sim_sensors.core.errors import ParameterError, UnknownNameError
+
+__all__ = ['Registry', 'did_you_mean', 'file_of', 'is_in_file', 'load_from_file', 'source_digest']
+
+T = TypeVar('T')
+
+_IN_FILE = re.compile(r'(?P<path>.+\.py):(?P<name>[^\W\d]\w*)')
+_FILE_MODULE = 'sim2real_file_'
+
+
+class Registry(Generic[T]):
+    """Named things of one kind, such as judges: `get` gives one, `names` lists them.
+
+    Nothing is imported before it is asked for. Three ways lead in:
+
+    - built in, as `builtins` or as classes found in `packages`;
+    - an entry point of the group in any installed package, `name = module:attribute`;
+    - a file: `my_file.py:MyClass` is accepted wherever a name is.
+
+    Parameters
+    ----------
+    group : str
+        Entry-point group, such as `sim2real_sensors.judges`.
+    what : str
+        What one is called, with its article: `a judge`.
+    is_one : callable
+        Says whether an object is such a thing.
+    builtins : mapping, optional
+        `module:attribute` by name; a bare module stands for itself.
+    packages : sequence of str, optional
+        Packages all of whose modules are searched for classes: a new one is listed nowhere.
+    name_of : callable, optional
+        Name of a class that was found in a package; empty: it has none and is left out.
+    is_shared : bool
+        Whether other kinds of things are in the group too. `names` then imports what is installed
+        to tell them apart.
+
+    Examples
+    --------
+    >>> shapes = Registry('example.shapes', 'a shape', callable, {'point': 'math:hypot'})
+    >>> shapes.get('point')(3.0, 4.0)
+    5.0
+    >>> shapes.get('pint')
+    Traceback (most recent call last):
+    sim_sensors.core.errors.UnknownNameError: a shape: 'pint' is unknown (did you mean point?); ...
+    """
+
+    def __init__(
+        self,
+        group: str,
+        what: str,
+        is_one: Callable[[Any], bool],
+        builtins: Mapping[str, str] | None = None,
+        packages: Sequence[str] = (),
+        name_of: Callable[[Any], str] = lambda thing: str(thing.__name__),
+        is_shared: bool = False,
+    ) -> None:
+        self.group = group
+        self.what = what
+        self._is_one = is_one
+        self._places = dict(builtins or {})
+        self._packages = packages
+        self._name_of = name_of
+        self._is_shared = is_shared
+        self._registered: dict[str, T] = {}
+        self._searched: dict[str, T] | None = None
+
+    def names(self) -> list[str]:
+        """Return all names: built-in ones in their order, then those of other packages, sorted.
+
+        An entry point with the name of a built-in one does not replace it. One that cannot be
+        imported is named by `get`.
+        """
+        ours = dict.fromkeys([*self._places, *self._found()])
+        others = {name for name in self._installed() if not self._is_shared or self._is_mine(name)}
+        return [*ours, *sorted((others | self._registered.keys()) - ours.keys())]
+
+    def get(self, name: str, *, where: str = '', folder: Path | None = None) -> T:
+        """Return the thing of a name, or of a file: `my_file.py:MyClass`.
+
+        Parameters
+        ----------
+        name : str
+            As given by the user.
+        where : str
+            File or option that gave it, for messages; by default what is asked for.
+        folder : Path, optional
+            Folder that a relative path is relative to; by default the current one.
+
+        Raises
+        ------
+        UnknownNameError
+            For a name that nothing has, with the nearest one.
+        ParameterError
+            When the file or the package cannot be imported, or holds another kind of thing.
+        """
+        where = where or self.what
+        if is_in_file(name):
+            return self._checked(load_from_file(name, where=where, folder=folder), name, where)
+        if name in self._registered:
+            return self._registered[name]
+        if name in self._places:
+            return self._checked(_import(self._places[name]), name, where)
+        if name in self._found():
+            return self._found()[name]
+        if name in (installed := self._installed()):
+            return self._checked(self._load(installed[name], where), name, where)
+        known = self.names()
+        raise UnknownNameError(
+            where,
+            '',
+            f'{name!r} is unknown{did_you_mean(name, known)}; must be one of {", ".join(known)}, '
+            'or a class in a file, such as my_file.py:MyClass',
+        )
+
+    def register(self, name: str, thing: T) -> None:
+        """Give a thing a name in this process; see `remove`."""
+        self._registered[name] = self._checked(thing, name, self.what)
+
+    def remove(self, name: str) -> None:
+        """Forget a name that was given by `register`."""
+        del self._registered[name]
+
+    def _checked(self, thing: Any, name: str, where: str) -> T:
+        if not self._is_one(thing):
+            raise ParameterError(where, '', f'{name!r} is not {self.what}')
+        found: T = thing
+        return found
+
+    def _found(self) -> dict[str, T]:
+        """Return the classes in the packages by name; they are imported once."""
+        if self._searched is None:
+            classes = [one for package in self._packages for one in _classes_in(package)]
+            self._searched = {
+                name: one for one in classes if self._is_one(one) and (name := self._name_of(one))
+            }
+        return self._searched
+
+    def _installed(self) -> dict[str, importlib.metadata.EntryPoint]:
+        return {entry.name: entry for entry in importlib.metadata.entry_points(group=self.group)}
+
+    def _is_mine(self, name: str) -> bool:
+        try:
+            return self._is_one(self._load(self._installed()[name], self.what))
+        except ParameterError:
+            return False
+
+    def _load(self, entry: importlib.metadata.EntryPoint, where: str) -> object:
+        try:
+            return entry.load()
+        except Exception as error:
+            # Whatever goes wrong in another package is named, not shown as a defect of ours.
+            package = entry.dist.name if entry.dist else 'an installed package'
+            raise ParameterError(
+                where, '', f'{entry.name!r} of {package} cannot be imported: {_short(error)}'
+            ) from error
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean X?)` with the name nearest to one that is unknown; else nothing.
+
+    Examples
+    --------
+    >>> did_you_mean('gass', ['gauss', 'walk'])
+    ' (did you mean gauss?)'
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f' (did you mean {near[0]}?)' if near else ''
+
+
+# -------- Things in a file of the user's.
+
+
+def is_in_file(text: str) -> bool:
+    """Say whether a text names something in a file: `my_file.py:MyClass`."""
+    return _IN_FILE.fullmatch(text) is not None
+
+
+def load_from_file(text: str, *, where: str, folder: Path | None = None) -> Any:
+    """Return what `my_file.py:MyClass` names.
+
+    The file is imported once per process, in worker processes too, so that its objects can be
+    pickled.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such file, it cannot be imported or holds nothing of that name.
+    """
+    match = _IN_FILE.fullmatch(text)
+    assert match is not None, text
+    path = Path(folder or Path.cwd(), Path(match['path']).expanduser()).resolve()
+    if not path.is_file():
+        raise ParameterError(where, '', f'{text!r}: there is no file {path}')
+    try:
+        module = importlib.import_module(f'{_FILE_MODULE}{str(path).encode().hex()}')
+    except Exception as error:
+        # The user's code, which may raise anything.
+        raise ParameterError(where, '', f'{path}: cannot be imported: {_short(error)}') from error
+    if not hasattr(module, match['name']):
+        known = [name for name in vars(module) if not name.startswith('_')]
+        raise ParameterError(
+            where, '', f'{path}: holds no {match["name"]!r}{did_you_mean(match["name"], known)}'
+        )
+    return getattr(module, match['name'])
+
+
+def file_of(thing: type) -> Path | None:
+    """Return the file that a class was loaded from by its path; None for all others."""
+    module, text, code = thing.__module__.partition(_FILE_MODULE)
+    return Path(bytes.fromhex(code).decode()) if text and not module else None
+
+
+def source_digest(thing: type) -> str:
+    """Return the SHA-256 of the file that a class was loaded from by its path; else nothing."""
+    path = file_of(thing)
+    return '' if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class _Files(importlib.abc.MetaPathFinder):
+    """Finds the module of a file by its name, which is the path: so pickles find it too."""
+
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(_FILE_MODULE):
+            return None
+        place = bytes.fromhex(fullname.removeprefix(_FILE_MODULE)).decode()
+        return importlib.util.spec_from_file_location(fullname, place)
+
+
+sys.meta_path.append(_Files())
+
+
+# -------- Things in modules.
+
+
+def _import(place: str) -> object:
+    module, _, attribute = place.partition(':')
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def _classes_in(package: str) -> list[Any]:
+    """Return the classes that the modules of a package define."""
+    folder = importlib.import_module(package).__path__
+    names = sorted(found.name for found in pkgutil.iter_modules(folder))
+    modules = [importlib.import_module(f'{package}.{name}') for name in names]
+    return [
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if inspect.isclass(thing) and thing.__module__ == module.__name__
+    ]
+
+
+def _short(error: Exception) -> str:
+    text = str(error).partition('\n')[0]
+    return f'{type(error).__name__}: {text}' if text else type(error).__name__

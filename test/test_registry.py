@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Things are found by name, in installed packages and in files."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sim_sensors.core.errors import ParameterError, UnknownNameError
+from sim_sensors.core.registry import Registry, file_of, source_digest
+
+GROUP = 'sim2real_test.things'
+
+
+def _is_mapping(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, dict)
+
+
+def registry() -> Registry[Any]:
+    builtins = {'ordered': 'collections:OrderedDict', 'counter': 'collections:Counter'}
+    return Registry(
+        GROUP,
+        'a mapping',
+        _is_mapping,
+        builtins,
+    )
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package as pip installs it, with good and bad entry points."""
+    (tmp_path / 'strangers.py').write_text('class Theirs(dict):\n    pass\n')
+    info = tmp_path / 'strangers-1.0.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Metadata-Version: 2.1\nName: strangers\nVersion: 1.0\n')
+    (info / 'entry_points.txt').write_text(
+        f'[{GROUP}]\ntheirs = strangers:Theirs\nbroken = strangers:Nothing\n'
+        'counter = strangers:X\n'
+        'number = math:pi\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop('strangers', None)
+
+
+def test_built_in_ones_come_first_and_are_not_replaced(installed: None) -> None:
+    things = registry()
+    assert things.names() == ['ordered', 'counter', 'broken', 'number', 'theirs']
+    assert things.get('counter').__module__ == 'collections'
+    assert things.get('theirs').__module__ == 'strangers'
+
+
+def test_a_bad_installed_one_is_named_when_it_is_asked_for(installed: None) -> None:
+    with pytest.raises(ParameterError, match="'broken' of strangers cannot be imported"):
+        registry().get('broken')
+    with pytest.raises(ParameterError, match="--thing: 'number' is not a mapping"):
+        registry().get('number', where='--thing')
+
+
+def test_an_unknown_name_gets_the_nearest(installed: None) -> None:
+    with pytest.raises(UnknownNameError, match=r"a mapping: 'thiers' .*\(did you mean theirs\?\)"):
+        registry().get('thiers')
+
+
+def test_a_name_can_be_given_in_a_process() -> None:
+    things = registry()
+    things.register('plain', dict)
+    assert things.get('plain') is dict
+    things.remove('plain')
+    assert things.names() == ['ordered', 'counter']
+
+
+def test_a_class_in_a_file_is_found_from_the_folder_that_is_given(tmp_path: Path) -> None:
+    file = tmp_path / 'mine.py'
+    file.write_text('class Mine(dict):\n    pass\n')
+    mine = registry().get('mine.py:Mine', folder=tmp_path)
+    assert mine is registry().get(f'{file}:Mine')
+    assert file_of(mine) == file
+    assert source_digest(mine) == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert file_of(dict) is None
+    assert source_digest(dict) == ''
+
+
+def test_another_process_reads_what_a_class_in_a_file_made(tmp_path: Path) -> None:
+    (tmp_path / 'mine.py').write_text('class Mine(dict):\n    pass\n')
+    made = registry().get('mine.py:Mine', folder=tmp_path)(one=1)
+    code = 'import pickle, sys, sim_sensors.core.registry\nprint(pickle.load(sys.stdin.buffer))'
+    told = subprocess.run(
+        [sys.executable, '-c', code], input=pickle.dumps(made), capture_output=True, check=True
+    )
+    assert told.stdout.decode().strip() == "{'one': 1}"
+
+
+@pytest.mark.parametrize(
+    ('name', 'problem'),
+    [
+        ('mine.py:Main', r'holds no .Main. \(did you mean Mine\?\)'),
+        ('mine.py:path', 'is not a mapping'),
+        ('none.py:Mine', 'there is no file'),
+        ('bad.py:Mine', 'cannot be imported: SyntaxError'),
+        ('raising.py:Mine', 'cannot be imported: ValueError: no luck'),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, name: str, problem: str) -> None:
+    (tmp_path / 'mine.py').write_text('from os import path\nclass Mine(dict):\n    pass\n')
+    (tmp_path / 'bad.py').write_text('class :\n')
+    (tmp_path / 'raising.py').write_text('raise ValueError("no luck\\nand more")\n')
+    with pytest.raises(ParameterError, match=problem) as caught:
+        registry().get(name, folder=tmp_path)
+    assert '\n' not in str(caught.value)
