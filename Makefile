@@ -18,6 +18,8 @@ unexport AMENT_PREFIX_PATH COLCON_PREFIX_PATH CMAKE_PREFIX_PATH
 export MPLBACKEND := Agg
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# What the tests compile is compiled once, for the sources and for what colcon makes of them.
+export NUMBA_CACHE_DIR ?= $(abspath $(VENV))/machine_code
 
 BIN := $(VENV)/bin
 SETUP_FILES := setup.py setup.cfg pyproject.toml

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numba.core.caching
 import numba.core.event
 
 __all__ = ['Announcement', 'compiled', 'kernel']
@@ -29,6 +30,9 @@ _WORDS = (b'numba', b'compilation')
 _PACKAGES = ('sim_sensors', 'sim2real_eval')
 
 _LOG = logging.getLogger(__name__)
+# numba's types are partial.
+_CONFIG: Any = numba.config
+_caching: Any = numba.core.caching
 _COMPILES = 'numba:compile'
 
 
@@ -61,13 +65,14 @@ numba.core.event.register(_COMPILES, Announcement(_LOG.info))
 
 
 @functools.cache
-def _cache_directory() -> str:
+def _cache_directory(base: str) -> str:
     """Return the folder for machine code compiled from exactly the present sources.
 
     numba notices a change of the file that a function stands in, but not of the functions that it
     calls and inlines, so after an edit or `git pull` it may run old machine code. A folder named
     after the contents of all sources that have to do with compiled loops, which are those that
-    name numba or this module, rules that out.
+    name numba or this module, rules that out. It also makes the place and the age of the sources
+    irrelevant, so a checkout and what is installed from it can share a `base`.
     """
     here = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
@@ -77,18 +82,20 @@ def _cache_directory() -> str:
             if any(word in content for word in _WORDS):
                 digest.update(content)
     name = f'numba-{digest.hexdigest()[:16]}'
-    base = here / '__pycache__'
-    if not os.access(base if base.exists() else here, os.W_OK):
+    if base:
+        return str(Path(base) / name)
+    own = here / '__pycache__'
+    if not os.access(own if own.exists() else here, os.W_OK):
         home = Path(os.environ.get('XDG_CACHE_HOME', Path.home() / '.cache'))
-        base = home / 'sim2real_sensors'
+        own = home / 'sim2real_sensors'
     try:
-        base.mkdir(parents=True, exist_ok=True)
-        for old in base.glob('numba-*'):
+        own.mkdir(parents=True, exist_ok=True)
+        for old in own.glob('numba-*'):
             if old.name != name:
                 shutil.rmtree(old, ignore_errors=True)
     except OSError:
-        base = Path(tempfile.gettempdir()) / f'sim2real_sensors-{os.getuid()}'
-    return str(base / name)
+        own = Path(tempfile.gettempdir()) / f'sim2real_sensors-{os.getuid()}'
+    return str(own / name)
 
 
 def compiled(function: F) -> F:
@@ -114,17 +121,57 @@ def kernel(function: F) -> F:
 
 
 def _compiled(function: F, **options: bool) -> F:
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    if not before:
-        config.CACHE_DIR = _cache_directory()
-    try:
-        njit: Any = numba.njit
-        made = njit(cache=True, nogil=True, error_model='numpy', **options)(function)
-        # Without a compiler (NUMBA_DISABLE_JIT) there are no files.
-        files: Any = getattr(getattr(made, '_cache', None), '_cache_file', None)
-        if pattern := getattr(files, '_data_name_pattern', ''):
-            files._data_name_pattern = pattern.replace('{number:d}', f'{_OWN}-{{number:d}}')
-        return cast(F, made)
-    finally:
-        config.CACHE_DIR = before
+    njit: Any = numba.njit
+    made = njit(nogil=True, error_model='numpy', **options)(function)
+    # Without a compiler (NUMBA_DISABLE_JIT) there is nothing to keep.
+    if hasattr(made, '_cache'):
+        made._cache = _Cache(function)
+    return cast(F, made)
+
+
+class _Locator(_caching._CacheLocator):  # type: ignore[misc]
+    """Where the machine code of one function is kept, and for which sources it is valid."""
+
+    def __init__(self, function: Callable[..., object], file: str) -> None:
+        self._py_file = file
+        self._line = function.__code__.co_firstlineno
+        module = function.__module__
+        # The folder stands for our own sources, all of them. Others have a file and its age.
+        self._ours = module.partition('.')[0] in _PACKAGES
+        place = module if self._ours else self.get_suitable_cache_subpath(file)
+        self._folder = Path(_cache_directory(_CONFIG.CACHE_DIR), place)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., object], py_file: str) -> _Locator:
+        """Return the locator of a function."""
+        return cls(py_func, py_file)
+
+    def get_cache_path(self) -> str:
+        """Return the folder of its files."""
+        return str(self._folder)
+
+    def get_source_stamp(self) -> tuple[float, int]:
+        """Return what must be the same for the machine code to be used."""
+        if self._ours:
+            return 0.0, 0
+        status = Path(self._py_file).stat()
+        return status.st_mtime, status.st_size
+
+    def get_disambiguator(self) -> str:
+        """Return what tells it from another function of the same name."""
+        return str(self._line)
+
+
+class _Files(_caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _Cache(_caching.FunctionCache):  # type: ignore[misc]
+    """Machine code on disk, in files that this process alone writes."""
+
+    _impl_class = _Files
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        files = self._cache_file
+        files._data_name_pattern = f'{self._impl.filename_base}.{_OWN}-{{number:d}}.nbc'
