@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim2real_eval.characterization.standing_fixes import StandingRun
+from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps import gps

@@ -19,7 +19,7 @@ from sim2real_eval.characterization.gps_simulated import (
 from sim2real_eval.characterization.markov_fit import fit_markov
 from sim2real_eval.characterization.markov_likelihood import autocovariance, innovations
 from sim2real_eval.characterization.signals import SignalFileError
-from sim2real_eval.characterization.standing_fixes import StandingOptions, standing_runs
+from sim2real_eval.characterization.standstill_fixes import StandingOptions, standing_runs
 from sim2real_eval.characterization.stated_covariance import (
     CovarianceConsistency,
     covariance_consistency,

@@ -14,7 +14,7 @@ from cli_examples import call, check_refused, contents, run_of, write_runs
 from gps_standstill_examples import standing
 
 from sim2real_eval.characterization.calibration import calibrate
-from sim2real_eval.characterization.reidentification import fit_imu
+from sim2real_eval.characterization.recovered_parameters import fit_imu
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.recording.writing import write_recording

@@ -25,7 +25,7 @@ from sim2real_eval.characterization.imu_file import (
     si_unit,
 )
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
-from sim2real_eval.characterization.reidentification import reidentify, simulated_standstill
+from sim2real_eval.characterization.recovered_parameters import reidentify, simulated_standstill
 from sim2real_eval.characterization.signals import AXES, quantity_of
 from sim_sensors.imu import imu
 from sim_sensors.motion.scenarios import Standstill

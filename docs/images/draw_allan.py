@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sim2real_eval.characterization.analysis import analyse, combined_terms
 from sim2real_eval.characterization.imu_file import chain_model
-from sim2real_eval.characterization.reidentification import reidentify, simulated_standstill
+from sim2real_eval.characterization.recovered_parameters import reidentify, simulated_standstill
 from sim2real_eval.characterization.signals import AXES, Signals
 from sim2real_eval.report.allan import save_allan_plot
 from sim_sensors.imu.chain import GyroscopeChain, ImuChain

@@ -21,7 +21,7 @@ from sim2real_eval.characterization.gps_simulated import (
     simulated_statistics,
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms
-from sim2real_eval.characterization.reidentification import Reidentified, fit_imu, reidentify
+from sim2real_eval.characterization.recovered_parameters import Reidentified, fit_imu, reidentify
 from sim2real_eval.characterization.signals import SignalFileError, signals_of
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError

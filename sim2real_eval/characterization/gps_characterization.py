@@ -12,7 +12,7 @@ import numpy as np
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
 from sim2real_eval.characterization.screening import resolution
 from sim2real_eval.characterization.signals import SignalFileError
-from sim2real_eval.characterization.standing_fixes import (
+from sim2real_eval.characterization.standstill_fixes import (
     StandingOptions,
     StandingRun,
     standing_runs,

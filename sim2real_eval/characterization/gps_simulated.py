@@ -12,7 +12,7 @@ from scipy.signal import fftconvolve
 
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
-from sim2real_eval.characterization.standing_fixes import StandingRun
+from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim2real_eval.characterization.walk_fit import fit_walk
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.position_noise import PositionNoise

@@ -21,7 +21,7 @@ from scipy.stats import chi2
 
 from sim2real_eval.characterization.markov_fit import MarkovFit
 from sim2real_eval.characterization.noise_terms import ParameterEstimate, unseen
-from sim2real_eval.characterization.standing_fixes import StandingRun
+from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim_sensors.core.measurements import FixArray, FloatArray
 from sim_sensors.gps.covariance import (
     ConstantCovariance,

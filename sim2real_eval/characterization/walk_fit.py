@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim2real_eval.characterization.noise_terms import ParameterEstimate, read_off_value, unseen
-from sim2real_eval.characterization.standing_fixes import StandingRun
+from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.models import RandomWalkNoise
 

@@ -125,7 +125,7 @@ def add_parser(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.characterization.reidentification import fit_imu
+    from sim2real_eval.characterization.recovered_parameters import fit_imu
     from sim2real_eval.common.results import check_result_files
     from sim2real_eval.recording.recording import DEFAULT_TOPICS
     from sim2real_eval.report.allan_folder import FILES, allan_record, write_allan_folder
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
     terms, model = fitted.terms, fitted.model
     again = None
     if not options.no_check:
-        from sim2real_eval.characterization.reidentification import blocks, reidentify
+        from sim2real_eval.characterization.recovered_parameters import blocks, reidentify
 
         with progress_bar(blocks(fitted.samples), 'simulating the model') as advance:
             again = reidentify(model, terms, fitted.samples, seed=options.seed, progress=advance)

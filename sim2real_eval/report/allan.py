@@ -24,7 +24,7 @@ from sim2real_eval.characterization.noise_terms import (
     term_variances,
     with_error,
 )
-from sim2real_eval.characterization.reidentification import RecoveredParameter
+from sim2real_eval.characterization.recovered_parameters import RecoveredParameter
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.report.console import plain_table
 from sim2real_eval.report.style import model_colours, new_figure, save_png, tidy

@@ -19,7 +19,7 @@ from sim2real_eval.characterization.imu_file import (
     si_unit,
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms
-from sim2real_eval.characterization.reidentification import Reidentified
+from sim2real_eval.characterization.recovered_parameters import Reidentified
 from sim2real_eval.characterization.signals import quantity_of
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json

@@ -12,14 +12,14 @@ import dataclasses
 import numpy as np
 
 from sim2real_eval.judge.error_state.estimate import judged_run
-from sim2real_eval.judge.error_state.loop import InertialEvents, Taken, run
-from sim2real_eval.judge.error_state.start import (
+from sim2real_eval.judge.error_state.initial_state import (
     first_moving_interval,
     first_state,
     fixes_of_the_start,
     grid,
     merge_events,
 )
+from sim2real_eval.judge.error_state.loop import InertialEvents, Taken, run
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
 from sim2real_eval.judge.inertial.alignment import first_attitude
 from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs

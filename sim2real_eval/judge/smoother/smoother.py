@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.results import version
 from sim2real_eval.judge.error_state.estimate import skew
-from sim2real_eval.judge.error_state.start import grid
+from sim2real_eval.judge.error_state.initial_state import grid
 from sim2real_eval.judge.estimate import JudgedRun, PartCount
 from sim2real_eval.judge.inertial.alignment import first_attitude
 from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
