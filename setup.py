@@ -93,6 +93,7 @@ setup(
             'filterpy>=1.4.5',
             GTSAM,
             'hypothesis>=6.100',
+            'import-linter>=2.5,<3',
             'imufusion>=1.3',
             'mypy>=2.4,<2.5',
             # An independent projection and pose, for the camera.

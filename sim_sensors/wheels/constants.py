@@ -25,17 +25,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.planar import squares_about
-
-if TYPE_CHECKING:
-    from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
-
+from sim_sensors.wheels.drives import WheelDrive
+from sim_sensors.wheels.noise import SteeringOffset
 
 __all__ = ['WheelConstants', 'points_of']
 
@@ -96,8 +93,12 @@ class WheelConstants:
 
     Parameters
     ----------
-    model : WheelOdometryModel
-        Their laws.
+    drive : WheelDrive
+        The wheels.
+    radius_error
+        Standard deviation of the relative errors of their radii.
+    steering_offset
+        Law of the zeros of their steering.
     seed, run, sensor
         Labels of their random streams; see `sim_sensors.core.seeding.stream`.
 
@@ -109,18 +110,25 @@ class WheelConstants:
         Error of each measured steering angle, rad.
     """
 
-    def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
-        drive, steering = model.drive, model.steering_offset
+    def __init__(
+        self,
+        drive: WheelDrive,
+        radius_error: float,
+        steering_offset: SteeringOffset,
+        seed: int,
+        run: str,
+        sensor: str,
+    ) -> None:
         normals = stream(seed, run, sensor, 'wheel_radius').standard_normal(drive.wheels)
-        self.radius_errors: FloatArray = model.radius_error * normals
-        self.steering_offsets = steering.draw(seed, run, sensor, drive.steered)
+        self.radius_errors: FloatArray = radius_error * normals
+        self.steering_offsets = steering_offset.draw(seed, run, sensor, drive.steered)
         # Those that are not zero by their law: first the radii, then the steering.
-        radii = drive.wheels if model.radius_error > 0.0 else 0
-        angles = drive.steered if steering.bound > 0.0 else 0
+        radii = drive.wheels if radius_error > 0.0 else 0
+        angles = drive.steered if steering_offset.bound > 0.0 else 0
         self._radii = radii
         self._drawn = slice(drive.wheels - radii, drive.wheels + angles)
         self._deviations: FloatArray = np.repeat(
-            [model.radius_error, np.sqrt(steering.variance)], [radii, angles]
+            [radius_error, np.sqrt(steering_offset.variance)], [radii, angles]
         )
         self._points, self._weights = points_of([_NORMAL] * radii + [_UNIFORM] * angles)
         # Of robots with constants of these points.

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
-
-if TYPE_CHECKING:
-    from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from sim_sensors.wheels.drives import WheelDrive
+from sim_sensors.wheels.noise import WheelNoise
+from sim_sensors.wheels.slip import Slip
 
 __all__ = ['Encoders', 'accumulated']
 
@@ -24,20 +23,36 @@ class Encoders:
 
     Parameters
     ----------
-    model : WheelOdometryModel
-        What they get wrong.
+    drive : WheelDrive
+        The wheels.
+    noise, slip
+        What they get wrong of a way.
+    counts
+        Per turn of a wheel; 0: no steps.
     seed, run, sensor
         Labels of their random streams; see `sim_sensors.core.seeding.stream`.
     """
 
-    def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
-        wheels = model.drive.wheels
-        self._model = model
+    def __init__(
+        self,
+        drive: WheelDrive,
+        noise: WheelNoise,
+        slip: Slip,
+        counts: float,
+        seed: int,
+        run: str,
+        sensor: str,
+    ) -> None:
+        wheels = drive.wheels
+        self._radius = drive.wheel_radius
+        self._noise, self._slip = noise, slip
+        # Way of one count, m.
+        self._count = 2.0 * math.pi * drive.wheel_radius / counts if counts > 0.0 else 0.0
         self._rng = stream(seed, run, sensor, 'wheel_noise')
-        self._slips = model.slip.start(seed, run, sensor, wheels)
+        self._slips = slip.start(seed, run, sensor, wheels)
         # Where between two counts each wheel stands at first: at an edge, noise would count.
         self._way: FloatArray = np.zeros(wheels)
-        if model.encoder_counts > 0.0:
+        if self._count:
             self._way = self._count * stream(seed, run, sensor, 'encoder_phase').random(wheels)
 
     def read(self, travels: FloatArray, radius_errors: FloatArray) -> FloatArray:
@@ -50,13 +65,12 @@ class Encoders:
         radius_errors : (wheels,)
             Relative error of the radius of each wheel.
         """
-        model = self._model
         normals = self._rng.standard_normal(travels.shape)
-        deviation = model.noise.deviation(travels, model.drive.wheel_radius)
+        deviation = self._noise.deviation(travels, self._radius)
         told = travels + self._slips.advance(travels)
         told = told + radius_errors * travels
         found: FloatArray = told + normals * deviation
-        if model.encoder_counts == 0.0:
+        if not self._count:
             return found
         way = accumulated(self._way, found)
         self._way = way[-1].copy()
@@ -75,20 +89,14 @@ class Encoders:
         travels : (n, wheels)
             Over the ground, m.
         """
-        model = self._model
-        found = model.noise.deviation(travels, model.drive.wheel_radius) ** 2
-        total: FloatArray = found + model.slip.variance_per_metre * np.abs(travels)
+        found = self._noise.deviation(travels, self._radius) ** 2
+        total: FloatArray = found + self._slip.variance_per_metre * np.abs(travels)
         return total
 
     @property
     def variance_of_counting(self) -> float:
         """Variance that whole counts add to one travel, m^2: two ends, each uniform."""
-        return self._count**2 / 6.0 if self._model.encoder_counts > 0.0 else 0.0
-
-    @property
-    def _count(self) -> float:
-        """Way of one count, m."""
-        return 2.0 * math.pi * self._model.drive.wheel_radius / self._model.encoder_counts
+        return self._count**2 / 6.0
 
 
 def accumulated(start: FloatArray, values: FloatArray) -> FloatArray:

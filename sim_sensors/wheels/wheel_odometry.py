@@ -130,8 +130,12 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         channel = model.channel(seed, run, sensor)
         super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
         self.model = model
-        self.constants = WheelConstants(model, seed, run, sensor)
-        self.encoders = Encoders(model, seed, run, sensor)
+        self.constants = WheelConstants(
+            model.drive, model.radius_error, model.steering_offset, seed, run, sensor
+        )
+        self.encoders = Encoders(
+            model.drive, model.noise, model.slip, model.encoder_counts, seed, run, sensor
+        )
         self._place: tuple[FloatArray, FloatArray] | None = None
         self._angles: FloatArray = np.zeros(steered)
         self._rolled: FloatArray = np.zeros((2, wheels))
