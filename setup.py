@@ -113,7 +113,7 @@ setup(
     },
     entry_points={
         'console_scripts': [
-            'sim2real = sim2real_eval.cli:main',
+            'sim2real = sim2real_eval.cli.main:main',
             'camera_node = sim_sensors.executables:camera_node',
             'evaluation_node = sim2real_eval.executables:evaluation_node',
             'gps_node = sim_sensors.executables:gps_node',

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS 2 nodes of the judge; the only place in this package that imports rclpy."""
+"""ROS 2 nodes of the judge."""
