@@ -212,7 +212,7 @@ def test_what_is_not_given_takes_its_default(tmp_path):
             r"rate: 'fast' is not allowed; must be a number > 0 \[Hz\]",
         ),
         ('model: airsim\nrate: .nan\n', 'rate: nan is not allowed'),
-        ('model: airsim\nraet: 3\n', 'raet: unknown parameter; must be one of rate'),
+        ('model: airsim\nraet: 3\n', r'raet: unknown parameter \(did you mean rate\?\); must be'),
         (
             'model: airsim\ngyroscope:\n  bias_time: 0\n',
             r'gyroscope.bias_time: 0 is not allowed; must be a number > 0 \[s\]',

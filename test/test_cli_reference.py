@@ -161,7 +161,7 @@ def test_another_truth_topic_has_not_the_label(referenced: Path) -> None:
     [
         ({'nature': 'guess'}, "truth.nature: 'guess' is not allowed; must be reference or indep"),
         ({'made_by': 'me'}, 'truth.nature: None is not allowed'),
-        ({'nature': 'reference', 'tpoic': '/a'}, 'truth.tpoic: unknown key; must be one of'),
+        ({'nature': 'reference', 'tpoic': '/a'}, 'truth.tpoic: unknown key (did you mean topic?)'),
         ({'nature': 'reference', 'made_from': 3}, 'truth.made_from: must be a list'),
         ('reference', "truth: 'reference' is not allowed; must be a mapping"),
     ],

@@ -52,7 +52,7 @@ def test_the_shipped_settings_are_the_declared_defaults() -> None:
 @pytest.mark.parametrize(
     ('text', 'problem'),
     [
-        ('gyroscope_nois: 1', 'gyroscope_nois: unknown parameter; must be one of gyroscope_noise'),
+        ('gyroscope_nois: 1', 'gyroscope_nois: unknown parameter (did you mean gyroscope_noise?'),
         ('gate: -1', 'gate: -1 is not allowed; must be a number >= 0'),
         ('start: {heading: compass}', "start.heading: 'compass' is not allowed; must be one of"),
         ('fix_deviation: [1, 2]', 'must be a number or a list of 3 numbers'),

@@ -82,7 +82,7 @@ def test_differential_wins_over_relative(tmp_path: Path) -> None:
 def test_unknown_parameter_is_refused_with_its_nearest_neighbour(
     tmp_path: Path, wrong: str, near: str
 ) -> None:
-    assert refused(tmp_path, wrong, **{wrong: 1.0}) == f'unknown parameter; did you mean {near}?'
+    assert refused(tmp_path, wrong, **{wrong: 1.0}) == f'unknown parameter (did you mean {near}?)'
 
 
 def test_option_of_an_input_that_is_not_there_is_refused(tmp_path: Path) -> None:

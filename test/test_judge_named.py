@@ -73,7 +73,7 @@ def test_inputs_hear_other_topics(dual: Path) -> None:
     setup = JudgeSetup.load(dual, options=options)
     assert [source.topic for source in setup.filter.sources] == ['vn100/imu']
     assert setup.settings()['case']['renamed'] == {'imu0': '/vn100/imu'}
-    with pytest.raises(ParameterError, match=r'imu1: is no input .*imu0; did you mean imu0'):
+    with pytest.raises(ParameterError, match=r'imu1: is no input .*\(did you mean imu0\?\); must'):
         JudgeSetup.load(
             dual, options=Options(section='ekf_filter_node_odom', topics={'imu1': '/x'})
         )

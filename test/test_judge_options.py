@@ -114,7 +114,7 @@ def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path)
 @pytest.mark.parametrize(
     ('given', 'complaint'),
     [
-        (('--correct', 'gravy'), "--correct: 'gravy' is not allowed; must be of gravity, diff"),
+        (('--correct', 'gravy'), "--correct: 'gravy' is not allowed (did you mean gravity?)"),
         (('--correct', ''), "--correct: '' is not allowed"),
         (('--correct', 'unscented'), 'correct: unscented goes with ukf_node only'),
         (('--latency', 'odom'), "--latency: 'odom' is not allowed; must be a topic, = and sec"),
@@ -143,7 +143,7 @@ def test_what_is_not_allowed_is_said_in_a_line(
         ('correct: gravity', "correct: 'gravity' is not allowed; must be a list"),
         ('correct: [[gravity]]', "correct: ['gravity'] is not allowed; must be of"),
         ('transforms: "a\\0b"', 'is no name of a file'),
-        ('front_end: [enu]', "front_end: ['enu'] is not allowed; must be navsat_transform or enu"),
+        ('front_end: [enu]', "front_end: ['enu'] is not allowed (did you mean enu?); must"),
         ('node: ekf_node\ncorrect: [unscented]', 'correct: unscented goes with ukf_node only'),
     ],
 )

@@ -276,7 +276,7 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
     [
         (
             ['-p', 'frequncy:=3.0'],
-            'parameters of /ekf_filter_node: frequncy: unknown parameter; did you mean frequency?',
+            'ekf_filter_node: frequncy: unknown parameter (did you mean frequency?)',
         ),
         (
             ['-p', 'sensor_timeout:=often'],

@@ -90,8 +90,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
 @pytest.mark.parametrize(
     ('changes', 'told'),
     [
-        ({'sead': 1}, 'sead: unknown key; must be one of title, about, seed'),
-        ({'sead': 1}, 'did you mean seed?'),
+        ({'sead': 1}, 'sead: unknown key (did you mean seed?); must be one of title, about, seed'),
         ({'title': None}, 'title: is missing'),
         ({'seed': -1}, 'seed: -1 is not allowed; must be an integer >= 0'),
         ({'repetitions': 0}, 'repetitions: 0 is not allowed; must be an integer >= 1'),
@@ -157,7 +156,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
         ),
         (
             {'judges': ['clean', {'judge': 'error_state', 'config': 'defalt'}]},
-            "study.yaml: judges[1].config: 'defalt' is unknown; must be one of",
+            "study.yaml: judges[1].config: 'defalt' is unknown (did you mean default?)",
         ),
         ({'judges': ['clean', 'clean']}, "judges: 'clean' is the label of several judges"),
         ({'judges': [{'judge': 'oracle'}]}, "judges[0].judge: 'oracle' is not allowed"),

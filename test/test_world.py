@@ -227,7 +227,7 @@ def test_a_world_file_says_all_there_is(tmp_path) -> None:
 @pytest.mark.parametrize(
     ('text', 'problem'),
     [
-        ('dipole: []\n', 'dipole: unknown; must be one of origin, gravity, earth_field'),
+        ('dipole: []\n', 'dipole: unknown key (did you mean dipoles?); must be one of origin'),
         ('dipoles: 3\n', 'dipoles: 3 is not allowed; must be a list of mappings'),
         ('dipoles: [{moment: x}]\n', "dipoles[0].moment: 'x' is not allowed; must be a number"),
         ('dipoles: [{size: 1}]\n', 'dipoles[0].size: unknown parameter'),

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,13 +142,12 @@ def _topics(given: Sequence[str]) -> list[tuple[str, str]]:
         name, equals, topic = text.partition('=')
         known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
         if not equals or not topic.strip('/') or not known:
-            near = difflib.get_close_matches(name, _ROLES, n=1)
-            hint = f'; did you mean {near[0]}?' if near and not known else ''
+            hint = '' if known else did_you_mean(name, _ROLES)
             raise ParameterError(
                 '--topic',
                 '',
-                f'{text!r} is not allowed; must be imu=, gps=, truth= or an input such as odom0= '
-                f'and a topic{hint}',
+                f'{text!r} is not allowed{hint}; must be imu=, gps=, truth= or an input such as '
+                'odom0= and a topic',
             )
         if name in pairs:
             raise ParameterError('--topic', '', f'{name} is given twice; must be given once')

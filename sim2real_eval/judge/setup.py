@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -25,7 +24,7 @@ from sim2real_eval.judge.robot_localization.state import YAW
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
-from sim_sensors.core.errors import ParameterError, UnknownNameError
+from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 
 __all__ = ['Judge', 'JudgeSetup', 'check_for_nodes', 'node_of', 'profiles']
 
@@ -126,13 +125,9 @@ class JudgeSetup:
         if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
             known = profiles()
             if str(config) not in known:
-                near = difflib.get_close_matches(str(config), known, 1)
-                hint = f' (did you mean {near[0]}?)' if near else ''
+                problem = not_among(f'{str(config)!r} is unknown', config, known)
                 raise UnknownNameError(
-                    'judge configuration',
-                    '',
-                    f'{str(config)!r} is unknown{hint}; must be one of {", ".join(known)}, '
-                    'or a path of a YAML file',
+                    'judge configuration', '', f'{problem}, or a path of a YAML file'
                 )
             path = config_path('judge', f'{config}.yaml')
         navsat_path = None if navsat_config is None else Path(navsat_config)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from sim2real_eval.recording.recording import (
     StaticTransform,
 )
 from sim_sensors.core.config_files import read_yaml
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, not_among
 
 __all__ = [
     'Metadata',
@@ -118,9 +118,7 @@ def read_metadata(path: Path) -> Metadata:
     """
     content = load_yaml(path)
     table = _mapping(path, '', {} if content is None else content)
-    for key in table:
-        if key not in _KEYS:
-            raise RecordingError(f'{path}: {key}: unknown key; must be one of {", ".join(_KEYS)}')
+    _only(path, '', table, _KEYS)
     values: dict[str, Any] = {
         key: _text(path, key, table[key])
         for key in ('name', 'scenario', 'arrival', 'base_frame')
@@ -171,10 +169,9 @@ def read_files(path: Path, where: str, content: object) -> dict[str, tuple[str, 
         topic = _text(path, f'{key}.topic', table.get('topic'))
         ros_type = normalised_type(_text(path, f'{key}.type', table.get('type')))
         if ros_type not in (*MESSAGE_TYPES, *NAMED_TYPES):
-            raise RecordingError(
-                f'{path}: {key}.type: {ros_type} is not allowed; '
-                f'must be one of {", ".join((*MESSAGE_TYPES, *NAMED_TYPES))}'
-            )
+            known = (*MESSAGE_TYPES, *NAMED_TYPES)
+            problem = not_among(f'{ros_type} is not allowed', ros_type, known)
+            raise RecordingError(f'{path}: {key}.type: {problem}')
         result[str(file)] = (topic, ros_type)
     return result
 
@@ -201,11 +198,7 @@ def _truth(path: Path, content: object) -> tuple[float | None, ReferenceTruth | 
     """Read the cutoff of the truth's low pass, and how it came about if not independently."""
     table = _mapping(path, 'truth', content)
     known = ('low_pass', 'nature', *(field.name for field in dataclasses.fields(ReferenceTruth)))
-    for key in table:
-        if key not in known:
-            raise RecordingError(
-                f'{path}: truth.{key}: unknown key; must be one of {", ".join(known)}'
-            )
+    _only(path, 'truth.', table, known)
     cutoff = table.get('low_pass')
     if cutoff is not None:
         numeric = isinstance(cutoff, (int, float)) and not isinstance(cutoff, bool)
@@ -244,12 +237,7 @@ def _transforms(path: Path, where: str, content: object) -> tuple[StaticTransfor
     for index, entry in enumerate(content):
         key = f'{where}[{index}]'
         table = _mapping(path, key, entry)
-        for name in table:
-            if name not in ('parent', 'child', 'translation', 'rotation_xyzw'):
-                raise RecordingError(
-                    f'{path}: {key}.{name}: unknown key; must be one of parent, child, '
-                    'translation, rotation_xyzw'
-                )
+        _only(path, f'{key}.', table, ('parent', 'child', 'translation', 'rotation_xyzw'))
         result.append(
             StaticTransform(
                 _text(path, f'{key}.parent', table.get('parent')),
@@ -273,12 +261,20 @@ def _mapping(path: Path, key: str, value: object) -> Mapping[str, Any]:
 
 def _by_role(path: Path, key: str, table: Mapping[str, Any]) -> list[tuple[str, Any]]:
     entries = _mapping(path, key, table.get(key) or {})
-    for role in entries:
-        if role not in ROLE_CLASSES:
-            raise RecordingError(
-                f'{path}: {key}.{role}: unknown role; must be one of {", ".join(ROLE_CLASSES)}'
-            )
+    _only(path, f'{key}.', entries, ROLE_CLASSES, 'unknown role')
     return list(entries.items())
+
+
+def _only(
+    path: Path,
+    prefix: str,
+    table: Mapping[str, Any],
+    known: Collection[str],
+    problem: str = 'unknown key',
+) -> None:
+    for key in table:
+        if key not in known:
+            raise RecordingError(f'{path}: {prefix}{key}: {not_among(problem, key, known)}')
 
 
 def _text(path: Path, key: str, value: object) -> str:

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from sim_sensors.core.errors import ParameterError, UnknownNameError
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.parameters import Parameter
 
 __all__ = ['Entry']
@@ -36,11 +35,12 @@ class Entry:
         """Raise ParameterError with the place."""
         raise ParameterError(self.where, self.key, problem)
 
-    def refuse_value(self, allowed: str) -> NoReturn:
-        """Raise ParameterError with the place, the value and what is allowed."""
+    def refuse_value(self, allowed: str, known: Sequence[str] = ()) -> NoReturn:
+        """Raise ParameterError with the place, the value, what is nearest and what is allowed."""
         text = ' '.join(repr(self.value).split())
         shown = text if len(text) <= 60 else f'{text[:57]}...'
-        self.refuse(f'{shown} is not allowed; must be {allowed}')
+        near = did_you_mean(self.value, known)
+        self.refuse(f'{shown} is not allowed{near}; must be {allowed}')
 
     @contextlib.contextmanager
     def looked_up(self) -> Iterator[None]:
@@ -71,9 +71,7 @@ class Entry:
             self.refuse_value(f'a mapping with keys of {", ".join(known)}')
         for name in self.value:
             if name not in known:
-                near = difflib.get_close_matches(str(name), known, n=1)
-                hint = f'; did you mean {near[0]}?' if near else ''
-                self.field(name).refuse(f'unknown key; must be one of {", ".join(known)}{hint}')
+                self.field(name).refuse(not_among('unknown key', name, known))
         for name in required:
             if name not in self.value:
                 self.field(name).refuse('is missing')
@@ -98,7 +96,7 @@ class Entry:
         """Return a text that is not empty."""
         value = self.value
         if not isinstance(value, str) or not value or (choices and value not in choices):
-            self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a text')
+            self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a text', choices)
         return value
 
     def label(self, *taken: str) -> str:

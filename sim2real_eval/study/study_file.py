@@ -212,7 +212,7 @@ def study_path(name_or_path: str | Path) -> Path:
     known = config_names('studies')
     if name not in known:
         Entry('study', '', name).refuse_value(
-            f'one of {", ".join(known)}, or a path of a YAML file'
+            f'one of {", ".join(known)}, or a path of a YAML file', known
         )
     return config_path('studies', f'{name}.yaml')
 

@@ -3,7 +3,18 @@
 
 from __future__ import annotations
 
-__all__ = ['MotionError', 'ParameterError', 'SensorError', 'Sim2RealError', 'UnknownNameError']
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    'MotionError',
+    'ParameterError',
+    'SensorError',
+    'Sim2RealError',
+    'UnknownNameError',
+    'did_you_mean',
+    'not_among',
+]
 
 
 class Sim2RealError(Exception):
@@ -44,3 +55,30 @@ class SensorError(Sim2RealError):
 
 class MotionError(Sim2RealError):
     """A trajectory or scenario cannot be built from what was given."""
+
+
+# -------- What a name that is not known was probably meant to be.
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return ` (did you mean X?)` with the name nearest to one that is unknown; else nothing.
+
+    Examples
+    --------
+    >>> did_you_mean('gass', ['gauss', 'walk'])
+    ' (did you mean gauss?)'
+    """
+    near = difflib.get_close_matches(str(name), list(known), n=1)
+    return f' (did you mean {near[0]}?)' if near else ''
+
+
+def not_among(problem: str, name: object, known: Iterable[str]) -> str:
+    """Return the problem with the nearest name and all that are allowed.
+
+    Examples
+    --------
+    >>> not_among('unknown key', 'rat', ['rate', 'seed'])
+    'unknown key (did you mean rate?); must be one of rate, seed'
+    """
+    known = list(known)
+    return f'{problem}{did_you_mean(name, known)}; must be one of {", ".join(known)}'

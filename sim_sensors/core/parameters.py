@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
 
 __all__ = [
     'Parameter',
@@ -101,7 +101,9 @@ class Parameter:
         """
         parsed = self._convert(value)
         if parsed is None or not self._inside(parsed):
-            raise ParameterError(where, key, f'{value!r} is not allowed; must be {self.allowed()}')
+            near = did_you_mean(value, self.choices)
+            problem = f'{value!r} is not allowed{near}; must be {self.allowed()}'
+            raise ParameterError(where, key, problem)
         return parsed
 
     def _convert(self, value: object) -> Any:
@@ -252,8 +254,8 @@ class Parameters:
             elif name in nested:
                 values[name] = nested[name].from_mapping(value, where, key)  # type: ignore[arg-type]
             else:
-                known = ', '.join([*declared, *nested])
-                raise ParameterError(where, key, f'unknown parameter; must be one of {known}')
+                problem = not_among('unknown parameter', name, [*declared, *nested])
+                raise ParameterError(where, key, problem)
         try:
             return cls(**values)
         except ParameterError as error:
@@ -292,17 +294,16 @@ def from_variant(
     ParameterError
         When it is no mapping, names no model or an unknown one, or a parameter is wrong.
     """
-    allowed = 'one of ' + ', '.join(variants)
     if not isinstance(mapping, Mapping):
         raise ParameterError(
             where, path, f'{mapping!r} is not allowed; must be a mapping with the key model'
         )
     key = f'{path}.model' if path else 'model'
     if 'model' not in mapping:
-        raise ParameterError(where, key, f'is missing; must be {allowed}')
+        raise ParameterError(where, key, not_among('is missing', '', variants))
     name = mapping['model']
     if not isinstance(name, str) or name not in variants:
-        raise ParameterError(where, key, f'{name!r} is not allowed; must be {allowed}')
+        raise ParameterError(where, key, not_among(f'{name!r} is not allowed', name, variants))
     rest = {name: value for name, value in mapping.items() if name != 'model'}
     return variants[name].from_mapping(rest, where, path)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import importlib.abc
@@ -14,11 +13,11 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from sim_sensors.core.errors import ParameterError, UnknownNameError
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 
 __all__ = ['Registry', 'did_you_mean', 'file_of', 'is_in_file', 'load_from_file', 'source_digest']
 
@@ -125,12 +124,9 @@ class Registry(Generic[T]):
             return self._found()[name]
         if name in (installed := self._installed()):
             return self._checked(self._load(installed[name], where), name, where)
-        known = self.names()
+        problem = not_among(f'{name!r} is unknown', name, self.names())
         raise UnknownNameError(
-            where,
-            '',
-            f'{name!r} is unknown{did_you_mean(name, known)}; must be one of {", ".join(known)}, '
-            'or a class in a file, such as my_file.py:MyClass',
+            where, '', f'{problem}, or a class in a file, such as my_file.py:MyClass'
         )
 
     def register(self, name: str, thing: T) -> None:
@@ -174,18 +170,6 @@ class Registry(Generic[T]):
             raise ParameterError(
                 where, '', f'{entry.name!r} of {package} cannot be imported: {_short(error)}'
             ) from error
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean X?)` with the name nearest to one that is unknown; else nothing.
-
-    Examples
-    --------
-    >>> did_you_mean('gass', ['gauss', 'walk'])
-    ' (did you mean gauss?)'
-    """
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f' (did you mean {near[0]}?)' if near else ''
 
 
 # -------- Things in a file of the user's.

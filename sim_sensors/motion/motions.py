@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sim_sensors.core.errors import MotionError
+from sim_sensors.core.errors import MotionError, not_among
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.path_following import DRIVES, drive
@@ -58,7 +58,7 @@ def motion_of(
         For a wrong parameter of a scenario.
     """
     if name not in MOTIONS:
-        raise MotionError(f'scenario {name!r} is unknown; must be one of {", ".join(MOTIONS)}')
+        raise MotionError(not_among(f'scenario {name!r} is unknown', name, MOTIONS))
     if name in ANALYTIC:
         given = {**parameters, 'duration': duration}
         return ANALYTIC[name].from_mapping(given, f'scenario {name}')

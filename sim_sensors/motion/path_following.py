@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.core.errors import MotionError
+from sim_sensors.core.errors import MotionError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
@@ -138,9 +138,8 @@ def waypoints(scenario: str, length: float) -> FloatArray:
         'half_sine': half_sine_path(9.0, 1.5),
     }
     if scenario not in paths:
-        raise MotionError(
-            f'scenario {scenario!r} cannot be driven; must be one of {", ".join(paths)}'
-        )
+        problem = not_among(f'scenario {scenario!r} cannot be driven', scenario, paths)
+        raise MotionError(problem)
     points = paths[scenario].at(np.arange(0.0, length + _SPACING, _SPACING))
     return np.column_stack([points.x, points.y])
 

@@ -8,14 +8,13 @@ that are not given take the defaults of the model.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sim_sensors.camera.camera import CAMERA_MODELS
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
-from sim_sensors.core.errors import ParameterError, UnknownNameError
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant
 from sim_sensors.core.shared_parameters import Upstream
 from sim_sensors.gps.gps import GPS_MODELS
@@ -126,8 +125,7 @@ class SensorKind(Generic[P]):
         known = names(self.name)
         if name in known:
             return config_path(self.name, f'{name}.yaml')
-        near = difflib.get_close_matches(name, known, 1)
-        problem = f'is unknown (did you mean {near[0]}?)' if near else 'is unknown'
+        problem = f'is unknown{did_you_mean(name, known)}'
         for other in KINDS.values():
             if name in names(other.name):
                 problem = f'is {other.one} model'

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
 from sim_sensors.world.dipoles import Dipoles
@@ -186,14 +185,8 @@ def load_world(name_or_path: str | Path) -> World:
     if given.suffix not in ('.yaml', '.yml') and len(given.parts) <= 1:
         known = world_names()
         if str(name_or_path) not in known:
-            near = difflib.get_close_matches(str(name_or_path), known, 1)
-            hint = f' (did you mean {near[0]}?)' if near else ''
-            raise ParameterError(
-                'world',
-                '',
-                f'{str(name_or_path)!r} is unknown{hint}; must be one of {", ".join(known)}, or a '
-                'path of a YAML file',
-            )
+            problem = not_among(f'{str(name_or_path)!r} is unknown', name_or_path, known)
+            raise ParameterError('world', '', f'{problem}, or a path of a YAML file')
         given = config_path(_KIND, f'{name_or_path}.yaml')
     return world_of_mapping(read_yaml_mapping(given), str(given))
 
@@ -215,7 +208,7 @@ def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
     """
     for key in mapping:
         if key not in _KEYS:
-            raise ParameterError(where, str(key), f'unknown; must be one of {", ".join(_KEYS)}')
+            raise ParameterError(where, str(key), not_among('unknown key', key, _KEYS))
     radius = _RADIUS.parse(mapping.get('dipole_radius', _RADIUS.default), where, 'dipole_radius')
     boards = _items(mapping, where, 'chessboards', _Chessboard)
     return World(

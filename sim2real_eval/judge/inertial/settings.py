@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -14,7 +13,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
-from sim_sensors.core.errors import UnknownNameError
+from sim_sensors.core.errors import UnknownNameError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
@@ -169,18 +168,15 @@ class InertialSettings(Parameters):
         if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
             known = config_names('inertial')
             if str(name_or_path) not in known:
-                near = difflib.get_close_matches(str(name_or_path), known, n=1)
-                hint = f'; did you mean {near[0]}?' if near else ''
+                problem = not_among(f'{str(name_or_path)!r} is unknown', name_or_path, known)
+                hint = ''
                 if str(name_or_path) in config_names('judge'):
                     hint = (
                         f'; {name_or_path} is a profile of ekf_node: leave --config out, or name '
                         'inertial settings'
                     )
                 raise UnknownNameError(
-                    'inertial settings',
-                    '',
-                    f'{str(name_or_path)!r} is unknown; must be one of {", ".join(known)}, or a '
-                    'path of a YAML file' + hint,
+                    'inertial settings', '', f'{problem}, or a path of a YAML file{hint}'
                 )
             path = config_path('inertial', f'{name_or_path}.yaml')
         return cls.from_mapping(read_yaml_mapping(path), str(path)), path

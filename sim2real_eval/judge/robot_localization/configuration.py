@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from sim2real_eval.judge.robot_localization.ros_parameters import (
     read_node_parameters,
 )
 from sim2real_eval.judge.robot_localization.state import AX, N
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = [
@@ -176,10 +175,8 @@ class FilterConfig:
         names = [source.name for source in self.sources]
         for name in topics:
             if name not in names:
-                near = difflib.get_close_matches(name, names, n=1)
-                hint = f'; did you mean {near[0]}?' if near else ''
-                has = ', '.join(names)
-                raise ParameterError('topics', name, f'is no input of {self.where}: {has}{hint}')
+                problem = not_among(f'is no input of {self.where}', name, names)
+                raise ParameterError('topics', name, problem)
         sources = (
             dataclasses.replace(source, topic=topic_name(topics.get(source.name, source.topic)))
             for source in self.sources

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from sim2real_eval.judge.robot_localization.configuration import topic_name
 from sim2real_eval.recording.frames import TransformFile
 from sim_sensors.core.config_files import read_yaml
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, not_among
 
 __all__ = [
     'CORRECTIONS',
@@ -84,20 +83,16 @@ def corrections(names: Iterable[Any], where: str, key: str) -> frozenset[str]:
     found = list(names)
     for name in found:
         if name not in CORRECTIONS:
-            near = difflib.get_close_matches(str(name), CORRECTIONS, n=1)
-            hint = f'; did you mean {near[0]}?' if near else ''
-            raise ParameterError(
-                where, key, f'{name!r} is not allowed; must be of {", ".join(CORRECTIONS)}{hint}'
-            )
+            problem = not_among(f'{name!r} is not allowed', name, CORRECTIONS)
+            raise ParameterError(where, key, problem)
     return frozenset(found)
 
 
 def front_end(name: object, where: str, key: str) -> str:
     """Return the name of a front end; ParameterError for one that is none of FRONT_ENDS."""
     if not isinstance(name, str) or name not in FRONT_ENDS:
-        raise ParameterError(
-            where, key, f'{name!r} is not allowed; must be {" or ".join(FRONT_ENDS)}'
-        )
+        problem = not_among(f'{name!r} is not allowed', name, FRONT_ENDS)
+        raise ParameterError(where, key, problem)
     return name
 
 
@@ -237,9 +232,7 @@ class ReplayOptions:
             )
         for key in tree:
             if key not in _KEYS:
-                raise ParameterError(
-                    where, str(key), f'unknown key; must be one of {", ".join(_KEYS)}'
-                )
+                raise ParameterError(where, str(key), not_among('unknown key', key, _KEYS))
         topics = []
         for file, entry in _mapping(tree.get('inputs') or {}, where, 'inputs').items():
             topic = _mapping(entry, where, f'inputs.{file}').get('topic')
@@ -249,7 +242,8 @@ class ReplayOptions:
         navsat = _mapping(tree.get('navsat') or {}, where, 'navsat')
         for key in navsat:
             if key not in ('fix', 'imu'):
-                raise ParameterError(where, f'navsat.{key}', 'unknown key; must be fix or imu')
+                problem = not_among('unknown key', key, ('fix', 'imu'))
+                raise ParameterError(where, f'navsat.{key}', problem)
         return cls(
             clock=_clock(_mapping(tree.get('clock') or {}, where, 'clock'), where),
             topics=tuple(topics),
@@ -330,8 +324,8 @@ def _clock(tree: Mapping[str, Any], where: str) -> Clock:
         if key == 'hz':
             continue
         if key not in _CLOCK_KEYS:
-            known = ', '.join(_CLOCK_KEYS)
-            raise ParameterError(where, f'clock.{key}', f'unknown key; must be one of {known}')
+            problem = not_among('unknown key', key, _CLOCK_KEYS)
+            raise ParameterError(where, f'clock.{key}', problem)
         least = 1 if key.endswith('period_ns') else 0
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**62:
             raise ParameterError(

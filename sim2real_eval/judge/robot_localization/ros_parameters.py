@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sim_sensors.core.config_files import read_yaml
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['ParameterReader', 'read_node_parameters']
@@ -50,10 +49,9 @@ def read_node_parameters(
     named = {name: entries for name, entries in nodes.items() if '*' not in name}
     own = {name: entries for name, entries in named.items() if name.split('/')[-1] == node}
     if strictly and not own:
-        near = difflib.get_close_matches(node, named, n=1)
-        hint = f'; did you mean {near[0]}?' if near else ''
         has = ', '.join(sorted(named)) or 'none'
-        raise ParameterError(where, '', f'has no node {node}; it has {has}{hint}')
+        near = did_you_mean(node, named)
+        raise ParameterError(where, '', f'has no node {node}{near}; it has {has}')
     if not own:
         own = {
             name: entries
@@ -235,9 +233,8 @@ class ParameterReader:
             Naming the first parameter left and the known one that is nearest to it.
         """
         for name in self._values:
-            near = difflib.get_close_matches(name, sorted(self._requested), n=1)
-            hint = f'; did you mean {near[0]}?' if near else ''
-            raise ParameterError(self.where, name, f'unknown parameter{hint}')
+            near = did_you_mean(name, sorted(self._requested))
+            raise ParameterError(self.where, name, f'unknown parameter{near}')
 
 
 def _as_float(value: object) -> float | None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,6 +23,7 @@ from sim2real_eval.judge.robot_localization.navsat_configuration import (
 from sim2real_eval.judge.robot_localization.replay import Messages
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -228,11 +228,10 @@ def _stand_in(
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
     taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
-    near = difflib.get_close_matches(source.topic, topics, n=1)
-    hint = f'; did you mean {near[0]}?' if near else ''
     raise JudgeError(
-        f'{source.name}: topic {source.topic} is not in {recording.path}{taken}; it has '
-        f'{", ".join(sorted(topics)) or "nothing"}{hint}; --topic {source.name}=... names one'
+        f'{source.name}: topic {source.topic} is not in {recording.path}{taken}'
+        f'{did_you_mean(source.topic, topics)}; it has {", ".join(sorted(topics)) or "nothing"}; '
+        f'--topic {source.name}=... names one'
     )
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import yaml
 
 from sim2real_eval.simulation.twin import Twin
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant
 from sim_sensors.gps.gps import GPS_MODELS
@@ -197,11 +196,7 @@ def _target(name: str, twin: Twin) -> ParameterTarget:
         raise ParameterError(
             OPTION, '', f'{name!r} names no sensor; must begin with gps. or imu.'
         )  # fmt: skip
-    near = difflib.get_close_matches(tries[0], known, 1)
-    hint = f' (did you mean {near[0]}?)' if near else ''
-    raise ParameterError(
-        OPTION, '', f'{name!r} is unknown{hint}; must be one of {", ".join(known)}'
-    )
+    raise ParameterError(OPTION, '', not_among(f'{name!r} is unknown', tries[0], known))
 
 
 def _are_axes(text: str) -> bool:

@@ -16,7 +16,7 @@ from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
 from sim2real_eval.study.gate.result import Cell, ComparisonKey, GateCase, GatedResult, GateOptions
-from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 
 __all__ = ['GateVerdict', 'judge_result', 'only']
 
@@ -154,8 +154,8 @@ def judge_result(
     ):
         for name in wanted:
             if name not in there:
-                known = ', '.join(sorted(there))
-                raise ParameterError(option, '', f'{name!r} is unknown; must be one of {known}')
+                problem = not_among(f'{name!r} is unknown', name, sorted(there))
+                raise ParameterError(option, '', problem)
     cells = [cell for cell in result.vepd if _wanted(cell, result, options)]
     now = _all_known(result, cells, options)
     before = {} if baseline is None else _all_known(baseline, cells, options)
