@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
@@ -29,6 +28,7 @@ from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.rotations import euler_from_quaternion
+from sim_sensors.ros.parameters import given_parameters
 
 __all__ = ['JudgeHealth', 'JudgeParameters']
 
@@ -106,9 +106,6 @@ class JudgeHealth:
 
 # -------- What judge_node is told: the parameters of ekf_node or ukf_node, and a few of its own.
 
-# Every ROS node has these.
-_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
-_QOS = 'qos_overrides.'
 _QUEUE_SIZE = 10
 
 
@@ -152,11 +149,7 @@ class JudgeParameters:
         ParameterError
             For an unknown or unsupported parameter, a wrong value, or a file that is wrong.
         """
-        values = {
-            name: _plain(parameter.value)
-            for name, parameter in node.get_parameters_by_prefix('').items()
-            if name not in _OF_ALL_NODES and not name.startswith(_QOS)
-        }
+        values = given_parameters(node)
         own = ParameterReader(f'parameters of {node.get_fully_qualified_name()}', values)
         navsat_file = own.text('navsat_params_file', '')
         transforms_file = own.text('static_transforms_file', '')
@@ -184,10 +177,3 @@ class JudgeParameters:
                 for source, size in zip(config.sources, sizes, strict=True)
             },
         )
-
-
-def _plain(value: Any) -> Any:
-    """Turn the arrays of rclpy into lists, as a YAML file has them."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        return value
-    return list(value)

@@ -17,14 +17,17 @@ from rcl_interfaces.msg import (
 )
 from rclpy.node import Node
 
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
 from sim_sensors.core.parameters import Parameter, Parameters
 
-__all__ = ['NodeParameters', 'descriptor']
+__all__ = ['NodeParameters', 'descriptor', 'given_parameters']
 
 P = TypeVar('P', bound=Parameters)
 
 _INT64 = 2**63
+# Every ROS node has these.
+_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
+_QOS = 'qos_overrides.'
 
 
 def descriptor(declaration: Parameter) -> ParameterDescriptor:
@@ -57,6 +60,21 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
     return result
 
 
+def given_parameters(node: Node) -> dict[str, Any]:
+    """Return what a node was started with, by name, without what every ROS node has.
+
+    Parameters
+    ----------
+    node : rclpy.node.Node
+        Made with `automatically_declare_parameters_from_overrides`, with nothing declared since.
+    """
+    return {
+        name: _from_ros(parameter.value)
+        for name, parameter in node.get_parameters_by_prefix('').items()
+        if name not in _OF_ALL_NODES and not name.startswith(_QOS)
+    }
+
+
 class NodeParameters:
     """Parameter sets of a node, each under a prefix, kept equal to the node's ROS parameters.
 
@@ -68,11 +86,15 @@ class NodeParameters:
     Parameters
     ----------
     node : rclpy.node.Node
-        Whose parameters they are.
+        Whose parameters they are. Made with `automatically_declare_parameters_from_overrides`, it
+        shows what it was started with, and `finish` refuses what nobody declared.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._given = list(given_parameters(node))
+        for name in self._given:
+            node.undeclare_parameter(name)
         self._sets: dict[str, Parameters] = {}
         self._candidate: dict[str, Parameters] = {}
         self._applied: Callable[[], None] | None = None
@@ -117,6 +139,33 @@ class NodeParameters:
         made = self._replace(parameters, values, prefix)
         self._sets[prefix] = made
         return made
+
+    def finish(self, others: Mapping[str, Parameters] | None = None) -> None:
+        """Refuse what the node was started with and nobody declared.
+
+        Parameters
+        ----------
+        others : mapping, optional
+            Sets by prefix that are allowed too, such as those of parts that are not in use.
+
+        Raises
+        ------
+        ParameterError
+            Naming the node, the first such parameter and the known one that is nearest to it.
+        """
+        unused = {
+            _key(prefix, name) for prefix, one in (others or {}).items() for name in _flat(one)
+        }
+        for name in self._given:
+            if not self._node.has_parameter(name) and name not in unused:
+                known = [*given_parameters(self._node), *unused]
+                problem = 'unknown parameter'
+                near = did_you_mean(name, known)
+                raise ParameterError(
+                    self._node.get_name(),
+                    name,
+                    problem + near if near else not_among(problem, name, sorted(known)),
+                )
 
     def get(self, prefix: str = '') -> Any:
         """Return the set that was declared under `prefix`, with the values in force."""
@@ -179,6 +228,14 @@ class NodeParameters:
         self._sets = self._candidate
         if changed and self._applied is not None:
             self._applied()
+
+
+def _flat(parameters: Parameters) -> list[str]:
+    inner = parameters.parts().items()
+    return [
+        *parameters.declared(),
+        *(_key(name, one) for name, part in inner for one in _flat(part)),
+    ]
 
 
 def _key(prefix: str, name: str) -> str:

@@ -106,12 +106,18 @@ class PathFollowerNode(Node):
     """
 
     def __init__(self, **node_options: Any) -> None:
-        super().__init__('path_follower_node', **node_options)
+        super().__init__(
+            'path_follower_node',
+            automatically_declare_parameters_from_overrides=True,
+            **node_options,
+        )
         self._declared_sets = NodeParameters(self)
         self._settings = self._declared_sets.declare(PathFollowerSettings())
         settings = self._settings
         self._declared_sets.declare(DifferentialDrive(), 'robot')
         self._declared_sets.declare(TRACKERS[settings.controller](), settings.controller)
+        # One file may hold the parameters of all controllers.
+        self._declared_sets.finish({name: tracker() for name, tracker in TRACKERS.items()})
         self._counts: collections.Counter[OdometryUse] = collections.Counter()
         self._published = 0
         self._finished = False

@@ -130,7 +130,9 @@ class TrajectoryNode(Node):
     """
 
     def __init__(self, **node_options: Any) -> None:
-        super().__init__('trajectory_node', **node_options)
+        super().__init__(
+            'trajectory_node', automatically_declare_parameters_from_overrides=True, **node_options
+        )
         parameters = NodeParameters(self)
         self._settings = parameters.declare(TrajectorySettings())
         self._awaited = Awaited(self, self._settings.awaited.split())
@@ -164,6 +166,7 @@ class TrajectoryNode(Node):
             made = parameters.declare(scenario, 'scenario', skip=('duration',), read_only=True)
             given = made.to_mapping()
             del given['duration']
+        parameters.finish()
         motion = motion_of(
             settings.motion,
             seed=settings.seed,
