@@ -42,9 +42,10 @@ from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatCo
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_path
 from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import FigureEight
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 N = 15
 STATES = np.array([9, 10, 11, 12, 13, 14])

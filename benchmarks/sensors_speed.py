@@ -14,9 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measuring import parse, seconds, spread, table, write
 
 from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import FigureEight
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 IMUS = ('ideal', 'chrono', 'chrono_ahrs', 'airsim')
 RECEIVERS = ('baseline', 'ch_gauss', 'ch_rw', 'airsim', 'ch_rw_airsim')

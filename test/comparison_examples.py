@@ -9,7 +9,8 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.report.comparison_folder import comparison_record, write_comparison
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.comparison import ComparisonOptions, Source, compare
-from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 
 RUNS = [(f'drive_{motion}', n) for motion in ('line', 'circle') for n in (1, 2)]
 

@@ -31,9 +31,9 @@ from rosgraph_msgs.msg import Clock
 from sim2real_eval.judge.external.domain import free_domain, private_context
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import imu_messages, odometry_messages, stamp_ns, time_message
-from sim_sensors.sensor.catalogue import load_imu
 
 TIMEOUT = 60.0
 # Long enough for a busy machine to answer the first time.

@@ -30,10 +30,12 @@ from sim2real_eval.benches.attitude.study import (
     simulated_run,
     simulated_study,
 )
+from sim_sensors.camera.camera import load_camera
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, PoseArray
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
-from sim_sensors.sensor.catalogue import load_camera, load_imu, load_mag
 from sim_sensors.world.dipoles import Dipoles
 from sim_sensors.world.world import World, load_world
 

@@ -23,8 +23,9 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.synthetic import early_field, maker_with_field, synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.measurements import FloatArray, PoseArray
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
-from sim_sensors.sensor.catalogue import load_imu, load_mag
 from sim_sensors.world.world import load_world
 
 WORLD = load_world('default')

@@ -16,8 +16,9 @@ from sim2real_eval.benches.attitude.estimate import AttitudeEstimate
 from sim2real_eval.benches.attitude.events import AttitudeInput, events_of
 from sim2real_eval.benches.attitude.filter import ACCELEROMETER, AttitudeError, AttitudeSettings
 from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, measure, simulated_study
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
-from sim_sensors.sensor.catalogue import load_imu, load_mag
 from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]

@@ -9,7 +9,10 @@ import pytest
 
 from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.sensor.catalogue import load_gps, load_imu, load_wheels, names
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.sensor.catalogue import names
+from sim_sensors.wheels.wheel_odometry import load_wheels
 
 
 def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):

@@ -21,7 +21,7 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.allan_folder import FILES
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
-from sim_sensors.sensor.catalogue import load_imu
+from sim_sensors.imu.imu import load_imu
 
 Capture = pytest.CaptureFixture[str]
 RATE, SECONDS = 50.0, 200

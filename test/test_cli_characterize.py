@@ -23,9 +23,10 @@ from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.gps.covariance import HdopCovariance
 from sim_sensors.gps.gnss_noise import GnssNoise
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.chain import ImuChain
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Circle, Standstill
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 Capture = pytest.CaptureFixture[str]
 WHITE, WANDER, TIME = 0.01, 0.05, 4.0

@@ -17,8 +17,8 @@ from sim2real_eval.benches.following import waypoints_of
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.roles import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording.writing import write_recording
+from sim_sensors.camera.camera import load_camera
 from sim_sensors.following.tracking import TRACKERS
-from sim_sensors.sensor.catalogue import load_camera
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 from sim_sensors.world.world import load_world
 

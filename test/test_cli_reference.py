@@ -21,8 +21,9 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import HalfSine
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 pytest.importorskip('gtsam')
 

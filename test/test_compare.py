@@ -35,9 +35,10 @@ from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.pairs import partners
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.orientation import Orientation
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 Capture = pytest.CaptureFixture[str]
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))

@@ -21,9 +21,9 @@ from sim2real_eval.signals.options import LIGORIO_2015, SignalOptions
 from sim2real_eval.simulation.synthetic import early_field, maker_with_field, synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors, load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
-from sim_sensors.sensor.catalogue import load_imu, load_mag
 from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]

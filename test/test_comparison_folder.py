@@ -18,7 +18,8 @@ from sim2real_eval.metrics.series_folder import read_series_folder, write_series
 from sim2real_eval.report.comparison_folder import check_target
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 
 
 @pytest.fixture(scope='module')

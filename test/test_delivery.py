@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 from sim_sensors.sensor.delivery import Delivery
 
 SIGMAS = 4.5

@@ -8,7 +8,9 @@ import pytest
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.fitting.tuned import model_yaml, parse_tuned, set_values, tunable
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.sensor.catalogue import load_gps, load_imu, names
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.sensor.catalogue import names
 
 BOTH = Twin('start', load_gps('ch_gauss'), load_imu('chrono'))
 GPS = Twin('start', load_gps('ch_gauss'), None)

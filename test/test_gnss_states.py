@@ -20,11 +20,10 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.covariance import ConstantCovariance
 from sim_sensors.gps.fix_states import FIX_STATES, FixStates, Outages
 from sim_sensors.gps.gnss_noise import GnssNoise
-from sim_sensors.gps.gps import GpsModel, simulate
+from sim_sensors.gps.gps import GpsModel, load_gps, simulate
 from sim_sensors.gps.models import GaussianNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.sensor.catalogue import load_gps
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 

@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.covariance import ConstantCovariance, HdopCovariance, ZeroCovariance
-from sim_sensors.gps.gps import GpsModel, simulate
+from sim_sensors.gps.gps import GpsModel, load_gps, simulate
 from sim_sensors.gps.models import GaussianNoise, NoNoise, RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.sensor.catalogue import load_gps
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 SIGMAS = 4.5
@@ -263,10 +262,10 @@ def test_antenna_can_be_placed_by_a_static_transform():
         ({'rate': 0}, r'f.yaml: rate: 0 is not allowed; must be a number > 0 \[Hz\]'),
         ({'nois': {}}, r'f.yaml: nois: unknown parameter .did you mean noise\?'),
         ({'noise': 3}, r'f.yaml: noise: 3 is not allowed; must be a mapping'),
-        ({'noise': {'std': 1}}, r'noise.model: is missing; must be one of none, gaussian'),
+        ({'noise': {'std': 1}}, r'noise.model: is missing; must be one of .*none, gaussian'),
         (
             {'noise': {'model': 'white'}},
-            r"noise.model: 'white' is not allowed; must be one of none, gaussian, chrono_random",
+            r"noise.model: 'white' is unknown; must be one of .*none, gaussian, chrono_random",
         ),
         (
             {'noise': {'model': 'gaussian', 'std': [1, 2]}},

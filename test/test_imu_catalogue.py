@@ -15,23 +15,23 @@ import pytest
 from imu_examples import SIGMAS, G, bound, cut, still, upstream
 
 from sim_sensors.imu.chain import GyroscopeChain
+from sim_sensors.imu.imu import IMU, load_imu
 from sim_sensors.imu.matlab import MatlabAccelerometer, MatlabGyroscope, MatlabImu
-from sim_sensors.imu.models import IMU_MODELS
 from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.sensor.catalogue import load_imu, names
+from sim_sensors.sensor.catalogue import names
 
 # All of them.
 
 
-@pytest.mark.parametrize('kind', IMU_MODELS)
+@pytest.mark.parametrize('kind', IMU.models.names(installed=False))
 @pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
 def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
-    if 'variant' not in IMU_MODELS[kind].declared() and variant == 'as_upstream':
+    if 'variant' not in IMU.models.get(kind).declared() and variant == 'as_upstream':
         pytest.skip('has no defect')
     presets = [load_imu(name) for name in names('imu') if load_imu(name).kind == kind]
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(60) * 0.0103)
-    for model in presets or [IMU_MODELS[kind]()]:
+    for model in presets or [IMU.models.get(kind)()]:
         if variant == 'as_upstream':
             model = upstream(model)
         model = dataclasses.replace(
@@ -117,7 +117,7 @@ def test_circle_is_felt_alike_by_every_exact_model():
     truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
     reference = load_imu('ideal').start(1, 'a').measure(truth).linear_acceleration
     for kind in ('gazebo_ros_imu', 'gazebo_ros_imu_sensor', 'gz_imu', 'hector_imu', 'carla_imu'):
-        force = IMU_MODELS[kind]().start(1, 'a').measure(truth).linear_acceleration
+        force = IMU.models.get(kind)().start(1, 'a').measure(truth).linear_acceleration
         np.testing.assert_allclose(force, reference, atol=1e-12)
 
 

@@ -28,8 +28,8 @@ from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient
 from sim2real_eval.characterization.recovered_parameters import reidentify, simulated_standstill
 from sim2real_eval.characterization.signals import AXES, quantity_of
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import load_imu
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 QUANTITIES = st.sampled_from(['gyroscope', 'accelerometer'])

@@ -16,10 +16,10 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.imu.orientation import Orientation
 from sim_sensors.motion.scenarios import Circle, FigureEight
-from sim_sensors.sensor.catalogue import load_imu
 
 
 def test_without_the_library_the_mode_is_refused_in_one_line(monkeypatch):

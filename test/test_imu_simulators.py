@@ -18,10 +18,10 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.carla import CarlaGyroscope, CarlaImu, compass
 from sim_sensors.imu.gnss_ins_sim import GnssInsSimGyroscope, GnssInsSimImu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.orientation import Orientation
 from sim_sensors.imu.rotors import RotorsImu
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.sensor.catalogue import load_imu
 
 # RotorS.
 

@@ -13,9 +13,10 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.synthetic import synthetic_recording, truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Circle, HalfSine
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 CIRCLE = Circle(duration=20.0, radius=8.0, speed=3.0, rest_time=1.5)
 HALF_SINE = HalfSine(duration=20.0, length=40.0, amplitude=6.0, speed=3.0, rest_time=1.5)

@@ -13,8 +13,9 @@ from sim2real_eval.simulation.synthetic import truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.gps.covariance import ConstantCovariance
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import SCENARIOS
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 ANTENNA = (0.8, 0.3, 0.5)
 TOPIC = '/ground_truth/odometry'

@@ -31,10 +31,11 @@ from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatCo
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.gps.gps import simulate as simulate_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.imu import simulate as simulate_imu
 from sim_sensors.motion.scenarios import HalfSine, Line, Scenario, Standstill
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 FIELDS = (
     'position', 'orientation', 'linear_velocity', 'angular_velocity', 'pose_covariance',

@@ -15,7 +15,7 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_typestore
 
 from sim_sensors.core.config_files import config_path
-from sim_sensors.sensor.catalogue import PAPER_MODELS
+from sim_sensors.gps.gps import PAPER_MODELS
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # What launches and nodes publish in the root namespace; test_ros_* hold the nodes to their names.

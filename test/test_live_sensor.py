@@ -11,26 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim_sensors.camera import camera
+from sim_sensors.camera.camera import load_camera
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.live.odometry import LiveOdometry, Verdict
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.magnetometer import magnetometer
+from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.sensor.catalogue import (
-    load_camera,
-    load_gps,
-    load_imu,
-    load_mag,
-    load_vision,
-    load_wheels,
-)
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.vision import vision_pose
+from sim_sensors.vision.vision_pose import load_vision
 from sim_sensors.wheels import wheel_odometry
+from sim_sensors.wheels.wheel_odometry import load_wheels
 from sim_sensors.world.world import load_world
 
 TRUTH = truth_of(motion_of('drive_circle', seed=1, run='a', duration=3.0, parameters={}))

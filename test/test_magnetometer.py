@@ -18,11 +18,16 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
-from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors, simulate
+from sim_sensors.magnetometer.magnetometer import (
+    Magnetometer,
+    MagnetometerErrors,
+    load_mag,
+    simulate,
+)
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.noise.processes import WhiteDensity, correlation_root
-from sim_sensors.sensor.catalogue import load_mag, names
+from sim_sensors.sensor.catalogue import names
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.dipoles import Dipoles
 from sim_sensors.world.fields import EarthField

@@ -31,8 +31,9 @@ from sim2real_eval.study.run_plan import ComparisonOptions, RunPlan
 from sim2real_eval.study.secondary_metrics import METRICS, metric_tables
 from sim2real_eval.study.secondary_results import METRIC_COLUMNS, SideResults, side_results
 from sim2real_eval.study.sensitivity import PAPER
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.path_following import drive
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 
 def test_energy_distance_is_scipys_in_one_dimension() -> None:

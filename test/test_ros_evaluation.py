@@ -34,10 +34,11 @@ from ros_examples import Graph
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
 from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 SECONDS = 3.0
 MOTIONS = ('drive_line', 'drive_circle', 'drive_half_sine')

@@ -33,7 +33,8 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 
 STAMPS = np.array([1, 2], dtype=np.int64)
 RUN = JudgedRun(

@@ -17,11 +17,10 @@ from geometry_msgs.msg import Vector3Stamped
 from ros_examples import DEEP, Graph, final_stamps, graph_of_its_own, stamps
 from sensor_msgs.msg import Imu, MagneticField
 
-from sim_sensors.magnetometer.magnetometer import simulate
+from sim_sensors.magnetometer.magnetometer import load_mag, simulate
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import magnetic_field_messages
-from sim_sensors.sensor.catalogue import load_mag
 from sim_sensors.world.world import load_world
 
 TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=3.0, parameters={}))

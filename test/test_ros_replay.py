@@ -31,12 +31,13 @@ from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
 from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.imu_node import ImuNode
 from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages, stamp_ns
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=20.0, parameters={}))
 SPEED = 10.0

@@ -24,11 +24,12 @@ from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.fix_states import FixStates, Outages
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.geodesy import LocalFrame
 

@@ -24,9 +24,10 @@ from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.scenarios import Circle
 from sim_sensors.ros.messages import odometry_messages, pose_messages
-from sim_sensors.sensor.catalogue import load_vision, load_wheels
 from sim_sensors.vision import vision_pose
+from sim_sensors.vision.vision_pose import load_vision
 from sim_sensors.wheels import wheel_odometry
+from sim_sensors.wheels.wheel_odometry import load_wheels
 from sim_sensors.world.world import load_world
 
 TRUTH = truth_of(Circle(radius=3.0, speed=2.0, duration=4.0))

@@ -14,7 +14,8 @@ from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
 from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 
 STUDIES = config_names('studies')
 

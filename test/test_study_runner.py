@@ -23,7 +23,8 @@ from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure
 from sim2real_eval.study.runner import run_study
 from sim2real_eval.study.stand_in import StandIn
-from sim_sensors.sensor.catalogue import load_gps, load_imu
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 
 
 def recorded(folder: Path) -> list[Path]:

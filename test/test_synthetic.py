@@ -10,8 +10,9 @@ from recording_examples import arrays_equal
 from sim2real_eval.simulation.synthetic import START_NS, motion_of, synthetic_recording, truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import MOTIONS
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 TWIN = Twin('twin', load_gps('ch_rw'), load_imu('chrono'))
 

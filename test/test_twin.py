@@ -19,10 +19,11 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, within
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FixArray, OdometryArray
 from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))

@@ -16,8 +16,9 @@ from sim2real_eval.simulation.synthetic import truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import SCENARIOS
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 TOPIC = '/ground_truth/odometry'
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))

@@ -18,11 +18,11 @@ from wheel_examples import perfect, straight
 
 from sim_sensors.motion.planar import pose_covariances
 from sim_sensors.motion.scenarios import FigureEight
-from sim_sensors.sensor.catalogue import load_wheels
 from sim_sensors.wheels.constants import points_of
 from sim_sensors.wheels.drives import DifferentialWheels, SwerveWheels
 from sim_sensors.wheels.noise import SteeringOffset
 from sim_sensors.wheels.slip import Slip
+from sim_sensors.wheels.wheel_odometry import load_wheels
 
 LAWS = [[], [3.0], [3.0, 3.0, 1.8], [1.8] * 4, [3.0] * 4 + [1.8] * 4]
 

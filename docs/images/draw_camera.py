@@ -15,12 +15,11 @@ from matplotlib.axes import Axes
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.report.style import new_figure, save_png
-from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.camera import CameraModel, load_camera
 from sim_sensors.camera.features import Mismatches
 from sim_sensors.camera.measurement import CameraMeasurement
 from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.sensor.catalogue import load_camera
 from sim_sensors.world.world import load_world
 
 FRAMES = 150

@@ -16,9 +16,8 @@ from matplotlib.axes import Axes
 from sim2real_eval.report.style import new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.fix_states import FIX_STATES
-from sim_sensors.gps.gps import GpsMeasurement, GpsModel
+from sim_sensors.gps.gps import GpsMeasurement, GpsModel, load_gps
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import load_gps
 
 SECONDS = 7200.0
 RATES = (2.5, 10.0)

@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 
 from sim2real_eval.report.style import new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import load_imu
 
 SECONDS = 3600.0
 RATES = (25.0, 100.0)

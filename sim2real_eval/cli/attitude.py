@@ -243,8 +243,10 @@ def _setup(
     options: argparse.Namespace, chosen: dict[str, Any], settings: AttitudeSettings
 ) -> AttitudeSetup:
     from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup
+    from sim_sensors.camera.camera import load_camera
+    from sim_sensors.imu.imu import load_imu
+    from sim_sensors.magnetometer.magnetometer import load_mag
     from sim_sensors.motion.motions import motion_of
-    from sim_sensors.sensor.catalogue import load_camera, load_imu, load_mag
     from sim_sensors.world.world import load_world
 
     parameters = motion_parameters(options)

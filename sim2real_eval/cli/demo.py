@@ -21,8 +21,9 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.comparison import Comparison, ComparisonOptions, Source, compare
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.path_following import DRIVES
-from sim_sensors.sensor.catalogue import load_gps, load_imu
 
 __all__ = ['Demo', 'DemoResult', 'add_parser', 'run']
 

@@ -161,7 +161,8 @@ def run(options: argparse.Namespace) -> int:
     )
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.run_notes import merge_notes
-    from sim_sensors.sensor.catalogue import load_gps, load_imu
+    from sim_sensors.gps.gps import load_gps
+    from sim_sensors.imu.imu import load_imu
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     controllers = _controllers(options.controllers)

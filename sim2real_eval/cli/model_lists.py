@@ -26,7 +26,8 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     ParameterError
         For an unknown model, or when both sensors would stay real.
     """
-    from sim_sensors.sensor.catalogue import load_gps, load_imu
+    from sim_sensors.gps.gps import load_gps
+    from sim_sensors.imu.imu import load_imu
 
     gps_names, imu_names = _pair(gps, imu)
     gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
@@ -66,7 +67,7 @@ def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
     for kind, found in named.items():
         for name, own in zip(found, labels[kind], strict=True):
             alone = everything.count(own) == labels[kind].count(own)
-            sensors: dict[str, Any] = {'gps': None, 'imu': None, kind: KINDS[kind].load(name)}
+            sensors: dict[str, Any] = {'gps': None, 'imu': None, kind: KINDS.get(kind).load(name)}
             result.append(Twin(own if alone else f'{own}_{kind}', **sensors))
     return _distinct(result)
 
@@ -83,7 +84,8 @@ def _pair(gps: str, imu: str) -> tuple[list[str], list[str]]:
 
 def _listed(text: str, kind: str) -> list[str]:
     """Return the names in a list, each once, the words paper and all written out."""
-    from sim_sensors.sensor.catalogue import PAPER_MODELS, names
+    from sim_sensors.gps.gps import PAPER_MODELS
+    from sim_sensors.sensor.catalogue import names
 
     found: list[str] = []
     for entry in filter(None, (part.strip() for part in text.split(','))):

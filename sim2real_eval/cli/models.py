@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream, names
     from sim_sensors.world.world import world_names
 
-    sensors = {kind: {name: _usable(kind, name) for name in names(kind)} for kind in KINDS}
+    sensors = {kind: {name: _usable(kind, name) for name in names(kind)} for kind in KINDS.names()}
     worlds = world_names()
     inertial = config_names('inertial')
     if options.json:
@@ -74,7 +74,7 @@ def _usable(kind: str, name: str) -> Parameters | None:
     from sim_sensors.sensor.catalogue import KINDS
 
     try:
-        model: Parameters = KINDS[kind].load(name)
+        model: Parameters = KINDS.get(kind).load(name)
     except ParameterError:
         return None
     return model

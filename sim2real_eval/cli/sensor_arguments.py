@@ -127,7 +127,9 @@ def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str,
     Sim2RealError
         For an unknown model or a wrong file, or a camera that has nothing to see.
     """
-    from sim_sensors.sensor.catalogue import load_mag, load_vision, load_wheels
+    from sim_sensors.magnetometer.magnetometer import load_mag
+    from sim_sensors.vision.vision_pose import load_vision
+    from sim_sensors.wheels.wheel_odometry import load_wheels
 
     return {
         'mag': load_mag(options.mag) if options.mag else None,
@@ -138,8 +140,8 @@ def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str,
 
 
 def _camera(options: argparse.Namespace, world: World | None) -> CameraModel | None:
+    from sim_sensors.camera.camera import load_camera
     from sim_sensors.camera.scene import Scene
-    from sim_sensors.sensor.catalogue import load_camera
 
     if not options.camera:
         return None

@@ -183,7 +183,7 @@ def _driven(
 
 def _setup(options: argparse.Namespace) -> WheelSetup:
     from sim2real_eval.benches.wheels.study import WheelSetup
-    from sim_sensors.sensor.catalogue import load_vision
+    from sim_sensors.vision.vision_pose import load_vision
     from sim_sensors.world.world import load_world
 
     return WheelSetup(
@@ -260,7 +260,7 @@ def _model(text: str) -> WheelOdometryModel:
     """Return the model of MODEL or MODEL@HZ."""
     import dataclasses
 
-    from sim_sensors.sensor.catalogue import load_wheels
+    from sim_sensors.wheels.wheel_odometry import load_wheels
 
     name, at, rate = text.rpartition('@')
     if not at:

@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.ros_launch.packages import scratch_file
+from sim_sensors.camera.camera import load_camera
 from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_euler
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.ros.sensor_settings import CameraSettings, MagnetometerSettings, VisionSettings
-from sim_sensors.sensor.catalogue import load_camera, load_gps, load_imu, load_mag
 from sim_sensors.world.world import load_world
 
 __all__ = ['Mounting', 'of_models', 'transforms_file', 'world_configuration']

@@ -18,9 +18,9 @@ from sim2real_eval.study.entry import Entry
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant
-from sim_sensors.gps.gps import GpsModel
-from sim_sensors.imu.imu import ImuModel
-from sim_sensors.sensor.catalogue import GPS, IMU, PAPER_MODELS, SensorKind, names
+from sim_sensors.gps.gps import GPS, PAPER_MODELS, GpsModel
+from sim_sensors.imu.imu import IMU, ImuModel
+from sim_sensors.sensor.catalogue import SensorKind, names
 
 __all__ = ['STAND_IN', 'Condition', 'read_conditions', 'read_gps', 'read_imu', 'read_twins']
 

@@ -22,7 +22,7 @@ from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.camera.scene import Scene
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import (
     latency,
@@ -32,6 +32,7 @@ from sim_sensors.core.shared_parameters import (
     sample_rate,
     turned,
 )
+from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.sensor import Sensor
 from sim_sensors.world.world import World
@@ -39,7 +40,7 @@ from sim_sensors.world.world import World
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
-__all__ = ['CAMERA_MODELS', 'CameraModel', 'CameraSensor', 'simulate']
+__all__ = ['CAMERA', 'CameraModel', 'CameraSensor', 'load_camera', 'simulate']
 
 # Optical frame (z forward, x right) to one with x forward and z up, quaternion x y z w.
 _OPTICAL = np.array([-0.5, 0.5, -0.5, 0.5])
@@ -272,4 +273,15 @@ def simulate(
     return CameraMessages(dataclasses.replace(features, arrival_ns=arrival_ns), poses)
 
 
-CAMERA_MODELS = by_kind(CameraModel)
+CAMERA = SensorKind(
+    name='camera',
+    one='a camera',
+    base=CameraModel,
+    preset='webcam_vga',
+    topic='camera/features',
+    message='sensor_msgs/msg/PointCloud2',
+    node='camera_node',
+    simulate=simulate,
+    surroundings=lambda world: {'world': world},
+)
+load_camera = CAMERA.load

@@ -12,18 +12,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from inspect import isabstract
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from sim_sensors.core.registry import Registry, file_of, is_in_file
 
 __all__ = [
     'Parameter',
     'Parameters',
     'VariedParameters',
-    'by_kind',
     'from_variant',
     'parameter',
     'to_variant',
+    'variants',
 ]
 
 P = TypeVar('P', bound='Parameters')
@@ -273,21 +276,43 @@ class Parameters:
         return result
 
 
-# -------- Parameter sets that are one of several kinds, distinguished by the key `model`.
+# -------- Parameter sets of which there are several kinds, distinguished by the key `model`.
 
 Varied = TypeVar('Varied', bound=Parameters)
 V = TypeVar('V', bound='VariedParameters')
 
 
-def by_kind(*variants: type[Varied]) -> dict[str, type[Varied]]:
-    """Return a registry of parameter sets by their `kind`."""
-    return {variant.kind: variant for variant in variants}
+def variants(what: str, *bases: Any) -> Registry[Any]:
+    """Return the registry of the parameter sets that derive from one of `bases`, by their `kind`.
+
+    Built in are those in the modules beside that of the first base. Others come from entry points
+    of the group `sim2real_sensors.sensor_models`, whose name has to be the `kind` of the class, or
+    from files.
+
+    Parameters
+    ----------
+    what : str
+        What one is called, with its article.
+    *bases : types
+        What one derives from.
+    """
+    return Registry(
+        'sim2real_sensors.sensor_models',
+        what,
+        lambda one: isinstance(one, type) and issubclass(one, bases) and not isabstract(one),
+        packages=(bases[0].__module__.rpartition('.')[0],),
+        name_of=lambda one: str(vars(one).get('kind', '')),
+        is_shared=True,
+    )
 
 
 def from_variant(
-    variants: Mapping[str, type[Varied]], mapping: object, where: str, path: str = ''
+    known: Registry[type[Varied]], mapping: object, where: str, path: str = ''
 ) -> Varied:
     """Build the parameter set that `mapping['model']` names from the rest of `mapping`.
+
+    The name may be a class in a file, `my_model.py:MyModel`; relative to the folder of `where` if
+    that is a file.
 
     Raises
     ------
@@ -299,25 +324,37 @@ def from_variant(
             where, path, f'{mapping!r} is not allowed; must be a mapping with the key model'
         )
     key = f'{path}.model' if path else 'model'
-    if 'model' not in mapping:
-        raise ParameterError(where, key, not_among('is missing', '', variants))
-    name = mapping['model']
-    if not isinstance(name, str) or name not in variants:
-        raise ParameterError(where, key, not_among(f'{name!r} is not allowed', name, variants))
+    name = mapping.get('model')
+    if not isinstance(name, str):
+        found = f'{name!r} is not allowed' if 'model' in mapping else 'is missing'
+        raise ParameterError(where, key, not_among(found, '', known.names()))
+    folder = Path(where).parent if Path(where).is_file() else None
+    try:
+        variant = known.get(name, where=where, key=key, folder=folder)
+    except UnknownNameError as error:
+        # It stands in a file: no name that whoever named the file could mend.
+        raise ParameterError(error.where, error.key, error.problem) from None
+    if not is_in_file(name) and variant.kind != name:
+        raise ParameterError(
+            where, key, f'{name!r} is a class whose kind is {variant.kind!r}; must be equal'
+        )
     rest = {name: value for name, value in mapping.items() if name != 'model'}
-    return variants[name].from_mapping(rest, where, path)
+    return variant.from_mapping(rest, where, path)
 
 
 def to_variant(parameters: Parameters) -> dict[str, Any]:
     """Return a mapping that `from_variant` reads back to an equal set."""
-    return {'model': parameters.kind, **parameters.to_mapping()}
+    variant = type(parameters)
+    path = file_of(variant)
+    name = variant.kind if path is None else f'{path}:{variant.__name__}'
+    return {'model': name, **parameters.to_mapping()}
 
 
 @dataclasses.dataclass(frozen=True)
 class VariedParameters(Parameters):
     """A parameter set some of whose fields are each one of several kinds."""
 
-    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {}
+    varied: ClassVar[Mapping[str, Registry[Any]]] = {}
     """Registry of the kinds of each such field."""
 
     @classmethod
@@ -327,10 +364,10 @@ class VariedParameters(Parameters):
             return super().from_mapping(mapping, where, path)
         rest = {name: value for name, value in mapping.items() if name not in cls.varied}
         built = super().from_mapping(rest, where, path)
-        for name, variants in cls.varied.items():
+        for name, known in cls.varied.items():
             if name in mapping:
                 key = f'{path}.{name}' if path else name
-                chosen = from_variant(variants, mapping[name], where, key)
+                chosen = from_variant(known, mapping[name], where, key)
                 built = dataclasses.replace(built, **{name: chosen})
         return built
 

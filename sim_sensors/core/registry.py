@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 
-__all__ = ['Registry', 'did_you_mean', 'file_of', 'is_in_file', 'load_from_file', 'source_digest']
+__all__ = ['Registry', 'file_of', 'is_in_file', 'load_from_file', 'source_digest']
 
 T = TypeVar('T')
 
@@ -84,25 +84,29 @@ class Registry(Generic[T]):
         self._registered: dict[str, T] = {}
         self._searched: dict[str, T] | None = None
 
-    def names(self) -> list[str]:
-        """Return all names: built-in ones in their order, then those of other packages, sorted.
+    def names(self, *, installed: bool = True) -> list[str]:
+        """Return all names: built-in ones in their order, then the others, sorted.
 
+        With `installed` false those of other packages, and of this process, are left out.
         An entry point with the name of a built-in one does not replace it. One that cannot be
         imported is named by `get`.
         """
         ours = dict.fromkeys([*self._places, *self._found()])
+        if not installed:
+            return list(ours)
         others = {name for name in self._installed() if not self._is_shared or self._is_mine(name)}
         return [*ours, *sorted((others | self._registered.keys()) - ours.keys())]
 
-    def get(self, name: str, *, where: str = '', folder: Path | None = None) -> T:
+    def get(self, name: str, *, where: str = '', key: str = '', folder: Path | None = None) -> T:
         """Return the thing of a name, or of a file: `my_file.py:MyClass`.
 
         Parameters
         ----------
         name : str
             As given by the user.
-        where : str
-            File or option that gave it, for messages; by default what is asked for.
+        where, key : str
+            File or option that gave it, and the key in it, for messages; by default what is asked
+            for.
         folder : Path, optional
             Folder that a relative path is relative to; by default the current one.
 
@@ -115,18 +119,20 @@ class Registry(Generic[T]):
         """
         where = where or self.what
         if is_in_file(name):
-            return self._checked(load_from_file(name, where=where, folder=folder), name, where)
+            return self._checked(
+                load_from_file(name, where=where, key=key, folder=folder), name, where, key
+            )
         if name in self._registered:
             return self._registered[name]
         if name in self._places:
-            return self._checked(_import(self._places[name]), name, where)
+            return self._checked(_import(self._places[name]), name, where, key)
         if name in self._found():
             return self._found()[name]
         if name in (installed := self._installed()):
-            return self._checked(self._load(installed[name], where), name, where)
+            return self._checked(self._load(installed[name], where, key), name, where, key)
         problem = not_among(f'{name!r} is unknown', name, self.names())
         raise UnknownNameError(
-            where, '', f'{problem}, or a class in a file, such as my_file.py:MyClass'
+            where, key, f'{problem}, or a class in a file, such as my_file.py:MyClass'
         )
 
     def register(self, name: str, thing: T) -> None:
@@ -137,9 +143,9 @@ class Registry(Generic[T]):
         """Forget a name that was given by `register`."""
         del self._registered[name]
 
-    def _checked(self, thing: Any, name: str, where: str) -> T:
+    def _checked(self, thing: Any, name: str, where: str, key: str = '') -> T:
         if not self._is_one(thing):
-            raise ParameterError(where, '', f'{name!r} is not {self.what}')
+            raise ParameterError(where, key, f'{name!r} is not {self.what}')
         found: T = thing
         return found
 
@@ -161,14 +167,14 @@ class Registry(Generic[T]):
         except ParameterError:
             return False
 
-    def _load(self, entry: importlib.metadata.EntryPoint, where: str) -> object:
+    def _load(self, entry: importlib.metadata.EntryPoint, where: str, key: str = '') -> object:
         try:
             return entry.load()
         except Exception as error:
             # Whatever goes wrong in another package is named, not shown as a defect of ours.
             package = entry.dist.name if entry.dist else 'an installed package'
             raise ParameterError(
-                where, '', f'{entry.name!r} of {package} cannot be imported: {_short(error)}'
+                where, key, f'{entry.name!r} of {package} cannot be imported: {_short(error)}'
             ) from error
 
 
@@ -180,7 +186,7 @@ def is_in_file(text: str) -> bool:
     return _IN_FILE.fullmatch(text) is not None
 
 
-def load_from_file(text: str, *, where: str, folder: Path | None = None) -> Any:
+def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None = None) -> Any:
     """Return what `my_file.py:MyClass` names.
 
     The file is imported once per process, in worker processes too, so that its objects can be
@@ -195,16 +201,16 @@ def load_from_file(text: str, *, where: str, folder: Path | None = None) -> Any:
     assert match is not None, text
     path = Path(folder or Path.cwd(), Path(match['path']).expanduser()).resolve()
     if not path.is_file():
-        raise ParameterError(where, '', f'{text!r}: there is no file {path}')
+        raise ParameterError(where, key, f'{text!r}: there is no file {path}')
     try:
         module = importlib.import_module(f'{_FILE_MODULE}{str(path).encode().hex()}')
     except Exception as error:
         # The user's code, which may raise anything.
-        raise ParameterError(where, '', f'{path}: cannot be imported: {_short(error)}') from error
+        raise ParameterError(where, key, f'{path}: cannot be imported: {_short(error)}') from error
     if not hasattr(module, match['name']):
         known = [name for name in vars(module) if not name.startswith('_')]
         raise ParameterError(
-            where, '', f'{path}: holds no {match["name"]!r}{did_you_mean(match["name"], known)}'
+            where, key, f'{path}: holds no {match["name"]!r}{did_you_mean(match["name"], known)}'
         )
     return getattr(module, match['name'])
 

@@ -12,7 +12,7 @@ import abc
 import dataclasses
 import math
 
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.following.reference import ReferenceMotion
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
@@ -284,5 +284,7 @@ class _NonlinearTrackerState(Tracker):
         return self.robot.inverse(speed, yaw_rate)
 
 
-TRACKERS = by_kind(OpenLoop, YawPid, YawDistancePid, NonlinearTracker)
+TRACKERS = {
+    tracker.kind: tracker for tracker in (OpenLoop, YawPid, YawDistancePid, NonlinearTracker)
+}
 """Controllers by name, the three of [Cesenek2019] first."""

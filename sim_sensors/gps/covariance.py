@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.noise.processes import Decay
 
 __all__ = [
@@ -148,4 +148,4 @@ class _Hdop:
         return std * std
 
 
-POSITION_COVARIANCES = by_kind(ZeroCovariance, HdopCovariance, ConstantCovariance)
+POSITION_COVARIANCES = variants('a position covariance', PositionCovariance)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters, VariedParameters, by_kind, parameter
+from sim_sensors.core.parameters import VariedParameters, parameter
+from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import latency, lever_arm, placed, sample_rate
 from sim_sensors.gps.covariance import (
     COVARIANCE_TYPES,
@@ -26,6 +27,7 @@ from sim_sensors.gps.covariance import (
 )
 from sim_sensors.gps.fix_states import FixStates, Outages, SilentChannel
 from sim_sensors.gps.models import POSITION_NOISES, NoNoise, PositionNoise
+from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.sensor import Sensor
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
@@ -34,7 +36,18 @@ if TYPE_CHECKING:
     from sim_sensors.gps.fix_states import BoolArray
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
-__all__ = ['GPS_MODELS', 'GpsMeasurement', 'GpsModel', 'GpsSensor', 'simulate']
+__all__ = [
+    'GPS',
+    'PAPER_MODELS',
+    'GpsMeasurement',
+    'GpsModel',
+    'GpsSensor',
+    'load_gps',
+    'simulate',
+]
+
+PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
+"""Presets that the paper compares, in its order."""
 
 _UNKNOWN = COVARIANCE_TYPES['unknown']
 
@@ -87,7 +100,7 @@ class GpsModel(VariedParameters):
     """A GPS: an error of the position and a covariance that is stated for it."""
 
     kind: ClassVar[str] = 'gps'
-    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
+    varied: ClassVar[Mapping[str, Registry[Any]]] = {
         'noise': POSITION_NOISES,
         'covariance': POSITION_COVARIANCES,
     }
@@ -241,4 +254,15 @@ def simulate(
     return gps.channel.deliver(fixes.messages(stamp_ns, model.frame_id))
 
 
-GPS_MODELS = by_kind(GpsModel)
+GPS = SensorKind(
+    name='gps',
+    one='a GPS',
+    base=GpsModel,
+    preset='ch_gauss',
+    topic='gps/fix',
+    message='sensor_msgs/msg/NavSatFix',
+    node='gps_node',
+    simulate=simulate,
+    surroundings=lambda world: {'frame': world.frame},
+)
+load_gps = GPS.load

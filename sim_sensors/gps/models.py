@@ -12,12 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import by_kind, parameter
+from sim_sensors.core.parameters import parameter, variants
 from sim_sensors.core.seeding import stream
-from sim_sensors.gps.gnss_noise import GnssNoise
 from sim_sensors.gps.hector import HectorPositionDrift
 from sim_sensors.gps.position_noise import BoundedWalk, PositionNoise, ProcessSum, UpstreamNoise
-from sim_sensors.gps.px4 import Px4ClassicNoise, Px4MarkovNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 
 __all__ = [
@@ -263,14 +261,4 @@ class RandomWalkNoise(PositionNoise):
         )
 
 
-POSITION_NOISES = by_kind(
-    NoNoise,
-    GaussianNoise,
-    RandomWalkNoise,
-    GnssNoise,
-    GazeboPositionNoise,
-    GeodeticNoise,
-    HectorNoise,
-    Px4ClassicNoise,
-    Px4MarkovNoise,
-)
+POSITION_NOISES = variants('a position noise', PositionNoise)

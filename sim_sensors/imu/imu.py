@@ -32,6 +32,7 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.imu.kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu.orientation import Attitude, Orientation, OrientationModel, Sensed
 from sim_sensors.noise.triad import AxisErrors, SettableBias
+from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.reported_covariance import Diagonal, ReportedCovariance, Unknown
 from sim_sensors.sensor.sensor import Sensor
@@ -41,7 +42,16 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
 
-__all__ = ['ImuMeasurement', 'ImuModel', 'ImuSensor', 'SampledImu', 'UpstreamImu', 'simulate']
+__all__ = [
+    'IMU',
+    'ImuMeasurement',
+    'ImuModel',
+    'ImuSensor',
+    'SampledImu',
+    'UpstreamImu',
+    'load_imu',
+    'simulate',
+]
 
 # -------- What an IMU reports, before it is a message.
 
@@ -323,3 +333,17 @@ class SampledImu(UpstreamImu):
         """Return the deviation of a sample at the rate of the sensor."""
         scale = math.sqrt(self.rate / self.std_rate) if self.is_exact else 1.0
         return np.asarray(np.asarray(std, dtype=np.float64) * scale)
+
+
+IMU = SensorKind(
+    name='imu',
+    one='an IMU',
+    base=ImuModel,  # type: ignore[type-abstract]
+    preset='chrono',
+    topic='imu/data',
+    message='sensor_msgs/msg/Imu',
+    node='imu_node',
+    simulate=simulate,
+    surroundings=lambda world: {'gravity': world.gravity},
+)
+load_imu = IMU.load

@@ -10,23 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.imu.carla import CarlaImu
-from sim_sensors.imu.chain import ImuChain
-from sim_sensors.imu.gazebo import GazeboImu, GazeboRosImu, GazeboRosImuSensor
-from sim_sensors.imu.gnss_ins_sim import GnssInsSimImu
-from sim_sensors.imu.hector import HectorImu
 from sim_sensors.imu.imu import ImuModel, SampledImu
 from sim_sensors.imu.kinematics import Kinematics, WorldAxes
-from sim_sensors.imu.matlab import MatlabImu
-from sim_sensors.imu.rotors import RotorsImu
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import Triad
 from sim_sensors.sensor.reported_covariance import OuterProduct, ReportedCovariance
 
 __all__ = [
-    'IMU_MODELS',
     'AirSimAccelerometer',
     'AirSimGyroscope',
     'AirSimImu',
@@ -237,19 +229,3 @@ class IdealImu(ImuModel):
             for name in ('gyroscope', 'accelerometer')
         )
         return gyroscope, accelerometer
-
-
-IMU_MODELS = by_kind(
-    ChronoImu,
-    AirSimImu,
-    IdealImu,
-    ImuChain,
-    GazeboRosImu,
-    GazeboRosImuSensor,
-    GazeboImu,
-    RotorsImu,
-    HectorImu,
-    CarlaImu,
-    GnssInsSimImu,
-    MatlabImu,
-)

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, MagneticFieldArray
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shared_parameters import (
     latency,
     lever_arm,
@@ -23,6 +23,7 @@ from sim_sensors.core.shared_parameters import (
 )
 from sim_sensors.imu.chain import ChainTriad, ErrorChain
 from sim_sensors.noise.electronics import Temperature
+from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.reported_covariance import Correlated, ReportedCovariance, Unknown
 from sim_sensors.sensor.sensor import Sensor
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from sim_sensors.world.world import World
 
 __all__ = [
-    'MAG_MODELS',
+    'MAG',
     'MagneticMeasurement',
     'Magnetometer',
     'MagnetometerErrors',
     'MagnetometerSensor',
+    'load_mag',
     'simulate',
 ]
 
@@ -223,4 +225,15 @@ def simulate(
     return magnetometer.channel.deliver(field.messages(stamp_ns, model.frame_id))
 
 
-MAG_MODELS = by_kind(Magnetometer)
+MAG = SensorKind(
+    name='mag',
+    one='a magnetometer',
+    base=Magnetometer,
+    preset='xsens_mtx',
+    topic='imu/mag',
+    message='sensor_msgs/msg/MagneticField',
+    node='magnetometer_node',
+    simulate=simulate,
+    surroundings=lambda world: {'world': world},
+)
+load_mag = MAG.load

@@ -110,7 +110,7 @@ class SensorNode(Node, abc.ABC):
 
     def load(self, model: str) -> Any:
         """Return the model by name or path."""
-        return KINDS[self.prefix].load(model)
+        return KINDS.get(self.prefix).load(model)
 
     def switch_on(self) -> Any:
         """Return the sensor in its initial state, with the parameters in force."""

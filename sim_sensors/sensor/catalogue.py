@@ -1,100 +1,123 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensor models by name: the presets in `config/` and the user's own files of the same form.
+"""Kinds of sensors, and their models by name: presets, files of the same form, and classes.
 
-A file is one model: the key `model` names its equations, the other keys its parameters. Parameters
-that are not given take the defaults of the model.
+A folder of this package declares its kind as one `SensorKind`, and everything that names sensors
+reads that declaration: the twin of a recording, the nodes, the launch files and the command line.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from sim_sensors.camera.camera import CAMERA_MODELS
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
-from sim_sensors.core.parameters import Parameters, from_variant, to_variant
+from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
+from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Upstream
-from sim_sensors.gps.gps import GPS_MODELS
-from sim_sensors.imu.models import IMU_MODELS
-from sim_sensors.magnetometer.magnetometer import MAG_MODELS
-from sim_sensors.vision.vision_pose import VISION_MODELS
-from sim_sensors.wheels.wheel_odometry import WHEEL_MODELS
+from sim_sensors.world.world import World
 
-__all__ = [
-    'GPS',
-    'IMU',
-    'KINDS',
-    'PAPER_MODELS',
-    'UPSTREAM',
-    'SensorKind',
-    'has_upstream',
-    'load_camera',
-    'load_gps',
-    'load_imu',
-    'load_mag',
-    'load_vision',
-    'load_wheels',
-    'names',
-]
+__all__ = ['KINDS', 'UPSTREAM', 'SensorKind', 'has_upstream', 'kinds', 'names']
 
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
-
-PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
-"""GPS models that the paper compares, in its order."""
 
 _KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 
 P = TypeVar('P', bound=Parameters)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class SensorKind(Generic[P]):
-    """A kind of sensor.
+    """A kind of sensor: all that the rest of the software has to know of it.
 
     Attributes
     ----------
     name : str
-        That of its folder in `config/`.
+        That of its folder in `config/`, of the option on the command line, of the launch argument,
+        of its parameters in a node, and the label of its random streams.
     one : str
         What one is called, with its article.
-    models : mapping
-        Classes of its models by the name that the key `model` of a file gives.
+    base : type
+        What its models derive from. The models in the folder of that class are found there.
+    preset : str
+        Model of a node where none is named.
+    topic, message : str
+        Relative name and ROS type of the topic of its measurements.
+    node : str
+        Name of its node.
+    simulate : callable
+        Measures a whole motion: `simulate(model, motion, seed=, run=, start_ns=, origin_ns=)`
+        with what `surroundings` gives.
+    surroundings : callable
+        What `simulate`, and `start` of a model, take of a world, by keyword.
     """
 
     name: str
     one: str
-    models: Mapping[str, type[P]]
+    base: type[P]
+    preset: str
+    topic: str
+    message: str
+    node: str
+    simulate: Callable[..., Any]
+    surroundings: Callable[[World], dict[str, Any]]
 
-    def load(self, name_or_path: str | Path) -> P:
-        """Return a model by the name of a preset or by the path of a YAML file.
+    @cached_property
+    def models(self) -> Registry[type[P]]:
+        """Classes of its models by the name that the key `model` of a file gives."""
+        return variants(f'{self.one} model', self.base)
 
-        With `:as_upstream` behind it, `variant` is that instead of what the file says.
+    @property
+    def title(self) -> str:
+        """What one is called, as the first word of a sentence."""
+        return self.one.partition(' ')[2]
+
+    def names(self) -> list[str]:
+        """Return the names that `load` takes: the presets, then models of other packages."""
+        shipped = names(self.name)
+        ours = {*shipped, *self.models.names(installed=False)}
+        return [*shipped, *(name for name in self.models.names() if name not in ours)]
+
+    def load(self, name: str | Path, *, folder: Path | None = None) -> P:
+        """Return a model by its name or its file.
+
+        Parameters
+        ----------
+        name : str or Path
+            A preset; a model of another package, which is then as by default; the path of a YAML
+            file; or a class in a file, `my_model.py:MyModel`, as by default. With `:as_upstream`
+            behind it, `variant` is that instead of what the file says.
+        folder : Path, optional
+            What a relative path is relative to; by default the current folder.
 
         Raises
         ------
         ParameterError
-            When there is no such preset, or the file is unreadable or wrong, or no such variant.
+            When there is no such model, or the file is unreadable or wrong, or no such variant.
 
         Examples
         --------
-        >>> load_imu('chrono').rate
+        >>> KINDS.get('imu').load('chrono').rate
         100.0
-        >>> load_gps('ch_gauss').noise.std
-        (0.03, 0.03, 0.03)
         """
-        text = str(name_or_path)
+        text = str(name)
         if text.endswith(UPSTREAM):
-            plain = self.load(text.removesuffix(UPSTREAM))
+            plain = self.load(text.removesuffix(UPSTREAM), folder=folder)
             if not has_upstream(plain):
                 raise ParameterError(
                     text, 'variant', 'the model has none; must be given without it'
                 )
             return from_variant(self.models, _as_upstream(to_variant(plain)), text)
-        path = self._path(name_or_path)
+        if is_in_file(text):
+            return self.models.get(text, folder=folder)()
+        path = self._path(text)
+        if path is None:
+            return from_variant(self.models, {'model': text}, text)
+        path = Path(folder or '', path)
         mapping = read_yaml_mapping(path)
         self._check(mapping, str(path))
         return from_variant(self.models, mapping, str(path))
@@ -106,55 +129,60 @@ class SensorKind(Generic[P]):
                 where, '', f'is a Kalibr file; take the {self.name}.yaml beside it'
             )
         model = mapping.get('model')
-        for other in KINDS.values():
-            if other is not self and isinstance(model, str) and model in other.models:
+        if model in self.models.names(installed=False):
+            return
+        for other in kinds():
+            if model in other.models.names(installed=False):
                 raise ParameterError(
                     where, 'model', f'{model!r} is {other.one} model; must be {self.one} model'
                 )
 
-    def _path(self, name_or_path: str | Path) -> Path:
-        """Path of a preset, or the path given: one that ends in .yaml or .yml or has a folder."""
-        given = Path(name_or_path)
+    def _path(self, name: str) -> Path | None:
+        """Path of a preset or the path given, which ends in .yaml or .yml or has a folder; None
+        for a model of another package.
+        """
+        given = Path(name)
         if given.suffix == '.sdf':
-            raise ParameterError(
-                str(given), '', f'is an SDF file; take the {self.name}.yaml beside it'
-            )
+            raise ParameterError(name, '', f'is an SDF file; take the {self.name}.yaml beside it')
         if given.suffix in ('.yaml', '.yml') or len(given.parts) > 1:
             return given
-        name = str(name_or_path)
-        known = names(self.name)
-        if name in known:
+        if name in names(self.name):
             return config_path(self.name, f'{name}.yaml')
+        known = self.names()
+        if name in known:
+            return None
         problem = f'is unknown{did_you_mean(name, known)}'
-        for other in KINDS.values():
+        for other in kinds():
             if name in names(other.name):
                 problem = f'is {other.one} model'
                 break
         raise UnknownNameError(
             f'{self.name} model',
             '',
-            f'{name!r} {problem}; must be one of {", ".join(known)}, or a path of a YAML file',
+            f'{name!r} {problem}; must be one of {", ".join(known)}, a path of a YAML file, or a '
+            'class in a file, such as my_model.py:MyModel',
         )
 
 
-GPS = SensorKind('gps', 'a GPS', GPS_MODELS)
-IMU = SensorKind('imu', 'an IMU', IMU_MODELS)
-_MAG = SensorKind('mag', 'a magnetometer', MAG_MODELS)
-_CAMERA = SensorKind('camera', 'a camera', CAMERA_MODELS)
-_VISION = SensorKind('vision', 'a vision pose', VISION_MODELS)
-_WHEELS = SensorKind('wheels', 'a wheel odometry', WHEEL_MODELS)
-
-KINDS: Mapping[str, SensorKind[Any]] = {
-    kind.name: kind for kind in (GPS, IMU, _MAG, _CAMERA, _VISION, _WHEELS)
-}
+KINDS: Registry[SensorKind[Any]] = Registry(
+    'sim2real_sensors.sensor_kinds',
+    'a kind of sensor',
+    lambda one: isinstance(one, SensorKind),
+    {
+        'imu': 'sim_sensors.imu.imu:IMU',
+        'gps': 'sim_sensors.gps.gps:GPS',
+        'mag': 'sim_sensors.magnetometer.magnetometer:MAG',
+        'camera': 'sim_sensors.camera.camera:CAMERA',
+        'wheels': 'sim_sensors.wheels.wheel_odometry:WHEELS',
+        'vision': 'sim_sensors.vision.vision_pose:VISION',
+    },
+)
 """All kinds of sensors by name."""
 
-load_gps = GPS.load
-load_imu = IMU.load
-load_mag = _MAG.load
-load_camera = _CAMERA.load
-load_vision = _VISION.load
-load_wheels = _WHEELS.load
+
+def kinds() -> list[SensorKind[Any]]:
+    """Return all kinds of sensors, in the order in which they are listed and simulated."""
+    return [KINDS.get(name) for name in KINDS.names()]
 
 
 def names(kind: str) -> list[str]:

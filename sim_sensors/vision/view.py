@@ -16,7 +16,8 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Upstream
 
 __all__ = [
@@ -98,8 +99,10 @@ class AsDrawn(Parameters):
     kind: ClassVar[str] = 'as_drawn'
 
 
-VISION_LAWS: dict[str, type[VisionLaw]] = by_kind(TagDistance, Frc2024)
-VISION_COVARIANCES: dict[str, type[Parameters]] = {**by_kind(AsDrawn), **VISION_LAWS}
+VISION_LAWS = variants('a law of the errors of poses', VisionLaw)
+VISION_COVARIANCES: Registry[type[Parameters]] = variants(
+    'a covariance of poses', AsDrawn, VisionLaw
+)
 
 
 # -------- Which tags a camera sees, compiled.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
-from sim_sensors.core.parameters import Parameters, VariedParameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, VariedParameters, parameter
+from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import latency, lever_arm, mounting_quaternion, sample_rate
+from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Sensor
 from sim_sensors.vision.gate import AcceptedPoseChannel, Gate, VisionMeasurement
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.world.world import World
 
-__all__ = ['VISION_MODELS', 'VisionModel', 'VisionSensor', 'simulate']
+__all__ = ['VISION', 'VisionModel', 'VisionSensor', 'load_vision', 'simulate']
 
 BoolArray = NDArray[np.bool_]
 
@@ -52,7 +54,7 @@ class VisionModel(VariedParameters):
     """A camera with a program that finds tags and tells where the robot is."""
 
     kind: ClassVar[str] = 'vision_pose'
-    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
+    varied: ClassVar[Mapping[str, Registry[Any]]] = {
         'noise': VISION_LAWS,
         'covariance': VISION_COVARIANCES,
     }
@@ -245,4 +247,15 @@ def simulate(
     return vision.channel.deliver(told.messages(stamp_ns, model.frame_id))
 
 
-VISION_MODELS = by_kind(VisionModel)
+VISION = SensorKind(
+    name='vision',
+    one='a vision pose',
+    base=VisionModel,
+    preset='tags',
+    topic='vision/pose',
+    message='geometry_msgs/msg/PoseWithCovarianceStamped',
+    node='vision_node',
+    simulate=simulate,
+    surroundings=lambda world: {'world': world},
+)
+load_vision = VISION.load

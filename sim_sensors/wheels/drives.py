@@ -18,7 +18,7 @@ import numpy as np
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.motion.drive_kinematics import (
     derivatives_of_modules,
     steps_of_modules,
@@ -293,6 +293,4 @@ class SwerveWheels(WheelDrive):
         return derivatives_of_modules(travels, angles, self.modules, weights_of(self.modules))
 
 
-WHEEL_DRIVES: dict[str, type[WheelDrive]] = by_kind(
-    DifferentialWheels, AckermannWheels, SwerveWheels
-)
+WHEEL_DRIVES = variants('a drive', WheelDrive)

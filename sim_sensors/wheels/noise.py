@@ -15,7 +15,7 @@ import numpy as np
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from sim_sensors.core.parameters import Parameters, by_kind, parameter
+from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Upstream
 
@@ -90,7 +90,7 @@ class PerDistance(WheelNoise):
         return found
 
 
-WHEEL_NOISES: dict[str, type[WheelNoise]] = by_kind(NoWheelNoise, SquaredIncrement, PerDistance)
+WHEEL_NOISES = variants('a wheel noise', WheelNoise)
 
 
 @dataclasses.dataclass(frozen=True)

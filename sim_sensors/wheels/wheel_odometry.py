@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, OdometryArray
-from sim_sensors.core.parameters import Parameters, VariedParameters, by_kind, parameter
+from sim_sensors.core.parameters import VariedParameters, parameter
+from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import latency, lever_arm, sample_rate
 from sim_sensors.motion.planar import (
     body_steps,
@@ -26,6 +27,7 @@ from sim_sensors.motion.planar import (
     poses_after,
     squares_of,
 )
+from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.sensor import Sensor
 from sim_sensors.wheels.constants import WheelConstants
@@ -43,7 +45,7 @@ from sim_sensors.wheels.slip import Slip
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
-__all__ = ['WHEEL_MODELS', 'WheelOdometryModel', 'WheelOdometrySensor', 'simulate']
+__all__ = ['WHEELS', 'WheelOdometryModel', 'WheelOdometrySensor', 'load_wheels', 'simulate']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +53,7 @@ class WheelOdometryModel(VariedParameters):
     """Wheel odometry: a drive, and what its encoders get wrong."""
 
     kind: ClassVar[str] = 'wheel_odometry'
-    varied: ClassVar[Mapping[str, Mapping[str, type[Parameters]]]] = {
+    varied: ClassVar[Mapping[str, Registry[Any]]] = {
         'drive': WHEEL_DRIVES,
         'noise': WHEEL_NOISES,
     }
@@ -126,19 +128,19 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     """
 
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
-        wheels, steered = model.drive.wheels, model.drive.steered
+        drive = model.drive
         channel = model.channel(seed, run, sensor)
         super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
         self.model = model
         self.constants = WheelConstants(
-            model.drive, model.radius_error, model.steering_offset, seed, run, sensor
+            drive, model.radius_error, model.steering_offset, seed, run, sensor
         )
         self.encoders = Encoders(
-            model.drive, model.noise, model.slip, model.encoder_counts, seed, run, sensor
+            drive, model.noise, model.slip, model.encoder_counts, seed, run, sensor
         )
         self._place: tuple[FloatArray, FloatArray] | None = None
-        self._angles: FloatArray = np.zeros(steered)
-        self._rolled: FloatArray = np.zeros((2, wheels))
+        self._angles: FloatArray = np.zeros(drive.steered)
+        self._rolled: FloatArray = np.zeros((2, drive.wheels))
         # Of perfect wheels, and as told.
         self._pose: FloatArray = np.zeros((2, 3))
         self._covariance: FloatArray = np.zeros((3, 3))
@@ -288,4 +290,15 @@ def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -
     return moved
 
 
-WHEEL_MODELS: dict[str, type[WheelOdometryModel]] = by_kind(WheelOdometryModel)
+WHEELS = SensorKind(
+    name='wheels',
+    one='a wheel odometry',
+    base=WheelOdometryModel,
+    preset='swerve',
+    topic='wheel/odometry',
+    message='nav_msgs/msg/Odometry',
+    node='wheel_odometry_node',
+    simulate=simulate,
+    surroundings=lambda world: {},
+)
+load_wheels = WHEELS.load

@@ -20,11 +20,10 @@ from sim2real_eval.common.findings import by_weight, decisive
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.study.run_notes import merge_notes
-from sim_sensors.sensor.catalogue import load_wheels
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
 from sim_sensors.wheels.slip import Slip
-from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 from sim_sensors.world.world import World
 
 __all__ = [

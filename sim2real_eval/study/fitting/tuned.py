@@ -15,8 +15,8 @@ from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant
-from sim_sensors.gps.gps import GPS_MODELS
-from sim_sensors.imu.models import IMU_MODELS
+from sim_sensors.gps.gps import GPS
+from sim_sensors.imu.imu import IMU
 
 __all__ = ['ParameterTarget', 'Tuned', 'model_yaml', 'parse_tuned', 'set_values', 'tunable']
 
@@ -247,9 +247,9 @@ def set_values(twin: Twin, tuned: Sequence[Tuned], values: Sequence[float] | Flo
         for target in one.targets:
             _set(mappings[target.sensor], target, float(value))
     if gps is not None:
-        gps = from_variant(GPS_MODELS, mappings['gps'], OPTION, 'gps')
+        gps = from_variant(GPS.models, mappings['gps'], OPTION, 'gps')
     if imu is not None:
-        imu = from_variant(IMU_MODELS, mappings['imu'], OPTION, 'imu')
+        imu = from_variant(IMU.models, mappings['imu'], OPTION, 'imu')
     return dataclasses.replace(twin, gps=gps, imu=imu)
 
 
