@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The magnetic field of a world on a level map, and what stands on it."""
+"""A world in numbers and on a level map: place, gravity, magnetic field and landmarks."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     return made
 
 
-# -------- What a world is, in numbers: its place, gravity and Earth field, and the field on a
+# What a world is, in numbers: its place, gravity and Earth field, and the field on a
 # map.
 
 _TURNED_DEG = (5, 30)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overlapping Allan variance of long records, in one compiled pass per averaging time.
+"""Overlapping Allan variance of long records, with confidence bands.
 
 With the integral x[k] = dt (y[0] + ... + y[k-1]) of n samples y taken every dt, and tau = m dt,
 
@@ -268,7 +268,7 @@ def _sums_of_squares(
         sums[index] += total
 
 
-# -------- Confidence bands of an Allan curve: chi-square with equivalent degrees of freedom.
+# Confidence bands of an Allan curve: chi-square with equivalent degrees of freedom.
 #
 # edf * estimate / truth is taken as chi-square with edf degrees of freedom (Riley, NIST
 # SP 1065,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five terms fitted to an Allan curve, with uncertainties, and without those it does not show.
+"""Five noise terms fitted to an Allan curve, or read off its log-log plot.
 
 The coefficients (see `allan_covariance`) are at least zero and minimise
 
@@ -315,7 +315,7 @@ def _unseen(
     return Coefficient(0.0, unit * math.sqrt(std), 0.0, upper, observable=False)
 
 
-# -------- The five coefficients as they are read off a log-log plot by hand.
+# The five coefficients as they are read off a log-log plot by hand.
 #
 # A straight line of the slope in question is laid through the points where the curve
 # has that slope,

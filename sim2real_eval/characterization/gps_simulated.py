@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the autocovariance of records of a fitted model is, on average and give or take."""
+"""Check of fitted GPS models: simulate them at standstill and compare autocovariances."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _covariances(fit: MarkovFit, n: int, period: float) -> FloatArray:
     return c
 
 
-# -------- Right by construction: the GPS models are simulated over the standstills they were
+# Right by construction: the GPS models are simulated over the standstills they were
 # made from.
 
 _REPEATS = 24

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise terms as files: a model for `sim2real simulate`, Kalibr's imu.yaml, an SDF noise block."""
+"""Noise terms as files (model, Kalibr's imu.yaml, SDF) and the units of data sheets."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
     return '\n'.join(lines) + '\n'
 
 
-# -------- The units in which coefficients are written: SI, discrete, and those of data sheets.
+# The units in which coefficients are written: SI, discrete, and those of data sheets.
 
 _DEGREE = math.pi / 180.0
 _HOUR = 3600.0

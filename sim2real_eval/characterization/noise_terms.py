@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A number found in a record: with its uncertainty, or with why the record does not show it."""
+"""Estimated coefficients with their uncertainty: one, an axis, and means over recordings."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def read_off_value(value: float, unit: str, remark: str) -> ParameterEstimate:
     return ParameterEstimate(value, math.nan, unit, True, 0.0, math.inf, remark)
 
 
-# -------- The five coefficients of an axis, each with its uncertainty, and their mean over
+# The five coefficients of an axis, each with its uncertainty, and their mean over
 # recordings.
 
 

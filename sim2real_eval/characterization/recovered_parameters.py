@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Right by construction: the fitted model is simulated, and analysed as the recording was.
+"""Check of a fitted model: simulate it, analyse it as the recording was, compare.
 
 If the parameters that went in do not come back, the model file would not give the sensor that was
 recorded, whatever the reason.
@@ -165,7 +165,7 @@ def reidentify(
     return Reidentified(tuple(found), curves)
 
 
-# -------- One IMU from the analyses of its recordings: terms, and the model made of them.
+# One IMU from the analyses of its recordings: terms, and the model made of them.
 
 # Recordings of one sensor at one setting; a driver's clock may be off by that much.
 _RATE_TOLERANCE = 1.05

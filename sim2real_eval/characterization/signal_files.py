@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals from files: recordings, plain tables of numbers (CSV), and numpy arrays."""
+"""Signals from files: recordings, tables of numbers (CSV) and numpy arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     'read_signals',
 ]
 
-# -------- Columns of tables that hold times: their units, and doubts about them.
+# Columns of tables that hold times: their units, and doubts about them.
 
 TIME_COLUMNS = {
     'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,

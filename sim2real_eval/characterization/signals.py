@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals of inertial sensors as columns: what an Allan analysis reads."""
+"""Signals of inertial sensors as columns, evenly spaced in time."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     return np.stack([np.interp(at, there, norm[known]) for norm in norms], axis=1)
 
 
-# -------- From samples with stamps to evenly spaced samples: repeats, gaps and jitter.
+# From samples with stamps to evenly spaced samples: repeats, gaps and jitter.
 
 LONGEST_FILLED = 5
 """Samples in a row that may be missing and are then interpolated."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a sensor stood still, as its own rates and accelerations tell."""
+"""When a sensor stood still, and whether its values at rest have the expected units."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _longest_run(flags: NDArray[np.bool_]) -> tuple[int, int]:
     return int(starts[longest]), int(stops[longest])
 
 
-# -------- What an IMU at rest measures when its numbers are not in the units they are taken for.
+# What an IMU at rest measures when its numbers are not in the units they are taken for.
 #
 # Gravity tells the unit of an accelerometer. A gyroscope at rest measures noise and
 # bias only. The

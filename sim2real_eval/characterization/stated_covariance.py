@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What covariance a receiver states.
+"""The covariance that a receiver reports, and whether its fixes keep to it.
 
 AirSim's HDOP with eq. 5 of the paper states the deviation
 
@@ -212,7 +212,7 @@ def _converging(time: FloatArray, deviation: FloatArray) -> tuple[list[float], l
     return values, errors
 
 
-# -------- Whether fixes keep to the covariance that is stated of them: NEES at standstill.
+# Whether fixes keep to the covariance that is stated of them: NEES at standstill.
 #
 # Errors that wander are few independent ones, and the mean of a standstill takes some
 # of a slow

@@ -212,7 +212,7 @@ def _joined(same: Sequence[Squares]) -> Squares:
     )
 
 
-# -------- What of one judged recording can be held against its own covariances.
+# What of one judged recording can be held against its own covariances.
 
 
 class Checked(NamedTuple):

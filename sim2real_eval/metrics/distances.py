@@ -219,7 +219,7 @@ def coverage_notes(
     return notes
 
 
-# -------- Energy distance between two sets of points: zero only where the two distributions are
+# Energy distance between two sets of points: zero only where the two distributions are
 # one.
 #
 # The Wasserstein distances of VEPD look at RMSE and entropy difference one by one; two

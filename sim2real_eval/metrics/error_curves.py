@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Autocorrelation and spectrum of an error: curves of one run.
+"""Autocorrelation, spectrum and independent samples of an error: curves of one run.
 
 VEPD knows an error by its size and by the flatness of the whole signal's spectrum. Two errors of
 one size may be a jitter and a slow wander, which a controller experiences differently.
@@ -27,7 +27,7 @@ __all__ = [
     'spectrum',
 ]
 
-# -------- Power spectral density by Welch's method.
+# Power spectral density by Welch's method.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
     return np.stack([found[i] for i in range(len(errors))])
 
 
-# -------- How many independent samples is a correlated series worth?
+# How many independent samples is a correlated series worth?
 
 
 def correlation_time(values: FloatArray) -> float:

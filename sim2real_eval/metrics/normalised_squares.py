@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Squares of innovations and errors, each in units of the covariance that the judge gave it."""
+"""Innovations and errors in units of the judge's covariance, in the judge's world frame."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _normalised(error: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(np.sum(error * solved, axis=1))
 
 
-# -------- The truth in the world frame of a judge, whose origin and axes are its own.
+# The truth in the world frame of a judge, whose origin and axes are its own.
 #
 # navsat_transform puts the fixes into the filter's world by a turn about the vertical
 # and a shift.

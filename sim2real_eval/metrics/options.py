@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MetricOptions: every choice in the VEPD pipeline, declared once; defaults are the paper's."""
+"""MetricOptions and speed: every choice in the VEPD pipeline, declared once."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class MetricOptions(Parameters):
     )
 
 
-# -------- Speed: the one number per sample that the metric compares.
+# Speed: the one number per sample that the metric compares.
 
 SPEED_COMPONENTS = ('horizontal', 'forward', 'x', 'y')
 

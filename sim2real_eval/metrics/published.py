@@ -115,7 +115,7 @@ def published_vepd(model: str, scenario: str) -> float | None:
     return entry.vepd if entry is not None else None
 
 
-# -------- VEPD tables from files: from the published data, or from the `series` folder of a
+# VEPD tables from files: from the published data, or from the `series` folder of a
 # study.
 
 
@@ -166,7 +166,7 @@ def _split(
     return real, sim
 
 
-# -------- Do two rankings of the same models agree?
+# Do two rankings of the same models agree?
 
 _ALL_ORDERS = 5040  # 7!
 _DRAWN = 10_000

@@ -14,7 +14,7 @@ from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['ResampledRun', 'RunScore', 'prepare', 'resample', 'score_run', 'wiener_entropy']
 
-# -------- Wiener entropy, also called spectral flatness: how noise-like a signal is.
+# Wiener entropy, also called spectral flatness: how noise-like a signal is.
 
 
 def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise terms as a table for the terminal: SI, discrete, and the units of data sheets."""
+"""Allan deviations: table of noise terms and log-log plot."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
     )
 
 
-# -------- Allan deviations on log-log axes: measured with bands, fitted, and each fitted term.
+# Allan deviations on log-log axes: measured with bands, fitted, and each fitted term.
 
 _COLUMNS = 3
 # Colours are for recordings.

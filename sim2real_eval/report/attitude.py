@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the attitude filter's errors for the terminal, beside those of [Ligorio2015]."""
+"""Errors of the attitude filter: table, plot and result folder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
     return table
 
 
-# -------- Errors of an estimated attitude over time: quaternion components in their bounds, and
+# Errors of an estimated attitude over time: quaternion components in their bounds, and
 # angles.
 
 _POINTS = 4000
@@ -128,7 +128,7 @@ def save_attitude_plot(path: str | Path, run: AttitudeRun, title: str) -> Path:
     return save_png(attitude_figure(run, title), path)
 
 
-# -------- The folder that `sim2real attitude` writes: errors, record and plots.
+# The folder that `sim2real attitude` writes: errors, record and plots.
 
 _MARK = 'attitude.json'
 _COMPONENTS_ATTITUDE_FOLDER = 'xyzw'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of NIS and NEES on the terminal."""
+"""NIS and NEES as a table and as a plot."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def short_ratio(ratio: float) -> str:
     return f'{ratio:.2f}' if 0.1 <= ratio < 1e4 else f'{ratio:.2g}'
 
 
-# -------- NIS and NEES over time, a panel each, with the bounds that a consistent filter keeps.
+# NIS and NEES over time, a panel each, with the bounds that a consistent filter keeps.
 
 _COLUMNS = 2
 _WINDOWS = 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The look that all tables on the terminal share."""
+"""Tables for the terminal, all with the same look."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plain_table(title: str, *, gap: int = 0, min_width: int | None = None) -> Ta
     )
 
 
-# -------- Tables for the terminal.
+# Tables for the terminal.
 
 
 def vepd_console_table(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a fit for the terminal: its parameters, and how close the model is."""
+"""A fit: tables and plot."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _number(value: float | None) -> str:
     return '-' if value is None else f'{value:.4f}'
 
 
-# -------- Plot of a fit: the objective over each tuned parameter, with what resampling makes of
+# Plot of a fit: the objective over each tuned parameter, with what resampling makes of
 # it.
 
 _LINE = '#0072B2'

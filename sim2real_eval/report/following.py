@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking errors of controllers as a table for the terminal."""
+"""A followed path: table, plot and result folder."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def following_console_table(
     return table
 
 
-# -------- Plot of a followed run: the paths on a plan, and each error over time.
+# Plot of a followed run: the paths on a plan, and each error over time.
 
 _LABELS = {
     'distance': 'distance [m]\n(from 1 mm on)',
@@ -132,7 +132,7 @@ def save_following(path: str | Path, run: FollowedRun) -> Path:
     return save_png(following_figure(run), path)
 
 
-# -------- The folder that `sim2real follow` leaves behind: tables, series, plots and recordings.
+# The folder that `sim2real follow` leaves behind: tables, series, plots and recordings.
 
 MARK = 'follow.json'
 """File that every result of this kind holds."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A characterised GPS as tables for the terminal."""
+"""A characterised GPS: tables and plot."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
     return table
 
 
-# -------- A receiver at standstill: its fixes, their autocorrelation and stated covariance.
+# A receiver at standstill: its fixes, their autocorrelation and stated covariance.
 
 _COLOURS = ('#0072B2', '#D55E00', '#009E73')
 _FIT = '#222222'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a histogram of scores shows, and its bins: those of figure 3 of the VEPD paper."""
+"""Histograms of the scores of real and simulated runs, as [Mahajan2024], figure 3."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ENTROPY = HistogramAxis(
 )
 
 
-# -------- Histograms of the scores of real and simulated runs, as figure 3 of the VEPD paper.
+# Histograms of the scores of real and simulated runs, as figure 3 of the VEPD paper.
 
 _COLUMNS = 3
 

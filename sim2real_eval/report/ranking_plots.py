@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plot of models by distance: intervals against what like sensors would score."""
+"""Plots of rankings: distances with intervals, and ranks by many metrics."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def save_ranking(
     return save_png(ranking_figure(known, real_label=real_label, about=about), path)
 
 
-# -------- Picture of many rankings of the same models: who is near reality in whose eyes.
+# Picture of many rankings of the same models: who is near reality in whose eyes.
 
 # One hue: pale is near reality. A rank is an order, and two hues would suggest a middle.
 _COLOURS = LinearSegmentedColormap.from_list('ranks', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68'])

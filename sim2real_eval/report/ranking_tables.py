@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uncertainty of distances, on the terminal."""
+"""Tables for the terminal: uncertainty of distances, and rankings by other metrics."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _more(known: Uncertainty, pair: PairUncertainty) -> str:
     return f'{motions} more motions would, at {known.options.power:.0%} power'
 
 
-# -------- Tables beside VEPD on the terminal: a line per metric or option, a column per model.
+# Tables beside VEPD on the terminal: a line per metric or option, a column per model.
 
 
 class RankLine(NamedTuple):

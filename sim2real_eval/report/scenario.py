@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a scenario run for the terminal."""
+"""A scenario run: tables, plot and result folder."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def state_table(study: ScenarioStudy) -> Table:
     return table
 
 
-# -------- Errors of many predictions beside the ellipses of their predicted and their found
+# Errors of many predictions beside the ellipses of their predicted and their found
 # covariance.
 
 _PREDICTED = '#0072B2'
@@ -188,7 +188,7 @@ def save_scenario_plot(path: str | Path, study: ScenarioStudy) -> Path:
     return save_png(scenario_figure(study), path)
 
 
-# -------- The folder that `sim2real scenario` writes: measurements, errors, record and plot.
+# The folder that `sim2real scenario` writes: measurements, errors, record and plot.
 
 _MARK = 'scenario.json'
 _AXES = tuple(f'{what}_{axis}' for what in ('force', 'rate') for axis in 'xyz')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that `sim2real characterize` writes: models, report and plots of a sensor set."""
+"""The folder that `sim2real characterize` writes: models, report and plots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sim_sensors.gps.gps import GpsModel
 
 __all__ = ['FILES', 'calibration_record', 'gps_yaml', 'next_command', 'write_calibration']
 
-# -------- A characterised GPS as model files that `simulate` and `vepd` take.
+# A characterised GPS as model files that `simulate` and `vepd` take.
 
 
 def gps_yaml(

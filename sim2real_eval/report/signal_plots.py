@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of a comparison of signals: yaw error and its trend, spectra, measured over true."""
+"""Plots of a comparison of signals: errors, trends, spectra, and signals over time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
     'yaw_figure',
 ]
 
-# -------- Real and simulated signals over time and against each other, as in [Ligorio2015],
+# Real and simulated signals over time and against each other, as in [Ligorio2015],
 # figure 5.
 
 # Ticks in tesla would need exponents.

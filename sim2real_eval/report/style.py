@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all plots share: colours, panels and PNG files with the same bytes every time."""
+"""What all plots share: colours, one per model, and PNG files with the same bytes every time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     'tidy',
 ]
 
-# -------- Colours of plots and pages: one per model, the same wherever the model is drawn.
+# Colours of plots and pages: one per model, the same wherever the model is drawn.
 
 TRUTH_COLOUR = '#000000'
 REAL_COLOUR = '#7f7f7f'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of a wheel study for the terminal."""
+"""A wheel study: table, plot and result folder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _rms(values: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-# -------- Drift of wheels alone and with a camera: the way of one run, and the error of all over
+# Drift of wheels alone and with a camera: the way of one run, and the error of all over
 # time.
 
 _ALONE = '#D55E00'
@@ -115,7 +115,7 @@ def save_wheel_plot(path: str | Path, study: WheelStudy) -> Path:
     return save_png(wheel_figure(study), path)
 
 
-# -------- The folder that `sim2real wheels` writes: a row per run, record and plot.
+# The folder that `sim2real wheels` writes: a row per run, record and plot.
 
 _MARK = 'wheels.json'
 _COLUMNS = (

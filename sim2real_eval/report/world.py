@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of what a world is, for the terminal."""
+"""A world on the terminal and as a map: table, magnetic field, landmarks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _place(position: Sequence[float]) -> str:
     return f'({position[0]:.3g}, {position[1]:.3g})'
 
 
-# -------- Dipoles, landmarks, chessboards and tags, drawn into the map of a world.
+# Dipoles, landmarks, chessboards and tags, drawn into the map of a world.
 
 _COLOUR, _DIPOLE = '#D55E00', '#E69F00'
 # Ids of more would cover each other.
@@ -222,7 +222,7 @@ def _counted_of_world_marks(count: int, what: str) -> str:
     return f'{count} {what}' if count == 1 else f'{count} {what}s'
 
 
-# -------- A world from above: the magnetic field at a height, what disturbs it and what is to
+# A world from above: the magnetic field at a height, what disturbs it and what is to
 # see.
 
 # Percent of the map below the lowest colour, and above the highest.

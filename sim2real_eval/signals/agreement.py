@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well one series follows another: RMSE and the correlation coefficient."""
+"""How well one series follows another: RMSE, correlation, lag and trend."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
     )
 
 
-# -------- How late one series is against another: the peak of their cross-correlation.
+# How late one series is against another: the peak of their cross-correlation.
 
 _LEAST_CORRELATION = 0.5
 _LEAST_OVERLAP = 8
@@ -175,7 +175,7 @@ def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[Float
     return sums[0][last] - sums[0][first], sums[1][last] - sums[1][first]
 
 
-# -------- Trend of a series by a running median.
+# Trend of a series by a running median.
 
 
 def median_trend(values: FloatArray, window: int) -> FloatArray:
@@ -206,7 +206,7 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
     return trend
 
 
-# -------- Series on a common time grid, and angles without jumps.
+# Series on a common time grid, and angles without jumps.
 
 
 def wrap(angle: ArrayLike) -> FloatArray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison of signals may be told, with the defaults and what is allowed."""
+"""Options of a comparison of signals, and published results to compare with."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class SignalOptions(Parameters):
             )
 
 
-# -------- RMSE and R between real and simulated signals as printed in [Ligorio2015], shown
+# RMSE and R between real and simulated signals as printed in [Ligorio2015], shown
 # beside ours.
 #
 # Origin: [Ligorio2015], table 2: about 140 s of a hand-held sensor unit. They are facts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion that waypoints ask for: pose, speed and yaw rate at any time."""
+"""The motion that waypoints ask for, and how far a robot is from it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class ReferenceMotion:
         return ReferenceState(pose, forward / span, turn / span)
 
 
-# -------- How far a robot is from where it should be: distance, along and across the track, yaw.
+# How far a robot is from where it should be: distance, along and across the track, yaw.
 
 
 class TrackingError(NamedTuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot with two driven wheels: kinematics both ways, limits, lag and slip."""
+"""Kinematics of robots that drive: two wheels, and swerve modules."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class DifferentialDrive(Parameters):
         return [(float(a), float(b)) for a, b in rng.standard_normal((steps, 2))]
 
 
-# -------- Swerve kinematics both ways: modules that each roll and steer, `m` of them, compiled.
+# Swerve kinematics both ways: modules that each roll and steer, `m` of them, compiled.
 #
 # A module at (x, y) of a body that makes the step (forward, left, turn) moves by
 # (forward - turn y, left + turn x). From what the modules measured, the step follows by

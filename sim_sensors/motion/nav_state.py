@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attitude, position and velocity at one time, and the differences of two such states."""
+"""Attitude, position and velocity at one time, and queries of a motion as in GTSAM's Scenario."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class NavState:
         return self.orientation[None], self.position[None], self.velocity[None]
 
 
-# -------- The motion of a body at one time, asked quantity by quantity as GTSAM's Scenario is.
+# The motion of a body at one time, asked quantity by quantity as GTSAM's Scenario is.
 
 
 class PointQueries(Motion):

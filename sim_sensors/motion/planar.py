@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses in the plane: the group SE(2), its exponential and its logarithm, one pose at a time.
+"""Poses in the plane (the group SE(2)): one at a time, and steps over whole motions.
 
 Scalars throughout: a controller steps one pose after the other, live and in batch alike, and both
 must give the same bits.
@@ -109,7 +109,7 @@ def _versinc(angle: float) -> float:
     return 2.0 * half * half / angle
 
 
-# -------- Steps in the plane over whole motions: from poses to body twists and back, compiled.
+# Steps in the plane over whole motions: from poses to body twists and back, compiled.
 #
 # What `sim_sensors.motion.planar` does for one pose at a time. Loops over scalars, so that
 # cutting a motion

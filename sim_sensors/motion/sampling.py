@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a sensor measures: its own grid of integer stamps, the same live and in batch."""
+"""When a sensor measures: its own grid of integer stamps, and stamps that run ahead."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def intervals(times: FloatArray, last: float | None, first_interval: float) -> F
     return steps
 
 
-# -------- Single stamps that are ahead of their time, and would cost all that comes after them.
+# Single stamps that are ahead of their time, and would cost all that comes after them.
 
 _COST = 3
 

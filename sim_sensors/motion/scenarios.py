@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What motions in closed form have alike: they begin at 0 and last as long as they are told."""
+"""Analytic motions on level ground, and the speed profile that they share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TimedMotion(Parameters):
         return self.duration
 
 
-# -------- Speed profile of a scenario: rest, smooth ramp, constant speed, and a smooth stop if
+# Speed profile of a scenario: rest, smooth ramp, constant speed, and a smooth stop if
 # wanted.
 
 
@@ -115,7 +115,7 @@ class SpeedProfile:
         return distance, speed, acceleration
 
 
-# -------- Analytic motions on level ground: standstill, line, circle, half-sine, figure-eight.
+# Analytic motions on level ground: standstill, line, circle, half-sine, figure-eight.
 #
 # Each is a parameter set that is itself a `Motion`: exact at any time, not
 # interpolated. The body

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions in space with a closed form: constant twist and constant acceleration.
+"""Motions in space with a closed form: constant twist, constant acceleration, swaying by hand.
 
 They are ConstantTwistScenario and AcceleratingScenario of [GTSAM], with the same meaning of every
 parameter, and exact at any time.
@@ -125,7 +125,7 @@ RIGID_SCENARIOS: dict[str, type[RigidScenario]] = {
 """The scenarios in space by name."""
 
 
-# -------- A body that is turned and swayed to and fro, as by hand, in closed form.
+# A body that is turned and swayed to and fro, as by hand, in closed form.
 
 
 @dataclasses.dataclass(frozen=True)

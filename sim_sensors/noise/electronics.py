@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bandwidth of a sensor: a low pass of first or second order, exactly discretised."""
+"""Electronics of a sensor: bandwidth, range and resolution, temperature."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _filter(
     return out, spread
 
 
-# -------- From a signal to the numbers that a sensor reports: range and resolution.
+# From a signal to the numbers that a sensor reports: range and resolution.
 
 
 def saturate(values: FloatArray, limit: ArrayLike) -> FloatArray:
@@ -179,7 +179,7 @@ def _increments(
     return out
 
 
-# -------- Temperature of a sensor since it was switched on.
+# Temperature of a sensor since it was switched on.
 
 
 @dataclasses.dataclass(frozen=True)

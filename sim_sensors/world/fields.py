@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gravity of the simulated world: standard, normal by WGS84, or a value of one's own."""
+"""Gravity and the magnetic field of the Earth."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Gravity(Parameters):
         return self.value if self.model == 'constant' else STANDARD_GRAVITY
 
 
-# -------- Magnetic field of the Earth: the World Magnetic Model, or a vector of one's own.
+# Magnetic field of the Earth: the World Magnetic Model, or a vector of one's own.
 
 # First year of each set of coefficients in pygeomag; each serves five years. 2015 was revised.
 _EPOCHS = {2010: '2010', 2015: '2015v2', 2020: '2020', 2025: '2025'}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world that sensors stand in: standard gravity and geodesy."""
+"""Standard gravity, local frames, and how simulators turn metres into degrees."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
 DEFAULT_ORIGIN = LocalFrame(43.070, -89.400, 260.0)
 
 
-# -------- How simulators turn metres into degrees: WGS84, or the spheres and projections of
+# How simulators turn metres into degrees: WGS84, or the spheres and projections of
 # others.
 #
 # Everything but WGS84 is wrong by up to a few parts in a thousand and is offered to

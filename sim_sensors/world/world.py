@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world that all sensors of a simulation share: one value that is handed to each of them."""
+"""The world that all sensors of a simulation share, and worlds by name."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class World:
         return field
 
 
-# -------- Worlds by name: the presets in `config/worlds/` and the user's own files of the same
+# Worlds by name: the presets in `config/worlds/` and the user's own files of the same
 # form.
 
 _KIND = 'worlds'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An estimated attitude against the true one: Euler angles, quaternion components, NEES."""
+"""Errors of an estimated attitude: against the truth, by sensor, and as published."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _angles(orientation: FloatArray) -> FloatArray:
     return np.column_stack([yaw, pitch, roll])
 
 
-# -------- Sensors that make the filter overconfident: samples against the truth, per deviation.
+# Sensors that make the filter overconfident: samples against the truth, per deviation.
 
 _SPANS_S = (1.0, np.inf)
 # A sensor is named from twice the squares on that it may have, more where few averages scatter.
@@ -252,7 +252,7 @@ def _worst(
     return found[max(found)] if found else ''
 
 
-# -------- Errors of the attitude filter as printed in [Ligorio2015], to be shown beside ours.
+# Errors of the attitude filter as printed in [Ligorio2015], to be shown beside ours.
 #
 # Origin: [Ligorio2015], table 4: a box with an MTx and a webcam,
 # moved by hand for about 140 s before a chessboard. Its motion, field and noise are not

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filter is fed: samples of IMU, magnetometer and camera in the order of their stamps."""
+"""Samples of IMU, magnetometer and camera in the order of their stamps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sim_sensors.core.measurements import (
 
 __all__ = ['NAMES', 'UPRIGHT', 'AttitudeEvents', 'AttitudeInput', 'events_of', 'without_zero_rate']
 
-# -------- The zero-rate offset of a gyroscope, from the rest that a run begins with.
+# The zero-rate offset of a gyroscope, from the rest that a run begins with.
 
 _PARTS = 10
 _LIMITS = StandstillOptions()

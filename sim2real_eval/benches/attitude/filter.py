@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extended Kalman filter of [Ligorio2015], equations 8 to 12, compiled.
+"""The extended Kalman filter of [Ligorio2015], equations 8 to 12, with its settings; compiled.
 
 The state is the quaternion q that takes vectors of the world to the body, order x y z w; u is its
 vector and w its scalar part. With Xi(q) = [w I - [u]x; -u^T], a small rotation d of the body
@@ -248,7 +248,7 @@ def filter_events(
     return states, covariances, squares
 
 
-# -------- What the attitude filter may be told, with the defaults and what is allowed.
+# What the attitude filter may be told, with the defaults and what is allowed.
 
 
 class AttitudeError(Sim2RealError):

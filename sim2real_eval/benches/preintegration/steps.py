@@ -36,7 +36,7 @@ __all__ = [
     'step',
 ]
 
-# -------- The exponential of SO(3), its right Jacobian and the inverse of it, as matrices;
+# The exponential of SO(3), its right Jacobian and the inverse of it, as matrices;
 # compiled.
 #
 # Formulas: [Sola2018], equations 143 and 144. `sim_sensors.core.rotations` has the same for

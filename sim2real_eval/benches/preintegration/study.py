@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One scenario end to end: measured, integrated, predicted, and its covariance by Monte Carlo."""
+"""One scenario end to end, and a test of its covariance by Monte Carlo."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
     'run_study',
 ]
 
-# -------- Is a sample covariance that of a model? A test of the whole matrix at once.
+# Is a sample covariance that of a model? A test of the whole matrix at once.
 
 # Below this share of the largest variance (after scaling rows to 1) a direction counts as having
 # none.

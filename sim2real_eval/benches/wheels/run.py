@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of a wheel study: wheels and poses from tags, simulated, judged, held to the truth."""
+"""One run of a wheel study: motion, wheels and tag poses, judged against the truth."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sim_sensors.world.world import World
 
 __all__ = ['JUDGES', 'Drift', 'Planar', 'RecordedMotion', 'WheelRun', 'wheel_run']
 
-# -------- A true motion that wheels and a camera measure again and again: simulated or recorded.
+# A true motion that wheels and a camera measure again and again: simulated or recorded.
 
 # Below this extent [m] a truth stands: five standard deviations of RTK noise (1 cm) either way.
 _STANDSTILL = 0.1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far wheels drift alone and with a camera, and how alike noise variants are to a judge."""
+"""Drift of wheel odometry alone and with a camera, and a comparison of its noise models."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def study_of(setup: WheelSetup, driven: Sequence[Driven]) -> WheelStudy:
     return WheelStudy(setup, tuple(driven), tuple(results))
 
 
-# -------- One swerve robot, each error of its odometry alone.
+# One swerve robot, each error of its odometry alone.
 
 SINGLE_ERRORS = 'errors'
 """Word that stands for all of them in a list of models."""

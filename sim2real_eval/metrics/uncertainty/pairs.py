@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of two models is closer to reality, all pairs looked at together."""
+"""Which of two models is closer to reality, ranks over resamples, and groups of models."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _more(
     return int(total[enough[0]] - motions) if len(enough) else None
 
 
-# -------- Ranks of models over resamples, and groups of models that are not significantly
+# Ranks of models over resamples, and groups of models that are not significantly
 # different.
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of distances between real and simulated runs, and how well."""
+"""Uncertainty of distances between real and simulated runs: options and results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim_sensors.core.parameters import Parameters, parameter
 
 __all__ = ['DistanceUncertainty', 'PairUncertainty', 'Uncertainty', 'UncertaintyOptions']
 
-# -------- How often is resampled, and at which level is judged.
+# How often is resampled, and at which level is judged.
 
 
 @dataclasses.dataclass(frozen=True)

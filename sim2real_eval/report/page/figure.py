@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of a page: small multiples, each panel with its model's name and colour."""
+"""Plots of a page as SVG: scales, panels, and small multiples of panels."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Multiples:
         return count if count <= 4 else 4 if count in (7, 8) or count > 9 else 3
 
 
-# -------- From values to places in a drawing, and the numbers that stand at an axis.
+# From values to places in a drawing, and the numbers that stand at an axis.
 
 MINUS = '\N{MINUS SIGN}'
 NONE = '\N{EN DASH}'
@@ -179,7 +179,7 @@ def times(ratio: float) -> str:
     return f'{ratio:.2g}' if ratio < 10.0 else f'{ratio:.0f}'
 
 
-# -------- A small plot as SVG: axes, grid, and lines that take their colours from the page.
+# A small plot as SVG: axes, grid, and lines that take their colours from the page.
 
 FINE = 10.0
 """Units of the drawing inside a panel per unit of the panel: lines are integers there."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of texts, as pages, Markdown and LaTeX show it."""
+"""Tables of text, and elements of HTML and SVG with everything escaped."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DataTable:
         return bool(self.rows)
 
 
-# -------- Elements of HTML and SVG from values: whatever a label holds, it comes out as text.
+# Elements of HTML and SVG from values: whatever a label holds, it comes out as text.
 
 _LIMIT = 100_000.0
 

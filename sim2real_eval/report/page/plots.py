@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard deviations that the judge states against its errors, a dot per run."""
+"""Plots of a page: scores, speeds, spectra, and stated against actual deviations."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _dots(panel: Panel, points: FloatArray, kind: str) -> Markup:
     return element('path', class_=kind, d=d)
 
 
-# -------- Histograms of the scores of all runs, simulated in front of real.
+# Histograms of the scores of all runs, simulated in front of real.
 
 
 def histograms(
@@ -132,7 +132,7 @@ def histograms(
     return Multiples('', panels)
 
 
-# -------- Spectra of the speed error: median over runs, and where the middle 80 % of them lie.
+# Spectra of the speed error: median over runs, and where the middle 80 % of them lie.
 
 _DECADES = 6.0
 
@@ -187,7 +187,7 @@ def spectra(evidence: Evidence, colours: Mapping[str, str]) -> Multiples:
     return Multiples('', panels)
 
 
-# -------- True and estimated speed of single runs, and where they went: real beside simulated.
+# True and estimated speed of single runs, and where they went: real beside simulated.
 
 _RANGES = 1.0
 """How far beyond the true values estimates are drawn, in ranges of the true values."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section of a page about one judge: rankings, plots with a line on how to read them."""
+"""Sections of a page: one judge, and the other metrics, options and judges."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def judge_section(
     )
 
 
-# -------- Sections on what is said beside VEPD: other metrics, other options, other judges.
+# Sections on what is said beside VEPD: other metrics, other options, other judges.
 
 
 @dataclasses.dataclass(frozen=True)

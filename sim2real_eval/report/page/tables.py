@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study was made of: its recordings, judges, models and software."""
+"""Tables of a page: scores, and what a study was made of."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _cell(value: Any) -> str:
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 
-# -------- Tables of scores: by scenario beside the published ones, under every judge, and run by
+# Tables of scores: by scenario beside the published ones, under every judge, and run by
 # run.
 
 _CONSISTENCY = {
