@@ -49,7 +49,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 WRONG = {
     '': 'no verb given (see sim2real --help)',
-    'frob': 'invalid choice',
+    'frob': "verb: 'frob' is unknown; must be one of demo, ",
+    'jugde': "'jugde' is unknown (did you mean judge?)",
     'vepd': 'one of the arguments --real --series is required',
     'vepd --real line_1': '--out: is missing',
     'vepd --real gone --out o': 'gone: no such file or folder',

@@ -29,9 +29,15 @@ if TYPE_CHECKING:
     from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult
     from sim2real_eval.characterization.signals import Signals
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'an IMU at rest -> noise terms and a model of it'
+DESCRIPTION = (
+    'Overlapping Allan deviation of every axis, five noise terms fitted to it, '
+    'and a sensor model made of them, which is then simulated and analysed again. Motion and '
+    'outliers are taken out before, and told.'
+)
+EPILOG = """\
 examples:
   sim2real allan my_static_bag --out noise
   sim2real allan night_1 night_2 --topic imu=/imu/raw --weights length --out noise
@@ -41,17 +47,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'allan',
-        help='an IMU at rest -> noise terms and a model of it',
-        description='Overlapping Allan deviation of every axis, five noise terms fitted to it, '
-        'and a sensor model made of them, which is then simulated and analysed again. Motion and '
-        'outliers are taken out before, and told.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
     inputs.add_argument(
         'recordings',
@@ -120,7 +117,6 @@ def add_parser(verbs: Any) -> None:
     add_overwrite(output)
     add_json(output)
     add_seed(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.filter import AttitudeSettings
     from sim2real_eval.benches.attitude.study import AttitudeSetup, AttitudeStudy
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'attitude by a quaternion filter, simulated or recorded, and its consistency'
+DESCRIPTION = (
+    'Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
+    'with the extended Kalman filter of [Ligorio2015], and hold errors and their covariance '
+    'against the truth (docs/attitude.md).'
+)
+EPILOG = """\
 Without recordings it is the case study of [Ligorio2015], simulated: a box with an
 MTx and a webcam, turned before a chessboard.
 
@@ -56,17 +62,8 @@ _SIMULATED = {
 }
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'attitude',
-        help='attitude by a quaternion filter, simulated or recorded, and its consistency',
-        description='Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
-        'with the extended Kalman filter of [Ligorio2015], and hold errors and their covariance '
-        'against the truth (docs/attitude.md).',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         'recordings',
         nargs='*',
@@ -82,7 +79,6 @@ def add_parser(verbs: Any) -> None:
     add_json(parser)
     add_seed(parser)
     add_jobs(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_simulation(group: argparse._ActionsContainer) -> None:

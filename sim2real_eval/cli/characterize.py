@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import (
     add_base_frame,
@@ -30,9 +30,15 @@ if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
     from sim2real_eval.recording.recording import Recording
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'a recording with a standstill -> models of its GPS and IMU'
+DESCRIPTION = (
+    'Find what the GPS and the IMU of a recording do while they stand still: '
+    'white noise, wander, random walk, stated covariance, Allan terms. Writes models that '
+    'simulate and vepd take, simulated and identified again. A GPS or an IMU alone will do.'
+)
+EPILOG = """\
 examples:
   sim2real characterize calibration_bag --out sensors
   sim2real characterize drive_1 drive_2 --topic gps=/ublox/fix --out sensors
@@ -40,17 +46,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'characterize',
-        help='a recording with a standstill -> models of its GPS and IMU',
-        description='Find what the GPS and the IMU of a recording do while they stand still: '
-        'white noise, wander, random walk, stated covariance, Allan terms. Writes models that '
-        'simulate and vepd take, simulated and identified again. A GPS or an IMU alone will do.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         'recordings',
         nargs='+',
@@ -77,7 +74,6 @@ def add_parser(verbs: Any) -> None:
     add_overwrite(parser)
     add_json(parser)
     add_seed(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

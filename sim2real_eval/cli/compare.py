@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import (
     add_base_frame,
@@ -30,9 +30,15 @@ from sim_sensors.core.errors import ParameterError
 if TYPE_CHECKING:
     from sim2real_eval.signals.options import SignalOptions
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'signals of real sensors against simulated ones, each against its own truth'
+DESCRIPTION = (
+    'Hold angular rate, specific force, yaw, position and magnetic field of real '
+    'and of simulated recordings against their own truth: RMSE, correlation, trend and '
+    'spectrum of the errors, how different they are, and whether that is significant.'
+)
+EPILOG = """\
 examples:
   sim2real compare --real bags/* --models ch_rw --imu chrono,airsim --out signals
   sim2real compare --real bags/* --models real --imu my_imu.yaml --match-rates --out signals
@@ -48,17 +54,8 @@ _WITH_MODELS = {
 }
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'compare',
-        help='signals of real sensors against simulated ones, each against its own truth',
-        description='Hold angular rate, specific force, yaw, position and magnetic field of real '
-        'and of simulated recordings against their own truth: RMSE, correlation, trend and '
-        'spectrum of the errors, how different they are, and whether that is significant.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
     inputs.add_argument(
         '--real', nargs='+', required=True, metavar='PATH', help='recordings with ground truth'
@@ -154,7 +151,7 @@ def add_parser(verbs: Any) -> None:
     add_seed(parser)
     add_jobs(parser)
     of_models = {dest: parser.get_default(dest) for dest in _WITH_MODELS}
-    parser.set_defaults(run=run, of_models=of_models)
+    parser.set_defaults(of_models=of_models)
 
 
 def _segment(text: str) -> int:

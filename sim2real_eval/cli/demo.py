@@ -25,7 +25,7 @@ from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.path_following import DRIVES
 
-__all__ = ['Demo', 'DemoResult', 'add_parser', 'run']
+__all__ = ['Demo', 'DemoResult', 'add_arguments', 'run']
 
 # -------- The demo study: synthetic stand-ins for real recordings, compared with the paper's
 # models.
@@ -168,17 +168,17 @@ class Demo:
         return DemoResult(judge, comparison, folder, record)
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'demo',
-        help='a small study with plots; needs no input',
-        description='Drive a vehicle through line, circle and half-sine, record it with sensors '
-        'that stand in for real ones (synthetic, and labelled so), and compare the five GPS '
-        'models of the paper with them under both judge profiles.',
-        epilog='example:\n  sim2real demo\n  sim2real demo --runs 10 --seed 1 --out my_demo',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+HELP = 'a small study with plots; needs no input'
+DESCRIPTION = (
+    'Drive a vehicle through line, circle and half-sine, record it with sensors '
+    'that stand in for real ones (synthetic, and labelled so), and compare the five GPS '
+    'models of the paper with them under both judge profiles.'
+)
+EPILOG = 'example:\n  sim2real demo\n  sim2real demo --runs 10 --seed 1 --out my_demo'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         '--out',
         default='sim2real_demo',
@@ -195,7 +195,6 @@ def add_parser(verbs: Any) -> None:
     add_json(parser)
     add_seed(parser)
     add_jobs(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import (
     add_jobs,
@@ -36,9 +36,16 @@ from sim_sensors.core.errors import ParameterError
 if TYPE_CHECKING:
     from sim2real_eval.study.fitting.fit import Fit
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'tune parameters of a model until simulated runs are judged as real ones'
+DESCRIPTION = (
+    'Tune chosen parameters of a GPS or IMU model until sensors simulated on the '
+    'true motion of real recordings make the judge err as the real ones do. Every candidate '
+    'meets the same random draws. Cross-validated on recordings held out; says when it '
+    'over-fits and which parameters the recordings say nothing of. See docs/fit.md.'
+)
+EPILOG = """\
 examples:
   sim2real fit --real bags/* --gps ch_gauss --tune gps.noise.std=0.01:3 --out fitted
   sim2real fit --real bags/* --gps sensors --imu sensors --tune gps.noise.white.xy --out fitted
@@ -47,18 +54,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'fit',
-        help='tune parameters of a model until simulated runs are judged as real ones',
-        description='Tune chosen parameters of a GPS or IMU model until sensors simulated on the '
-        'true motion of real recordings make the judge err as the real ones do. Every candidate '
-        'meets the same random draws. Cross-validated on recordings held out; says when it '
-        'over-fits and which parameters the recordings say nothing of. See docs/fit.md.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     inputs = parser.add_argument_group('recordings and models')
     inputs.add_argument(
         '--real',
@@ -136,7 +133,6 @@ def add_parser(verbs: Any) -> None:
     add_json(output)
     add_seed(parser)
     add_jobs(parser)
-    parser.set_defaults(run=run)
 
 
 def _folds(text: str) -> int:

@@ -45,11 +45,16 @@ if TYPE_CHECKING:
     from sim_sensors.motion.waypoint_table import Waypoints
     from sim_sensors.world.geodesy import LocalFrame
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
 _CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear')
 
-_EPILOG = """\
+HELP = 'a recorded path, driven again by a simulated robot -> tracking errors, recordings'
+DESCRIPTION = (
+    'Make waypoints of recordings or CSV tables (t,x,y[,theta]), let a simulated '
+    'differential-drive robot follow them, and tell how well each controller does.'
+)
+EPILOG = """\
 controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), nonlinear (with a proof
              of convergence), or all
 
@@ -62,16 +67,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'follow',
-        help='a recorded path, driven again by a simulated robot -> tracking errors, recordings',
-        description='Make waypoints of recordings or CSV tables (t,x,y[,theta]), let a simulated '
-        'differential-drive robot follow them, and tell how well each controller does.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         'source', nargs='+', metavar='RECORDING|CSV', help='where the waypoints come from'
     )
@@ -146,7 +143,6 @@ def add_parser(verbs: Any) -> None:
     add_topics(parser)
     add_json(parser)
     add_seed(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
 from sim2real_eval.cli.arguments import add_json, add_seed, at_least
 from sim2real_eval.cli.output import print_json
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'hold a result against limits or an earlier result, for CI'
+DESCRIPTION = (
+    'Hold the VEPD of a result of `sim2real vepd` or `sim2real study` against a '
+    'limit, an earlier result, or both, and say in a paragraph why it passes or not. See '
+    'docs/gate.md.'
+)
+EPILOG = """\
 exit status: 0 within the limits; 1 a limit is broken; 2 bad input or options
 
 examples:
@@ -23,17 +28,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'gate',
-        help='hold a result against limits or an earlier result, for CI',
-        description='Hold the VEPD of a result of `sim2real vepd` or `sim2real study` against a '
-        'limit, an earlier result, or both, and say in a paragraph why it passes or not. See '
-        'docs/gate.md.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         'result',
         metavar='RESULT',
@@ -95,7 +91,6 @@ def add_parser(verbs: Any) -> None:
     )  # fmt: skip
     add_json(output)
     add_seed(parser)
-    parser.set_defaults(run=run)
 
 
 def _number(text: str) -> float:

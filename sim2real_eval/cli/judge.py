@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from sim2real_eval.study.comparison import Source
 
 
-__all__ = ['add_parser', 'plot_path', 'run', 'show_consistency', 'show_over_runs']
+__all__ = [
+    'DESCRIPTION',
+    'EPILOG',
+    'HELP',
+    'add_arguments',
+    'plot_path',
+    'run',
+    'show_consistency',
+    'show_over_runs',
+]
 
 # -------- `sim2real judge --consistency`: table and plot of one run, and a table over several.
 
@@ -75,7 +84,13 @@ def show_over_runs(runs: list[Checked], *, quiet: bool) -> list[Mapping[str, obj
     return [row.summary() for row in rows]
 
 
-_EPILOG = """\
+HELP = 'recordings -> velocity estimates, as robot_localization makes them'
+DESCRIPTION = (
+    'Run ekf_node (and navsat_transform_node) on recordings, offline and '
+    'repeatable to the bit. One CSV row per published estimate: stamp_ns, recv_ns, position, '
+    'quaternion x y z w, body twist, covariances of both.'
+)
+EPILOG = """\
 examples:
   sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimate.csv
   sim2real judge my_bag --config clean --out estimate.csv
@@ -87,17 +102,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'judge',
-        help='recordings -> velocity estimates, as robot_localization makes them',
-        description='Run ekf_node (and navsat_transform_node) on recordings, offline and '
-        'repeatable to the bit. One CSV row per published estimate: stamp_ns, recv_ns, position, '
-        'quaternion x y z w, body twist, covariances of both.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='bag or CSV folder')
     add_judge(parser, '--config', None)
     add_judge_kind(parser)
@@ -122,7 +128,6 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument('--overwrite', action='store_true', help='replace existing files')
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

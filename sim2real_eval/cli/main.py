@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import logging
 import os
 import re
 import signal
@@ -19,29 +20,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-from sim2real_eval.cli import (
-    allan,
-    attitude,
-    characterize,
-    compare,
-    demo,
-    fit,
-    follow,
-    gate,
-    judge,
-    models,
-    reference,
-    report,
-    scenario,
-    simulate,
-    study,
-    vepd,
-    wheels,
-    world,
-)
 from sim2real_eval.cli.output import complain, logged_on_terminal
+from sim2real_eval.cli.verbs import VERBS, add_verb
 from sim2real_eval.common.workers import single_threads
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 __all__ = ['Interruption', 'build_parser', 'interruptible', 'main']
 
@@ -196,8 +178,16 @@ class _Parser(argparse.ArgumentParser):
         return near[0] if near else ''
 
 
-def build_parser() -> _Parser:
-    """Return the parser with all verbs."""
+def build_parser(verb: str | None = None) -> _Parser:
+    """Return the parser with all verbs, or with one alone, whose module is the only one imported.
+
+    A verb of another package that cannot be imported is left out with a warning.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such verb.
+    """
     parser = _Parser(
         prog='sim2real',
         description='Find out how far simulated GPS and IMU are from the real ones, for the '
@@ -206,12 +196,15 @@ def build_parser() -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
-    verbs = parser.add_subparsers(title='verbs', metavar='VERB')
-    for verb in (
-        demo, simulate, follow, judge, vepd, study, gate, report, compare, reference,
-        allan, characterize, fit, scenario, attitude, wheels, world, models,
-    ):  # fmt: skip
-        verb.add_parser(verbs)
+    parsers = parser.add_subparsers(title='verbs', metavar='VERB')
+    if verb is not None:
+        add_verb(parsers, verb, VERBS.get(verb, where='verb'))
+        return parser
+    for name in VERBS.names():
+        try:
+            add_verb(parsers, name, VERBS.get(name))
+        except ParameterError as error:
+            logging.getLogger(__name__).warning('%s', error)
     return parser
 
 
@@ -223,9 +216,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Without the program's name; default: those of the process.
     """
-    parser = build_parser()
-    parser.given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
-    options = parser.parse_args(parser.given)
+    given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
+    verb = given[0] if given and not given[0].startswith('-') else None
+    try:
+        parser = build_parser(verb)
+    except Sim2RealError as error:
+        complain(f'{error} (see sim2real --help)')
+        return 2
+    parser.given = given
+    options = parser.parse_args(given)
     if options.version:
         from sim2real_eval.common.results import versions
 

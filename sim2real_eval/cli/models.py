@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json
@@ -14,25 +14,24 @@ from sim2real_eval.cli.output import print_json
 if TYPE_CHECKING:
     from sim_sensors.core.parameters import Parameters
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
 _WIDTH = 150
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'models',
-        help='list the sensor models, worlds and judge profiles',
-        description='List the presets of the models of all sensors, the worlds, the judge '
-        'profiles and the settings of the inertial judges, and where their files are, with '
-        'a line about each: '
-        'copy one, change it, and give its path wherever a name is taken.',
-        epilog='example:\n  sim2real models\n  sim2real models --json',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+HELP = 'list the sensor models, worlds and judge profiles'
+DESCRIPTION = (
+    'List the presets of the models of all sensors, the worlds, the judge '
+    'profiles and the settings of the inertial judges, and where their files are, with '
+    'a line about each: '
+    'copy one, change it, and give its path wherever a name is taken.'
+)
+EPILOG = 'example:\n  sim2real models\n  sim2real models --json'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
     from sim2real_eval.study.comparison import Source
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'recordings without truth -> the same with a smoothed reference trajectory'
+DESCRIPTION = (
+    'Smooth the IMU and GPS of recordings with GTSAM over their whole length, and '
+    'write the recordings with the result as their ground truth, labelled as a reference: '
+    'DIR/<name>, with reference.png inside.'
+)
+EPILOG = """\
 The reference is made from the recording's own IMU and GPS. It is no independent truth, the
 recording says so, and whoever reads it is told.
 
@@ -44,17 +50,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'reference',
-        help='recordings without truth -> the same with a smoothed reference trajectory',
-        description='Smooth the IMU and GPS of recordings with GTSAM over their whole length, and '
-        'write the recordings with the result as their ground truth, labelled as a reference: '
-        'DIR/<name>, with reference.png inside.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='bag or CSV folder')
     parser.add_argument(
         '--config',
@@ -84,7 +81,6 @@ def add_parser(verbs: Any) -> None:
     add_storage(parser)
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

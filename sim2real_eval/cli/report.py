@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json, progress_bar
 from sim_sensors.core.errors import ParameterError
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'a study as one HTML page, with tables for a paper'
+DESCRIPTION = (
+    'Make a page from the folder of a study, or of `sim2real vepd`: one file, '
+    'without network, to be read in any browser, on a phone or on paper; and the tables '
+    'as Markdown and LaTeX. See docs/report.md.'
+)
+EPILOG = """\
 examples:
   sim2real report study_b
   sim2real report study_b --out paper/study_b.html
@@ -21,17 +26,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'report',
-        help='a study as one HTML page, with tables for a paper',
-        description='Make a page from the folder of a study, or of `sim2real vepd`: one file, '
-        'without network, to be read in any browser, on a phone or on paper; and the tables '
-        'as Markdown and LaTeX. See docs/report.md.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         'folder', metavar='DIR', help='folder that `sim2real study` or `sim2real vepd` wrote'
     )
@@ -50,7 +46,6 @@ def add_parser(verbs: Any) -> None:
         '--overwrite', action='store_true', help='replace files that are there, and older bags'
     )
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from sim2real_eval.benches.preintegration.study import ScenarioSetup, ScenarioStudy
     from sim_sensors.motion.trajectory import Motion
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'preintegrate the IMU of a scenario as in GTSAM; covariance against Monte Carlo'
+DESCRIPTION = (
+    'Measure a scenario with an IMU, preintegrate, predict, and compare the '
+    'covariance of the prediction with that of many runs (docs/scenarios.md).'
+)
+EPILOG = """\
 Without options it is the example on GTSAM's page about ScenarioRunner: 0.5 m/s^2
 along x for 2 s, an IMU at 100 Hz, biases known to (0.01, 0.005).
 
@@ -37,16 +42,8 @@ _ESTIMATED = '0.04,-0.04,0.09,0.005,-0.005,0.015'
 _INTEGRATION = 3.1622776601683795e-05
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'scenario',
-        help='preintegrate the IMU of a scenario as in GTSAM; covariance against Monte Carlo',
-        description='Measure a scenario with an IMU, preintegrate, predict, and compare the '
-        'covariance of the prediction with that of many runs (docs/scenarios.md).',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         '--motion',
@@ -81,7 +78,6 @@ def add_parser(verbs: Any) -> None:
     add_overwrite(parser)
     add_json(parser)
     add_seed(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_imu(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import (
     add_json,
@@ -36,9 +36,14 @@ if TYPE_CHECKING:
     from sim2real_eval.study.comparison import Source
     from sim_sensors.world.world import World
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'a motion or a recorded truth -> recordings with simulated sensors'
+DESCRIPTION = (
+    'Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
+    'and a magnetometer, a camera, wheels and poses from tags where asked for.'
+)
+EPILOG = """\
 motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, each run a little different);
          standstill, line, circle, half_sine, figure_eight (analytic, with --set KEY=VALUE);
          constant_twist, accelerating, swaying (the same in space)
@@ -58,16 +63,8 @@ _DURATION = 20.0
 _NONE = 'none'
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'simulate',
-        help='a motion or a recorded truth -> recordings with simulated sensors',
-        description='Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
-        'and a magnetometer, a camera, wheels and poses from tags where asked for.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument('--motion', metavar='NAME', help='motion to simulate, see below')
     where.add_argument(
@@ -103,7 +100,6 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
     add_json(parser)
     add_seed(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

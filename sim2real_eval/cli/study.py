@@ -9,7 +9,7 @@ import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import (
     add_jobs,
@@ -39,7 +39,16 @@ if TYPE_CHECKING:
     from sim2real_eval.study.study_file import Overrides
 
 
-__all__ = ['add_parser', 'draw_secondary', 'overrides', 'run', 'show_secondary']
+__all__ = [
+    'DESCRIPTION',
+    'EPILOG',
+    'HELP',
+    'add_arguments',
+    'draw_secondary',
+    'overrides',
+    'run',
+    'show_secondary',
+]
 
 # -------- What `sim2real study` shows beside VEPD.
 
@@ -106,7 +115,13 @@ def _sensitivity(table: SensitivityTable) -> str:
     return f'{text}; least alike {worst.label} (tau {worst.with_own.kendall:.2f})'
 
 
-_EPILOG = """\
+HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
+DESCRIPTION = (
+    'Carry out a study file: judge every real recording and its simulated '
+    'counterparts under every judge and condition, and compare them. Given again, the same '
+    'command continues where it was interrupted. See docs/study.md.'
+)
+EPILOG = """\
 examples:
   sim2real study b_gps_models --out study_b
   sim2real study b_gps_models --real bags/* --out study_b_mine
@@ -115,17 +130,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'study',
-        help='a whole experiment from a file: recordings, models, judges, conditions',
-        description='Carry out a study file: judge every real recording and its simulated '
-        'counterparts under every judge and condition, and compare them. Given again, the same '
-        'command continues where it was interrupted. See docs/study.md.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         'study', metavar='NAME|FILE', help='name of a shipped study, or a YAML file'
     )
@@ -172,7 +178,6 @@ def add_parser(verbs: Any) -> None:
         help='scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in '
         'place of processes of this machine; same bytes',
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

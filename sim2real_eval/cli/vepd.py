@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from sim2real_eval.cli.arguments import (
     add_jobs,
@@ -33,9 +32,14 @@ from sim2real_eval.cli.output import (
 )
 from sim_sensors.core.errors import ParameterError
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'real recordings against sensors simulated on their true motion'
+DESCRIPTION = (
+    'For each real recording, simulate the sensors on its true motion, judge '
+    'both, and compare the two sets of velocity errors: VEPD, smaller is closer.'
+)
+EPILOG = """\
 examples:
   sim2real vepd --real bags/* --models paper --out result
   sim2real vepd --real bags/* --judge-config clean --warmup 5 --start-heading --out result
@@ -69,16 +73,8 @@ _WITH_REAL = {
 """Options that mean nothing to a folder of series, where all that has happened."""
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'vepd',
-        help='real recordings against sensors simulated on their true motion',
-        description='For each real recording, simulate the sensors on its true motion, judge '
-        'both, and compare the two sets of velocity errors: VEPD, smaller is closer.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
     where = inputs.add_mutually_exclusive_group(required=True)
     where.add_argument(
@@ -137,7 +133,7 @@ def add_parser(verbs: Any) -> None:
     add_seed(parser)
     add_jobs(parser)
     of_real = {dest: parser.get_default(dest) for dest in _WITH_REAL}
-    parser.set_defaults(run=run, of_real=of_real)
+    parser.set_defaults(of_real=of_real)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import (
     add_json,
@@ -34,13 +34,18 @@ if TYPE_CHECKING:
     from sim2real_eval.study.comparison import Source
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
 _MOTION = 'figure_eight'
 _DURATION = 60.0
 _MODELS = 'swerve,swerve@100,frc_swerve,frc_swerve@100'
 
-_EPILOG = """\
+HELP = 'drift of wheel odometry alone and with poses from tags, by noise model'
+DESCRIPTION = (
+    'Drive, measure wheels and tags, and judge with the profiles wheels and '
+    'wheels_vision: drift of both, and the VEPD of each noise model (docs/sensors/wheels.md).'
+)
+EPILOG = """\
 The first model stands for the real robot: VEPD compares the others with runs of it. A rate
 behind @ replaces that of the model: the law of frc_swerve depends on it. The word
 errors stands for six models of that robot with one error each: squared, per_distance,
@@ -58,16 +63,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'wheels',
-        help='drift of wheel odometry alone and with poses from tags, by noise model',
-        description='Drive, measure wheels and tags, and judge with the profiles wheels and '
-        'wheels_vision: drift of both, and the VEPD of each noise model (docs/sensors/wheels.md).',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         '--models',
         default=_MODELS,
@@ -110,7 +107,6 @@ def add_parser(verbs: Any) -> None:
     add_overwrite(parser)
     add_json(parser)
     add_seed(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json, print_table
@@ -15,9 +15,14 @@ from sim_sensors.core.errors import ParameterError
 if TYPE_CHECKING:
     from sim_sensors.world.world import World
 
-__all__ = ['add_parser', 'run']
+__all__ = ['add_arguments', 'run']
 
-_EPILOG = """\
+HELP = 'what a world file holds: gravity, magnetic field, dipoles, tags; and a map of it'
+DESCRIPTION = (
+    "Print a world's place, gravity, Earth field and contents, and how the "
+    'magnetic field is on a level map, which --out draws (docs/world.md).'
+)
+EPILOG = """\
 examples:
   sim2real world default
   sim2real world dipole_room --area 0,8,0,10 --height 1.2 --out room.png
@@ -25,16 +30,8 @@ examples:
 """
 
 
-def add_parser(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'world',
-        help='what a world file holds: gravity, magnetic field, dipoles, tags; and a map of it',
-        description="Print a world's place, gravity, Earth field and contents, and how the "
-        'magnetic field is on a level map, which --out draws (docs/world.md).',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
     parser.add_argument(
         'world', metavar='WORLD', help='world, which `sim2real models` lists, or file'
     )
@@ -62,7 +59,6 @@ def add_parser(verbs: Any) -> None:
         help='decimal year of the World Magnetic Model, 2010 to 2030 (default: that of the world)',
     )
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
