@@ -15,7 +15,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.gps.covariance import ConstantCovariance
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import SCENARIOS
+from sim_sensors.motion.motions import SCENARIOS
 
 ANTENNA = (0.8, 0.3, 0.5)
 TOPIC = '/ground_truth/odometry'
@@ -23,7 +23,9 @@ TOPIC = '/ground_truth/odometry'
 
 def recorded(antenna: tuple[float, float, float], told: bool) -> Recording:
     """Return a circle of 5 m measured without noise; `told`: the recording states the antenna."""
-    motion = SCENARIOS['circle'].from_mapping({'radius': 5.0, 'speed': 2.0, 'duration': 20.0}, '')
+    motion = SCENARIOS.get('circle').from_mapping(
+        {'radius': 5.0, 'speed': 2.0, 'duration': 20.0}, ''
+    )
     frames = (
         StaticTransform('base_link', 'imu_link'),
         StaticTransform('base_link', 'gps_link', antenna),

@@ -18,7 +18,7 @@ from test_trajectory import assert_consistent, assert_identical, chunked
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.motion.discrete_scenario import DiscreteScenario
-from sim_sensors.motion.motions import MOTIONS, motion_of, truth_of
+from sim_sensors.motion.motions import motion_names, motion_of, truth_of
 from sim_sensors.motion.nav_state import NavState
 from sim_sensors.motion.spatial_scenarios import Accelerating, ConstantTwist
 from sim_sensors.motion.trajectory import Motion
@@ -174,7 +174,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 @pytest.mark.parametrize('kind', [ConstantTwist, Accelerating])
 def test_they_are_motions_of_simulate(kind: type) -> None:
-    assert kind.kind in MOTIONS
+    assert kind.kind in motion_names()
     motion = motion_of(
         kind.kind, seed=0, run='x', duration=3.0, parameters={'angular_velocity': [0.1, 0.2, 0.3]}
     )

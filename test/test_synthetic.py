@@ -12,7 +12,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.motions import MOTIONS
+from sim_sensors.motion.motions import motion_names
 
 TWIN = Twin('twin', load_gps('ch_rw'), load_imu('chrono'))
 
@@ -21,7 +21,7 @@ def motion(name: str, *, seed: int = 0, run: str = 'run_1', **parameters: object
     return motion_of(name, seed=seed, run=run, duration=6.0, parameters=parameters)
 
 
-@pytest.mark.parametrize('name', MOTIONS)
+@pytest.mark.parametrize('name', motion_names())
 def test_every_motion_gives_a_truth_that_agrees_with_itself(name: str) -> None:
     """Positions differ by the integral of the velocities (trapezoids of 10 ms: 1e-4 m)."""
     truth = truth_of(motion(name))

@@ -18,7 +18,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import SCENARIOS
+from sim_sensors.motion.motions import SCENARIOS
 
 TOPIC = '/ground_truth/odometry'
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
@@ -28,7 +28,7 @@ GPS = StaticTransform('base_link', 'gps_link')
 
 def circle() -> OdometryArray:
     parameters = {'radius': 5.0, 'speed': 2.0, 'duration': 8.0}
-    return truth_of(SCENARIOS['circle'].from_mapping(parameters, 'circle'))
+    return truth_of(SCENARIOS.get('circle').from_mapping(parameters, 'circle'))
 
 
 def maker(truth: OdometryArray, *transforms: StaticTransform) -> TwinMaker:
@@ -100,7 +100,7 @@ def test_a_truth_without_frame_counts_as_the_base_and_is_told() -> None:
 def line_with_fixes(turn_deg: float) -> tuple[OdometryArray, Recording]:
     """Return a truth whose axes are turned from east-north, and a recording with right fixes."""
     parameters = {'length': 30.0, 'speed': 2.0, 'duration': 15.0}
-    truth = truth_of(SCENARIOS['half_sine'].from_mapping(parameters, 'half_sine'))
+    truth = truth_of(SCENARIOS.get('half_sine').from_mapping(parameters, 'half_sine'))
     measured = maker(truth).make(IDEAL)
     turn = Rotation.from_euler('z', turn_deg, degrees=True)
     turned = dataclasses.replace(

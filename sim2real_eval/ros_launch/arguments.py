@@ -17,7 +17,7 @@ from sim2real_eval.metrics.options import SPEED_COMPONENTS
 from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.following.tracking import TRACKERS
-from sim_sensors.motion.motions import MOTIONS
+from sim_sensors.motion.motions import motion_names
 
 __all__ = ['ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'declare', 'profile_file']
 
@@ -129,7 +129,9 @@ ARGUMENTS: dict[str, Argument] = {
         'Parameter file of the node; it wins over the other arguments.', kind=Path
     ),
     # What moves.
-    'scenario': Argument('What moves: a drive, or an analytic scenario.', 'drive_circle', MOTIONS),
+    'scenario': Argument(
+        'What moves: a drive, or an analytic scenario.', 'drive_circle', tuple(motion_names())
+    ),
     'duration': Argument('Duration of the motion, in s.', '20.0', kind=float, minimum=0.01),
     'factor': Argument(
         'Seconds of motion per second; a slow machine slows down.',

@@ -7,31 +7,49 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sim_sensors.core.errors import MotionError, not_among
+from sim_sensors.core.errors import MotionError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.path_following import DRIVES, drive
 from sim_sensors.motion.sampling import sample_motion
-from sim_sensors.motion.scenarios import SCENARIOS, Scenario
-from sim_sensors.motion.spatial_scenarios import RIGID_SCENARIOS, RigidScenario, Swaying
+from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Motion
 
-__all__ = ['ANALYTIC', 'MOTIONS', 'START_NS', 'motion_of', 'truth_of']
+__all__ = ['SCENARIOS', 'START_NS', 'motion_names', 'motion_of', 'truth_of']
 
 START_NS = 1_700_000_000_000_000_000
 """Stamp at which synthetic runs start: a fixed one, so that equal seeds give equal bytes."""
 
 _TRUTH_RATE = 100.0
 
-ANALYTIC: dict[str, type[Scenario] | type[RigidScenario] | type[Swaying]] = {
-    **SCENARIOS,
-    **RIGID_SCENARIOS,
-    Swaying.kind: Swaying,
-}
-"""Analytic scenarios by name: on level ground, then in space."""
+SCENARIOS: Registry[type[TimedMotion]] = Registry(
+    'sim2real_sensors.scenarios',
+    'a scenario',
+    lambda thing: isinstance(thing, type) and issubclass(thing, TimedMotion),
+    {
+        'standstill': 'sim_sensors.motion.scenarios:Standstill',
+        'line': 'sim_sensors.motion.scenarios:Line',
+        'circle': 'sim_sensors.motion.scenarios:Circle',
+        'half_sine': 'sim_sensors.motion.scenarios:HalfSine',
+        'figure_eight': 'sim_sensors.motion.scenarios:FigureEight',
+        'constant_twist': 'sim_sensors.motion.spatial_scenarios:ConstantTwist',
+        'accelerating': 'sim_sensors.motion.spatial_scenarios:Accelerating',
+        'swaying': 'sim_sensors.motion.spatial_scenarios:Swaying',
+    },
+)
+"""Motions in closed form by name: on level ground, in space, and those of other packages.
 
-MOTIONS = (*(f'drive_{name}' for name in DRIVES), *ANALYTIC)
-"""Names of all motions: drives of the ART vehicle, then analytic scenarios."""
+Each is a parameter set that derives from `TimedMotion` and has `at(times)`, which returns a
+`Trajectory`.
+"""
+
+_DRIVEN = tuple(f'drive_{name}' for name in DRIVES)
+
+
+def motion_names() -> list[str]:
+    """Return the names of all motions: drives of the ART vehicle, then scenarios."""
+    return [*_DRIVEN, *SCENARIOS.names()]
 
 
 def motion_of(
@@ -42,7 +60,8 @@ def motion_of(
     Parameters
     ----------
     name : str
-        `drive_line`, `drive_circle`, `drive_half_sine`, or the name of an analytic scenario.
+        `drive_line`, `drive_circle`, `drive_half_sine`, the name of a scenario, or a class in a
+        file, `my_motion.py:Spiral`.
     seed, run
         Labels of the variation of a drive; an analytic scenario is the same in every run.
     duration : float
@@ -57,14 +76,20 @@ def motion_of(
     ParameterError
         For a wrong parameter of a scenario.
     """
-    if name not in MOTIONS:
-        raise MotionError(not_among(f'scenario {name!r} is unknown', name, MOTIONS))
-    if name in ANALYTIC:
-        given = {**parameters, 'duration': duration}
-        return ANALYTIC[name].from_mapping(given, f'scenario {name}')
-    if parameters:
-        raise MotionError(f'{name} takes no parameters, got {", ".join(parameters)}')
-    return drive(name.removeprefix('drive_'), seed=seed, run=run, duration=duration)
+    if name in _DRIVEN:
+        if parameters:
+            raise MotionError(f'{name} takes no parameters, got {", ".join(parameters)}')
+        return drive(name.removeprefix('drive_'), seed=seed, run=run, duration=duration)
+    try:
+        kind = SCENARIOS.get(name)
+    except UnknownNameError:
+        known = motion_names()
+        raise MotionError(
+            f'scenario {name!r} is unknown{did_you_mean(name, known)}; must be one of '
+            f'{", ".join(known)}, or a class in a file, such as my_motion.py:Spiral'
+        ) from None
+    motion: Motion = kind.from_mapping({**parameters, 'duration': duration}, f'scenario {name}')
+    return motion
 
 
 def truth_of(

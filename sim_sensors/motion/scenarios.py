@@ -23,7 +23,6 @@ from sim_sensors.motion.paths import (
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
 __all__ = [
-    'SCENARIOS',
     'Circle',
     'FigureEight',
     'HalfSine',
@@ -52,6 +51,10 @@ class TimedMotion(Parameters):
     def end(self) -> float:
         """Last time, s."""
         return self.duration
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Return the motion at `times` `(n,)` s; every motion says how it moves."""
+        raise NotImplementedError
 
 
 # Speed profile of a scenario: rest, smooth ramp, constant speed, and a smooth stop if
@@ -276,9 +279,3 @@ class FigureEight(_Drive):
     def path(self) -> PlanarPath:
         """The figure-eight."""
         return figure_eight_path(self.length, self.width)
-
-
-SCENARIOS: dict[str, type[Scenario]] = {
-    scenario.kind: scenario for scenario in (Standstill, Line, Circle, HalfSine, FigureEight)
-}
-"""The scenarios by name."""

@@ -20,7 +20,7 @@ from sim_sensors.motion.nav_state import PointQueries
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
-__all__ = ['RIGID_SCENARIOS', 'Accelerating', 'ConstantTwist', 'RigidScenario', 'Swaying']
+__all__ = ['Accelerating', 'ConstantTwist', 'RigidScenario', 'Swaying']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,12 +117,6 @@ class Accelerating(RigidScenario):
             a,
             np.zeros_like(a),
         )
-
-
-RIGID_SCENARIOS: dict[str, type[RigidScenario]] = {
-    scenario.kind: scenario for scenario in (ConstantTwist, Accelerating)
-}
-"""The scenarios in space by name."""
 
 
 # A body that is turned and swayed to and fro, as by hand, in closed form.

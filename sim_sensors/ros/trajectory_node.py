@@ -21,7 +21,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.motion.motions import ANALYTIC, MOTIONS, START_NS, motion_of, truth_of
+from sim_sensors.motion.motions import SCENARIOS, START_NS, motion_names, motion_of, truth_of
 from sim_sensors.ros.messages import odometry_messages
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
@@ -46,8 +46,8 @@ class TrajectorySettings(Parameters):
     motion: str = parameter(
         'drive_circle',
         '',
-        'What moves: a drive of the ART vehicle, or an analytic scenario.',
-        choices=MOTIONS,
+        'What moves: a drive of the ART vehicle, a scenario, or a class in a file, '
+        'my_motion.py:Spiral.',
         read_only=True,
     )
     duration: float = parameter(
@@ -158,10 +158,11 @@ class TrajectoryNode(Node):
     def _truth(self, parameters: NodeParameters) -> OdometryArray:
         settings = self._settings
         given: dict[str, object] = {}
-        if settings.motion in ANALYTIC:
+        drives = [name for name in motion_names() if name not in SCENARIOS.names()]
+        if settings.motion not in drives:
             # The longer of both durations: the scenario's own default must not refuse a ramp that
             # the duration asked for has room for.
-            kind = ANALYTIC[settings.motion]
+            kind = SCENARIOS.get(settings.motion)
             scenario = kind(duration=max(kind().duration, settings.duration))
             made = parameters.declare(scenario, 'scenario', skip=('duration',), read_only=True)
             given = made.to_mapping()
