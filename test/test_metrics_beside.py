@@ -25,10 +25,11 @@ from sim2real_eval.metrics.published import rank_agreement
 from sim2real_eval.signals.distances import SpectrumDistance
 from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.metric import all_metrics
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.outcome import speed_error
 from sim2real_eval.study.run_plan import ComparisonOptions, RunPlan
-from sim2real_eval.study.secondary_metrics import METRICS, metric_tables
+from sim2real_eval.study.secondary_metrics import metric_tables
 from sim2real_eval.study.secondary_results import METRIC_COLUMNS, SideResults, side_results
 from sim2real_eval.study.sensitivity import PAPER
 from sim_sensors.gps.gps import load_gps
@@ -164,7 +165,7 @@ def results() -> SideResults:
 def test_tables_rank_by_the_known_noise(results: SideResults) -> None:
     for table in results.metrics:
         rows = {row.metric.name: row for row in table.rows}
-        assert list(rows) == [metric.name for metric in METRICS]
+        assert list(rows) == [metric.name for metric in all_metrics()]
         for name in ('VEPD', 'W1 RMSE', 'energy', 'forward', 'spectrum'):
             by_model = dict(zip(table.models, rows[name].ranks, strict=True))
             assert by_model['ch_gauss'] == 3.0, name

@@ -4,72 +4,29 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sim2real_eval.metrics.distances import POOLED, EnergyDistance
-from sim2real_eval.metrics.error_curves import CurveDistance, error_autocorrelations, error_spectra
+from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
-from sim2real_eval.metrics.uncertainty.permutation_test import (
-    Divisible,
-    joint_p_values,
-    permute_labels,
-)
-from sim2real_eval.signals.distances import SpectrumDistance
-from sim2real_eval.study.outcome import StudyOutcome, speed_error
-from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
+from sim2real_eval.study.metric import Metric, MetricRun, MetricRuns, all_metrics
+from sim2real_eval.study.outcome import StudyOutcome
+from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['METRICS', 'Metric', 'MetricRow', 'MetricTable', 'metric_tables']
+__all__ = ['MetricRow', 'MetricTable', 'metric_tables']
 
 LEVEL = 0.05
 """p-value below which a distance is significant."""
 
 _MOST_PERMUTATIONS = 1000
-_LEAST_RATIO = 1e-6
-
-
-class Metric(NamedTuple):
-    """A distance between two sets of runs.
-
-    Attributes
-    ----------
-    name, unit : str
-    values : tuple of str
-        Values of `StudyRun` whose W1 it is, averaged over them; empty for a distance of curves.
-    logarithmic : bool
-        Whether the decimal logarithm of the values is compared.
-    """
-
-    name: str
-    unit: str
-    values: tuple[str, ...] = ()
-    logarithmic: bool = False
-
-
-METRICS = (
-    Metric('VEPD', '', ('rmse', 'entropy_difference')),
-    Metric('W1 RMSE', 'm/s', ('rmse',)),
-    Metric('W2 entropy', '', ('entropy_difference',)),
-    Metric('energy', ''),
-    Metric('bias', 'm/s', ('speed_bias',)),
-    Metric('forward', 'm/s', ('forward_rmse',)),
-    Metric('position', 'm', ('position_rmse',)),
-    Metric('yaw', 'rad', ('yaw_rmse',)),
-    Metric('autocorrelation', ''),
-    Metric('spectrum', 'dB'),
-    Metric('NIS', 'decades', ('nis_gps', 'nis_imu'), logarithmic=True),
-    Metric('NEES', 'decades', ('nees_position', 'nees_velocity'), logarithmic=True),
-)
-"""VEPD, its two halves, and what is looked at beside it; see docs/metrics.md."""
-
-_BESIDE = 3
-_NUMBERED = tuple(enumerate(METRICS))
+_LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,9 +103,13 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
         With which it was scored.
     """
     found = []
+    metrics = all_metrics(outcome.record.get('more_metrics', ()))
     for judge, group in outcome.compared:
-        sources = outcome.by_model(judge, group)
-        curves = _Curves.of(outcome, [run for runs in sources.values() for run in runs], options)
+        sources = {
+            model: [MetricRun(run.key, run.scenario, run.values, options, outcome) for run in runs]
+            for model, runs in outcome.by_model(judge, group).items()
+        }
+        everyone = MetricRuns.of([run for runs in sources.values() for run in runs])
         scenarios = list(dict.fromkeys(run.scenario for run in sources[REAL]))
         for scenario in (*scenarios, *([POOLED] if len(scenarios) > 1 else [])):
             chosen = {
@@ -156,42 +117,25 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
                 for model, runs in sources.items()
             }
             chosen = {model: runs for model, runs in chosen.items() if runs}
-            rows = _rows(chosen, curves, int(outcome.record['seed']))
+            rows = _rows(metrics, chosen, everyone, int(outcome.record['seed']))
             models = tuple(model for model in chosen if model != REAL)
             found.append(MetricTable(judge, group, scenario, models, tuple(rows)))
     return found
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Curves:
-    """Autocorrelation and spectrum of the speed error of every run, each worked out once."""
-
-    row: Mapping[RunKey, int]
-    autocorrelation: FloatArray
-    spectrum: FloatArray
-
-    @classmethod
-    def of(
-        cls, outcome: StudyOutcome, runs: Sequence[StudyRun], options: MetricOptions
-    ) -> _Curves:
-        component = str(outcome.record['component'])
-        errors = [speed_error(outcome.signals(run.key), component, options) for run in runs]
-        return cls(
-            {run.key: number for number, run in enumerate(runs)},
-            error_autocorrelations(errors, options.rate),
-            error_spectra(errors, options.rate),
-        )
-
-
-def _rows(runs: Mapping[str, Sequence[StudyRun]], curves: _Curves, seed: int) -> list[MetricRow]:
+def _rows(
+    metrics: Sequence[Metric],
+    runs: Mapping[str, Sequence[MetricRun]],
+    everyone: MetricRuns,
+    seed: int,
+) -> list[MetricRow]:
     real = runs[REAL]
     models = [model for model in runs if model != REAL]
-    everyone = [run for found in runs.values() for run in found]
-    scale = _values(everyone, METRICS[0]).std(axis=0)
-    distances = np.full((len(METRICS), len(models)), np.nan)
+    table = [run for found in runs.values() for run in found]
+    distances = np.full((len(metrics), len(models)), np.nan)
     single, adjusted = distances.copy(), distances.copy()
     for column, model in enumerate(models):
-        both = [*real, *runs[model]]
+        both = everyone.only([*real, *runs[model]], table)
         labels = permute_labels(
             [run.key.recording for run in real],
             [run.key.recording for run in runs[model]],
@@ -199,21 +143,21 @@ def _rows(runs: Mapping[str, Sequence[StudyRun]], curves: _Curves, seed: int) ->
             seed,
             strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
         )
-        given = {number: _distance(metric, both, curves, scale) for number, metric in _NUMBERED}
         values = {
-            number: distance.between(labels.real)
-            for number, distance in given.items()
-            if distance is not None
+            number: found
+            for number, metric in enumerate(metrics)
+            if (found := _distances(metric, both, labels.real)) is not None
         }
-        for chosen in (
-            [number for number in values if number < _BESIDE],
-            [number for number in values if number >= _BESIDE],
-        ):
-            told = joint_p_values(np.stack([values[number] for number in chosen]))
-            for number, one, among in zip(chosen, told.single, told.adjusted, strict=True):
+        for is_secondary in (False, True):
+            chosen = [n for n in values if metrics[n].is_secondary == is_secondary]
+            if not chosen:
+                continue
+            p_values = joint_p_values(np.stack([values[number] for number in chosen]))
+            rows = zip(chosen, p_values.single, p_values.adjusted, strict=True)
+            for number, one, among in rows:
                 distances[number, column] = values[number][0]
                 single[number, column] = one
-                adjusted[number, column] = np.nan if number < _BESIDE else among
+                adjusted[number, column] = among if is_secondary else np.nan
     settled = _without_rounding(distances)
     return [
         MetricRow(
@@ -224,35 +168,21 @@ def _rows(runs: Mapping[str, Sequence[StudyRun]], curves: _Curves, seed: int) ->
             _absent(adjusted[number]),
             rank_agreement(settled[number], settled[0]),
         )
-        for number, metric in enumerate(METRICS)
+        for number, metric in enumerate(metrics)
     ]
 
 
-def _values(runs: Sequence[StudyRun], metric: Metric) -> FloatArray:
-    """Return the values of a metric, (runs, k); those that a run has not as NaN."""
-    names = metric.values or METRICS[0].values
-    found = np.array([[run.values.get(name, np.nan) for name in names] for run in runs])
-    # A part that is missing throughout, as the NIS of an IMU that is no measurement, counts not.
-    if np.isnan(found).all(axis=0).any() and not np.isnan(found).all():
-        found = found[:, ~np.isnan(found).all(axis=0)]
-    return np.log10(np.maximum(found, _LEAST_RATIO)) if metric.logarithmic else found
-
-
-def _distance(
-    metric: Metric, runs: Sequence[StudyRun], curves: _Curves, scale: FloatArray
-) -> Divisible | None:
-    """Return the distance, None when a run lacks what it takes."""
-    rows = [curves.row[run.key] for run in runs]
-    if metric.name == 'autocorrelation':
-        return CurveDistance(curves.autocorrelation[rows])
-    if metric.name == 'spectrum':
-        return SpectrumDistance(curves.spectrum[rows])
-    values = _values(runs, metric)
-    if not np.isfinite(values).all():
+def _distances(metric: Metric, runs: MetricRuns, real: NDArray[np.bool_]) -> FloatArray | None:
+    """Return the distance for each way to divide the runs; None where it cannot be had."""
+    try:
+        distance = metric.prepare(runs)
+        return None if distance is None else distance.between(real)
+    except Sim2RealError:
+        raise
+    except Exception as error:
+        # The code of another package, which may raise anything: the study goes on without it.
+        _LOG.warning('metric %s: left out: %s: %s', metric.name, type(error).__name__, error)
         return None
-    return (
-        EnergyDistance.of(values, scale) if metric.name == 'energy' else MeanWasserstein.of(values)
-    )
 
 
 def _without_rounding(values: FloatArray) -> FloatArray:
