@@ -20,7 +20,7 @@ from judge_examples import (
     stamps,
 )  # fmt: skip
 
-from sim2real_eval.judge.estimate import Estimate, GpsPosition, JudgedRun
+from sim2real_eval.judge.estimate import GpsPosition, JudgedRun, LiveEstimate
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
@@ -86,7 +86,7 @@ def everything(folder: Path, **more: object) -> FilterConfig:
 class Published:
     """What a live judge published, in order."""
 
-    filtered: list[Estimate] = dataclasses.field(default_factory=list)
+    filtered: list[LiveEstimate] = dataclasses.field(default_factory=list)
     gps: list[GpsPosition] = dataclasses.field(default_factory=list)
     back: list[FixArray] = dataclasses.field(default_factory=list)
 
@@ -95,7 +95,7 @@ class Published:
 
 
 def estimate_bits(estimates: list[Any]) -> bytes:
-    fields = [field.name for field in dataclasses.fields(Estimate)]
+    fields = [field.name for field in dataclasses.fields(LiveEstimate)]
     columns = [np.array([getattr(row, name) for row in estimates]) for name in fields]
     return b''.join(column.tobytes() for column in columns)
 
@@ -114,7 +114,7 @@ def fix_bits(fixes: list[FixArray]) -> bytes:
 
 def batch_bits(judged: JudgedRun) -> bytes:
     """Bits of a batch run, laid out as those of a live one."""
-    filtered = [field.name for field in dataclasses.fields(Estimate)]
+    filtered = [field.name for field in dataclasses.fields(LiveEstimate)]
     gps = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
     bits = b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
     return bits + fix_bits([judged.filtered_fixes])

@@ -79,7 +79,7 @@ def test_what_does_not_go_with_it_is_refused_by_name(
     out = tmp_path / 'x.csv'
     outcome = call(capsys, 'judge', bags[0], '--judge', judge, *option.split(), '--out', out)
     assert outcome.status == 2
-    assert f'{option.split()[0]}: does not go with --judge {judge}' in outcome.err
+    assert f'{option.split()[0]}: does not go with judge {judge}' in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert not out.exists()
 

@@ -19,7 +19,7 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.settings import InertialSettings, Smoother
-from sim2real_eval.judge.setup import Judge
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.smoother.smoother import SmootherJudge, smooth
 from sim2real_eval.metrics.consistency import check_consistency
 from sim2real_eval.metrics.normalised_squares import nees

@@ -61,7 +61,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse._ActionsContainer) -> None:
     """Add --json."""
     parser.add_argument('--json', action='store_true', help='print the result as JSON')
 

@@ -21,7 +21,7 @@ from sim2real_eval.cli.arguments import (
     scenario_label,
     sources,
 )
-from sim2real_eval.cli.judge_arguments import INERTIAL, add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.metric_arguments import add_metric, metric_options
 from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.output import (
@@ -146,6 +146,7 @@ def _folds(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
     from sim2real_eval.report.fit_folder import MARK, fit_record, write_fit
     from sim2real_eval.study.comparison import ComparisonOptions
@@ -168,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
             options.real,
             options.topic,
             options.scenario,
-            inputs=options.judge_kind not in INERTIAL,
+            inputs=takes_inputs(options.judge_kind),
             option='--real',
         )
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_json, add_topics, sources
-from sim2real_eval.cli.judge_arguments import INERTIAL, add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.output import (
     complain,
     print_json,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.judge.estimate import JudgedRun
-    from sim2real_eval.judge.setup import Judge
+    from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import Checked
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.study.comparison import Source
@@ -134,8 +134,10 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from pathlib import Path
 
+    from sim2real_eval.judge.protocol import takes_inputs
+
     found = sources(
-        options.recordings, options.topic, None, inputs=options.judge_kind not in INERTIAL
+        options.recordings, options.topic, None, inputs=takes_inputs(options.judge_kind)
     )
     out = Path(options.out)
     if len(found) > 1 and out.suffix == '.csv':
@@ -220,8 +222,10 @@ class _Done:
 def _case_next_to(source: Source, options: argparse.Namespace) -> Path | None:
     from pathlib import Path
 
+    from sim2real_eval.judge.protocol import takes_inputs
+
     beside = Path(source.path) / 'case.yaml'
-    counts = options.judge_kind not in INERTIAL and options.case is None
+    counts = takes_inputs(options.judge_kind) and options.case is None
     return beside if counts and beside.is_file() else None
 
 

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from sim2real_eval.cli.arguments import add_transforms
 from sim_sensors.core.errors import ParameterError
@@ -13,25 +12,22 @@ from sim_sensors.core.errors import ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.judge.robot_localization.replay_options import Options
-    from sim2real_eval.judge.setup import Judge
 
 
 __all__ = [
-    'INERTIAL',
     'add_judge',
     'add_judge_kind',
-    'inertial_judge',
     'judge_options',
     'judge_setup',
 ]
 
-# -------- --judge error_state and --judge gtsam: judges with settings of their own.
-
-INERTIAL = ('error_state', 'gtsam')
-
-_OF_NODES = {
+_OPTIONS = {
+    'judge': '--judge',
+    'config': '--config',
     'navsat_config': '--navsat-config',
+    'navsat_node': '--navsat-node',
     'case': '--case',
     'filter_kind': '--filter',
     'section': '--section',
@@ -40,38 +36,10 @@ _OF_NODES = {
     'front_end': '--front-end',
     'filtered_gps': '--filtered-gps',
 }
-"""Options of robot_localization's nodes."""
+"""How options are written; all but the first two are of nodes."""
 
 
-def inertial_judge(options: argparse.Namespace) -> Judge:
-    """Return the inertial judge that --judge names, with the settings that --config names.
-
-    Raises
-    ------
-    Sim2RealError
-        For an option that does not go with it, or wrong settings.
-    """
-    from sim2real_eval.recording.frames import TransformFile
-
-    for dest, option in _OF_NODES.items():
-        if getattr(options, dest, None):
-            raise ParameterError(
-                option,
-                '',
-                f'does not go with --judge {options.judge_kind}, only with the judges that are or '
-                "repeat robot_localization's nodes",
-            )
-    transforms = options.transforms and TransformFile.from_file(options.transforms)
-    if options.judge_kind == 'error_state':
-        from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
-
-        return ErrorStateJudge.load(options.config, transforms)
-    from sim2real_eval.judge.smoother.smoother import SmootherJudge
-
-    return SmootherJudge.load(options.config, transforms)
-
-
-def add_judge(parser: argparse.ArgumentParser, name: str, default: str | None) -> None:
+def add_judge(parser: argparse._ActionsContainer, name: str, default: str | None) -> None:
     """Add the judge's parameter files."""
     shown = f' (default {default})' if default else ''
     parser.add_argument(
@@ -132,12 +100,13 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         '--judge',
         dest='judge_kind',
-        choices=('embedded', 'robot_localization', 'judge_node', *INERTIAL),
+        metavar='JUDGE',
         default='embedded',
         help='who judges: embedded (default, needs nothing); robot_localization, the real '
         'ekf_node, which must be installed; judge_node, the embedded judge as a node; '
-        'error_state, a GNSS/INS filter with bias states; gtsam, a smoother. Nodes run in '
-        'lockstep on a ROS domain of their own',
+        'error_state, a GNSS/INS filter with bias states; gtsam, a smoother; one of another '
+        'package; or a class in a file, such as my_filter.py:MyFilter (docs/extending.md). Nodes '
+        'run in lockstep on a ROS domain of their own',
     )
     parser.add_argument(
         '--navsat-node',
@@ -207,30 +176,33 @@ def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> 
     Sim2RealError
         Also when ROS or robot_localization is needed and not installed.
     """
-    from sim2real_eval.judge.setup import JudgeSetup
+    from sim2real_eval.judge.protocol import JudgeRequest, load_judge, takes_inputs
+    from sim2real_eval.recording.frames import TransformFile
 
-    kind, navsat_node = options.judge_kind, options.navsat_node
-    if navsat_node != 'embedded' and kind != 'robot_localization':
-        raise ParameterError('--navsat-node', '', 'goes with --judge robot_localization only')
-    if kind in INERTIAL:
-        return inertial_judge(options)
-    config = options.config or options.config_default
-    if config is None:
-        raise ParameterError(
-            options.config_option, '', 'is missing; must be a profile or a parameter file'
+    def refuse(name: str, problem: str) -> NoReturn:
+        option = options.config_option if name == 'config' else _OPTIONS.get(name, name)
+        raise ParameterError(option, '', problem)
+
+    given = [name for name in list(_OPTIONS)[2:] if getattr(options, name, None)]
+    is_node = takes_inputs(options.judge_kind)
+    return load_judge(
+        JudgeRequest(
+            judge=options.judge_kind,
+            config=options.config or (options.config_default if is_node else None),
+            transforms=options.transforms and TransformFile.from_file(options.transforms),
+            node_options={
+                'navsat_config': options.navsat_config,
+                'navsat_node': options.navsat_node,
+                'case': options.case or case,
+                'options': judge_options(options),
+            }
+            if is_node
+            else {},
+            given=tuple(
+                name
+                for name in given
+                if options.navsat_node != 'embedded' or name != 'navsat_node'
+            ),
+            refuse=refuse,
         )
-    setup = JudgeSetup.load(
-        config, options.navsat_config, options.case or case, judge_options(options)
     )
-    if kind == 'embedded':
-        return setup
-    if find_spec('rclpy') is None:
-        raise ParameterError(
-            '--judge',
-            '',
-            f"{kind!r} needs rclpy: source the setup file of ROS, or pip install '.[ros]'; "
-            'embedded needs nothing',
-        )
-    from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
-
-    return GraphJudgeSetup.of(setup, kind, navsat_node=navsat_node)

@@ -15,7 +15,7 @@ from sim2real_eval.cli.arguments import (
     scenario_label,
     sources,
 )
-from sim2real_eval.cli.judge_arguments import INERTIAL, add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.metric_arguments import (
     add_metric,
     add_resampling,
@@ -138,6 +138,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.judge.protocol import takes_inputs
+
     if options.series:
         for dest, default in options.of_real.items():
             if getattr(options, dest) != default:
@@ -162,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
             options.real,
             options.topic,
             options.scenario,
-            inputs=options.judge_kind not in INERTIAL,
+            inputs=takes_inputs(options.judge_kind),
             option='--real',
         )
     ]

@@ -16,7 +16,7 @@ from sim2real_eval.judge.robot_localization.parts import PartName
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 
 __all__ = [
-    'Corrections', 'Estimate', 'GpsPosition', 'JudgedRun', 'PartCount', 'part_counts',
+    'Corrections', 'GpsPosition', 'JudgedRun', 'LiveEstimate', 'PartCount', 'part_counts',
     'quaternions',
 ]  # fmt: skip
 
@@ -174,6 +174,8 @@ class JudgedRun:
         roll, pitch and yaw. The two differ once the vehicle is turned.
     remedy : str
         What to do when estimates are not numbers; empty where nothing is known.
+    unknown : frozenset of str
+        Fields that the judge does not estimate, or not all of: NaN there is no failure.
     """
 
     stamp_ns: IntArray
@@ -193,6 +195,7 @@ class JudgedRun:
     filtered_gps: FilteredGps | None = None
     about_axes: bool = False
     remedy: str = ''
+    unknown: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
@@ -208,12 +211,14 @@ class JudgedRun:
     def finite(self) -> NDArray[np.bool_]:
         """Which estimates are numbers throughout, (n,)."""
         numbers = (
-            self.position, self.orientation, self.linear_velocity, self.angular_velocity,
-            self.pose_covariance, self.twist_covariance,
+            'position', 'orientation', 'linear_velocity', 'angular_velocity', 'pose_covariance',
+            'twist_covariance',
         )  # fmt: skip
         found = np.ones(len(self), dtype=np.bool_)
-        for field in numbers:
-            found &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
+        for name in numbers:
+            if name not in self.unknown:
+                field = getattr(self, name)
+                found &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
         return found
 
     @property
@@ -272,7 +277,7 @@ class JudgedRun:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Estimate:
+class LiveEstimate:
     """One filtered odometry; fields as in `JudgedRun`, without the first axis."""
 
     stamp_ns: int

@@ -6,9 +6,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.navsat_configuration import (
@@ -26,7 +27,7 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 
-__all__ = ['Judge', 'JudgeSetup', 'check_for_nodes', 'node_of', 'profiles']
+__all__ = ['JudgeSetup', 'check_for_nodes', 'node_of', 'profiles']
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 
@@ -37,38 +38,6 @@ _START_HEADING_VARIANCE = 0.01
 def profiles() -> list[str]:
     """Return the names of the judge profiles that are shipped."""
     return [name for name in config_names('judge') if not name.endswith(_NAVSAT_SUFFIX)]
-
-
-class Judge(Protocol):
-    """Whoever estimates the motion in a recording: what a comparison or a study needs of it."""
-
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Files that its parameters came from."""
-
-    @property
-    def base_link_frame(self) -> str:
-        """Frame whose motion it estimates."""
-
-    @property
-    def transforms(self) -> TransformFile | None:
-        """What replaces or completes a recording's static transforms."""
-
-    def judge(
-        self,
-        recording: Recording,
-        *,
-        start_ns: int | None = None,
-        start_heading: float | None = None,
-    ) -> JudgedRun:
-        """Judge a recording; see `JudgeSetup.judge`."""
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return what made the result beside the files, as plain values."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,6 +54,10 @@ class JudgeSetup:
     navsat : NavsatConfig or None
     case : ReplayOptions
     """
+
+    takes_node_options: ClassVar[bool] = True
+    is_fast: ClassVar[bool] = True
+    """Whether a run takes milliseconds."""
 
     name: str
     files: tuple[Path, ...]
@@ -158,6 +131,25 @@ class JudgeSetup:
             filter=filter_config,
             navsat=with_front_end(navsat, told.front_end),
             case=told,
+        )
+
+    @classmethod
+    def from_request(cls, request: JudgeRequest) -> Judge:
+        """Return the embedded judge; see `sim2real_eval.judge.protocol.load_judge`."""
+        return cls.of_request(request)
+
+    @classmethod
+    def of_request(cls, request: JudgeRequest) -> JudgeSetup:
+        """Return the set-up that is asked for, whoever carries it out."""
+        given = request.node_options
+        if request.judge != 'robot_localization' and given.get('navsat_node', 'embedded') != (
+            'embedded'
+        ):
+            request.refuse('navsat_node', 'goes with judge robot_localization only')
+        if request.config is None:
+            request.refuse('config', 'is missing; must be a profile or a parameter file')
+        return cls.load(
+            request.config, given.get('navsat_config'), given.get('case'), given.get('options')
         )
 
     def judge(

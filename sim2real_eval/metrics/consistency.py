@@ -21,7 +21,8 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.setup import Judge, JudgeSetup
+from sim2real_eval.judge.protocol import Judge
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.error_curves import effective_samples
 from sim2real_eval.metrics.normalised_squares import Squares, nees, nis, truth_in_world
 from sim2real_eval.recording.frames import FrameTree

@@ -146,7 +146,9 @@ def nees_at(
     ):
         rows, columns = np.ix_(kept, kept)
         covariance = block[:, rows, columns]
-        sound = np.all(np.linalg.eigvalsh(covariance) > 0.0, axis=1)
+        finite = np.isfinite(covariance).all(axis=(1, 2)) & np.isfinite(error).all(axis=1)
+        known = np.flatnonzero(finite)
+        sound = known[np.all(np.linalg.eigvalsh(covariance[known]) > 0.0, axis=1)]
         squares = _normalised(error[sound][:, kept], covariance[sound])
         freedom = np.full(len(squares), len(kept))
         found.append(Squares(f'NEES {name}', stamps[sound], squares, freedom, correlated=True))

@@ -30,7 +30,7 @@ from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
 from sim2real_eval.common.errors import JudgeError, RecordingError
-from sim2real_eval.judge.estimate import Estimate, GpsPosition
+from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.timers import Grids
@@ -254,7 +254,7 @@ class JudgeNode(Node):
             return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
 
-    def _publish_filtered(self, estimate: Estimate) -> None:
+    def _publish_filtered(self, estimate: LiveEstimate) -> None:
         config = self._told.config
         self._send(
             self._filtered,

@@ -4,32 +4,29 @@
 from __future__ import annotations
 
 import dataclasses
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from sim2real_eval.common.results import file_digest
+from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import (
     FRONT_ENDS,
     Options,
     corrections,
     latency_ns,
 )
-from sim2real_eval.judge.setup import Judge, JudgeSetup
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.study.entry import Entry
+from sim_sensors.core.registry import is_in_file
 
-__all__ = ['JUDGE_KINDS', 'StudyJudge', 'read_judges']
-
-_INERTIAL = ('error_state', 'gtsam')
-_NODES = ('robot_localization', 'judge_node')
-JUDGE_KINDS = ('embedded', *_NODES, *_INERTIAL)
+__all__ = ['StudyJudge', 'read_judges']
 
 _KEYS = (
     'label', 'judge', 'config', 'navsat_config', 'case', 'filter', 'section', 'correct', 'latency',
     'transforms', 'front_end', 'navsat_node',
 )  # fmt: skip
-_OF_INERTIAL = ('label', 'judge', 'config', 'transforms')
+_OF_ALL = ('label', 'judge', 'config', 'transforms')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class StudyJudge:
     label : str
         In tables and names of files.
     kind : str
-        Of JUDGE_KINDS.
+        Name in `JUDGES`, or `my_filter.py:MyFilter`.
     setup : Judge
     """
 
@@ -52,7 +49,7 @@ class StudyJudge:
     @property
     def is_fast(self) -> bool:
         """Whether a run takes it milliseconds."""
-        return self.kind == 'embedded'
+        return bool(getattr(self.setup, 'is_fast', False))
 
     def to_mapping(self) -> dict[str, Any]:
         """Return what identifies it, as plain values."""
@@ -90,45 +87,40 @@ def read_judges(judges: Entry, folder: Path) -> tuple[StudyJudge, ...]:
 
 def _read(entry: Entry, folder: Path) -> StudyJudge:
     if entry.is_text:
-        name = entry.text()
-        key = 'judge' if name in JUDGE_KINDS else 'config'
-        if name in JUDGE_KINDS and name not in _INERTIAL:
-            entry.refuse(f'{name} needs a config; write {{judge: {name}, config: ...}}')
-        fields = {key: entry}
+        is_judge = entry.text() in JUDGES.names() or is_in_file(entry.text())
+        fields = {'judge' if is_judge else 'config': entry}
     else:
         fields = entry.fields(_KEYS)
-    kind = fields['judge'].text(JUDGE_KINDS) if 'judge' in fields else 'embedded'
+    kind = fields['judge'].text() if 'judge' in fields else 'embedded'
     config = fields['config'].text() if 'config' in fields else None
     if 'label' in fields:
         label = fields['label'].label()
     else:
-        shown = kind if config is None else Path(config).stem
+        shown = kind.rpartition(':')[2] if config is None else Path(config).stem
         label = Entry(entry.where, entry.key, shown).label()
-    place = None if config is None else _place(config, folder)
-    if kind in _INERTIAL:
-        for name in fields:
-            if name not in _OF_INERTIAL:
-                fields[name].refuse(f'does not go with judge {kind}')
-        transforms = _transforms(fields, folder)
-        with fields.get('config', entry).looked_up():
-            return StudyJudge(label, kind, _inertial(kind, place, transforms))
-    if config is None or place is None:
-        entry.field('config').refuse('is missing; must be a profile or a parameter file')
-    options = _options(fields, folder)
-    with fields['config'].looked_up():
-        setup = JudgeSetup.load(
-            place,
-            folder / fields['navsat_config'].text() if 'navsat_config' in fields else None,
-            folder / fields['case'].text() if 'case' in fields else None,
-            options,
-        )
-    # The place of the study does not count, what is in its files does.
-    setup = dataclasses.replace(setup, name=config)
-    if kind == 'embedded':
-        if 'navsat_node' in fields:
-            fields['navsat_node'].refuse('goes with judge robot_localization only')
-        return StudyJudge(label, kind, setup)
-    return StudyJudge(label, kind, _on_graph(entry, fields, kind, setup))
+
+    def refuse(name: str, problem: str) -> NoReturn:
+        (fields[name] if name in fields else entry.field(name)).refuse(problem)
+
+    with fields.get('judge', entry).looked_up():
+        is_node = getattr(JUDGES.get(kind, folder=folder), 'takes_node_options', False)
+    if is_node and entry.is_text and 'judge' in fields:
+        entry.refuse(f'{kind} needs a config; write {{judge: {kind}, config: ...}}')
+    request = JudgeRequest(
+        judge=kind,
+        config=None if config is None else _place(config, folder),
+        transforms=_transforms(fields, folder),
+        node_options=_node_options(fields, folder) if is_node else {},
+        given=tuple(name for name in fields if name not in _OF_ALL),
+        refuse=refuse,
+        folder=folder,
+    )
+    with fields.get('config', entry).looked_up():
+        setup = load_judge(request)
+    if isinstance(setup, JudgeSetup) and config is not None:
+        # The place of the study does not count, what is in its files does.
+        setup = dataclasses.replace(setup, name=config)
+    return StudyJudge(label, kind, setup)
 
 
 def _place(config: str, folder: Path) -> str | Path:
@@ -163,21 +155,10 @@ def _options(fields: dict[str, Entry], folder: Path) -> Options:
     )
 
 
-def _inertial(kind: str, place: str | Path | None, transforms: TransformFile | None) -> Judge:
-    if kind == 'error_state':
-        from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
-
-        return ErrorStateJudge.load(place, transforms)
-    from sim2real_eval.judge.smoother.smoother import SmootherJudge
-
-    return SmootherJudge.load(place, transforms)
-
-
-def _on_graph(entry: Entry, fields: dict[str, Entry], kind: str, setup: JudgeSetup) -> Judge:
-    nodes = ('embedded', 'robot_localization')
-    navsat_node = fields['navsat_node'].text(nodes) if 'navsat_node' in fields else 'embedded'
-    if find_spec('rclpy') is None:
-        entry.refuse(f'judge {kind} needs rclpy: source the setup file of ROS; embedded needs not')
-    from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
-
-    return GraphJudgeSetup.of(setup, kind, navsat_node=navsat_node)
+def _node_options(fields: dict[str, Entry], folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        name: folder / fields[name].text() for name in ('navsat_config', 'case') if name in fields
+    }
+    if 'navsat_node' in fields:
+        found['navsat_node'] = fields['navsat_node'].text(('embedded', 'robot_localization'))
+    return {**found, 'options': _options(fields, folder)}

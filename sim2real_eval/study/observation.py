@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.judge.estimate import JudgedRun, PartCount
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
-from sim2real_eval.judge.setup import Judge
 from sim2real_eval.metrics.consistency import inside_share, judged_world, known_axes, planar
 from sim2real_eval.metrics.error_curves import correlation_time
 from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis, truth_at

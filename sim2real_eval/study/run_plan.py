@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.setup import Judge
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.caveats import advice
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, score_run

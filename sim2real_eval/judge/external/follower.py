@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.estimate import Estimate, GpsPosition
+from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate
 from sim2real_eval.judge.external.delivery import PendingMessage
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
 from sim2real_eval.judge.robot_localization.live import LiveJudge
@@ -82,7 +82,7 @@ class ExpectedJudge:
     ----------
     navsat_inputs : list of str
         Inputs that the navsat_transform here feeds.
-    expected : Estimate or None
+    expected : LiveEstimate or None
         What the last step publishes.
     position : GpsPosition or None
         The odometry/gps of the last step, where navsat_transform is inside the node.
@@ -119,7 +119,7 @@ class ExpectedJudge:
                 self._navsat.warm_up()
         self._navsat_ticks = False
         self.filter_ticks = False
-        self.expected: Estimate | None = None
+        self.expected: LiveEstimate | None = None
         self.position: GpsPosition | None = None
 
     @property

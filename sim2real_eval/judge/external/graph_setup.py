@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -37,6 +37,8 @@ class GraphJudgeSetup(JudgeSetup):
         `embedded`, or `robot_localization` for the real navsat_transform_node beside the real
         filter, at the speed of the wall clock.
     """
+
+    is_fast: ClassVar[bool] = False
 
     kind: str = 'judge_node'
     navsat_node: str = 'embedded'

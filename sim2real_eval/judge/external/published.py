@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.estimate import Estimate, GpsPosition, JudgedRun
+from sim2real_eval.judge.estimate import GpsPosition, JudgedRun, LiveEstimate
 from sim2real_eval.judge.robot_localization.rotations import (
     angles_from_matrix,
     matrix_from_quaternion,
@@ -144,7 +144,7 @@ class Published:
         self.gps: list[bytes] = []
         self.ticks: list[int] = []
         self.own_gps: list[GpsPosition] = []
-        self._expected: list[Estimate] = []
+        self._expected: list[LiveEstimate] = []
         self._given: dict[str, int] = {}
 
     @property
@@ -156,7 +156,7 @@ class Published:
         """Note that a message was sent, to know where the first of each taker was."""
         self._given.setdefault(taker, len(self.odometry))
 
-    def add(self, odometry: bytes, expected: Estimate) -> None:
+    def add(self, odometry: bytes, expected: LiveEstimate) -> None:
         """Add the odometry of a tick, and what the embedded judge estimates at it."""
         self.odometry.append(odometry)
         self.ticks.append(expected.tick_ns)

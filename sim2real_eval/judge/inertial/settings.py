@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
@@ -190,7 +191,7 @@ Made = TypeVar('Made', bound='InertialJudge')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InertialJudge(abc.ABC):
-    """A judge with inertial settings; see `sim2real_eval.judge.setup.Judge`.
+    """A judge with inertial settings; see `sim2real_eval.judge.protocol.Judge`.
 
     Attributes
     ----------
@@ -227,6 +228,11 @@ class InertialJudge(abc.ABC):
         parameters, path = InertialSettings.load('default' if config is None else config)
         name = cls.kind if config is None else f'{cls.kind} ({config})'
         return cls(name, (path,), parameters, transforms)
+
+    @classmethod
+    def from_request(cls, request: JudgeRequest) -> Judge:
+        """Return the judge; see `sim2real_eval.judge.protocol.load_judge`."""
+        return cls.load(request.config, request.transforms)
 
     @property
     def base_link_frame(self) -> str:

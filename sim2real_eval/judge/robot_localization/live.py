@@ -11,7 +11,7 @@ from collections.abc import Set
 
 import numpy as np
 
-from sim2real_eval.judge.estimate import Estimate, GpsPosition, PartCount
+from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate, PartCount
 from sim2real_eval.judge.robot_localization.advice import (
     enu_advice,
     input_advice,
@@ -116,7 +116,7 @@ class LiveJudge:
     def reset(self) -> None:
         """Forget every message, as a node that has just been started."""
         self._filter.reset()
-        self._estimate: Estimate | None = None
+        self._estimate: LiveEstimate | None = None
         self._placed: dict[str, tuple[tuple[str, str], ...]] = {}
         self._oriented: set[int] = set()
         self._latest: dict[str, MessageArray | None] = {}
@@ -206,7 +206,7 @@ class LiveJudge:
             twist = np.append(commands.linear_velocity[-1], commands.angular_velocity[-1])
             self._filter.command(int(commands.stamp_ns[-1]), twist)
 
-    def tick(self, now_ns: int) -> Estimate | None:
+    def tick(self, now_ns: int) -> LiveEstimate | None:
         """Run the filter's timer once; return what it publishes."""
         found = self._filter.tick(now_ns)
         if found is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.judge.estimate import Estimate, PartCount, part_counts, quaternions
+from sim2real_eval.judge.estimate import LiveEstimate, PartCount, part_counts, quaternions
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.filter import (
     INITIALISED,
@@ -117,7 +117,7 @@ class LiveFilter:
         """Take a velocity command, linear and angular, (6,), which acts from its stamp."""
         receive_command(self._memory, self._filter, stamp_ns, twist)
 
-    def tick(self, now_ns: int) -> Estimate | None:
+    def tick(self, now_ns: int) -> LiveEstimate | None:
         """Run the timer once; return what it publishes."""
         self._out.n[0] = 0
         if self._timing.history >= 0:
@@ -129,7 +129,7 @@ class LiveFilter:
         if self._out.n[0] == 0:
             return None
         x = self._out.x[0]
-        return Estimate(
+        return LiveEstimate(
             stamp_ns=int(self._out.stamp_ns[0]),
             tick_ns=now_ns,
             position=x[:3].copy(),

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judges that are nodes, declared where ROS need not be installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import ClassVar
+
+from sim2real_eval.judge.protocol import Judge, JudgeRequest
+from sim2real_eval.judge.setup import JudgeSetup
+
+__all__ = ['JudgeNode', 'RobotLocalizationNodes']
+
+
+class JudgeNode:
+    """The embedded judge as a node, fed in lockstep on a ROS domain of its own."""
+
+    kind: ClassVar[str] = 'judge_node'
+    takes_node_options = True
+
+    @classmethod
+    def from_request(cls, request: JudgeRequest) -> Judge:
+        """Return the judge; see `load_judge`."""
+        navsat_node = request.node_options.get('navsat_node', 'embedded')
+        setup = JudgeSetup.of_request(request)
+        if find_spec('rclpy') is None:
+            request.refuse(
+                'judge',
+                f'{cls.kind!r} needs rclpy: source the setup file of ROS, or pip install '
+                "'.[ros]'; embedded needs nothing",
+            )
+        from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
+
+        return GraphJudgeSetup.of(setup, cls.kind, navsat_node=navsat_node)
+
+
+class RobotLocalizationNodes(JudgeNode):
+    """The real ekf_node or ukf_node of robot_localization."""
+
+    kind = 'robot_localization'
