@@ -160,7 +160,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
             "study.yaml: judges[1].config: 'defalt' is unknown (did you mean default?)",
         ),
         ({'judges': ['clean', 'clean']}, "judges: 'clean' is the label of several judges"),
-        ({'judges': [{'judge': 'oracle'}]}, "judges[0].judge: 'oracle' is not allowed"),
+        ({'judges': [{'judge': 'oracle'}]}, "judges[0].judge: 'oracle' is unknown; must be one of embedded"),
         ({'judges': [{'judge': 'embedded'}]}, 'judges[0].config: is missing'),
         (
             {'judges': [{'judge': 'error_state', 'filter': 'ukf'}]},
