@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sim2real_eval.benches.findings import WAYPOINTS
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.recording.truth_frame import truth_origin, valid_fixes
 from sim2real_eval.simulation.twin import Twin
@@ -28,6 +30,7 @@ __all__ = [
     'follow_waypoints',
     'place_of',
     'pooled_statistics',
+    'waypoint_findings',
     'waypoints_of',
 ]
 
@@ -102,9 +105,14 @@ def waypoints_of(
         assert isinstance(chosen, FixArray)
         enu = _frame_at_first(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
         waypoints = repaired_waypoints(time, enu[:, 0], enu[:, 1], where=where)
-        note = 'waypoints from gps: heading is the course over ground; no driving backward is seen'
+        note = 'waypoints come from gps: the heading is the course over ground, always forwards'
         waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, note))
     return waypoints, start_ns + round(waypoints.origin[2] * 1e9)
+
+
+def waypoint_findings(waypoints: Waypoints) -> list[Finding]:
+    """Return what was repaired in waypoints."""
+    return [WAYPOINTS(problem=note) for note in waypoints.notes]
 
 
 def place_of(

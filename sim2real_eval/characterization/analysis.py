@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.allan import (
     AllanCurve,
     allan_curve,
@@ -34,6 +35,7 @@ from sim2real_eval.characterization.signals import (
     unit_of,
 )
 from sim2real_eval.characterization.standstill import longest_standstill, unit_warnings
+from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = [
@@ -137,7 +139,7 @@ class RecordingResult:
     samples : int
         That were analysed.
     axes : tuple of AxisResult
-    notes : tuple of str
+    notes : tuple of Finding
         What was left out or replaced, and what that does.
     """
 
@@ -145,7 +147,7 @@ class RecordingResult:
     rate: float
     samples: int
     axes: tuple[AxisResult, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
     @property
     def seconds(self) -> float:
@@ -181,10 +183,8 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
         return even
     start, stop = still.start / even.rate, still.stop / even.rate
     share = length / len(even)
-    note = (
-        f'{still.windows - still.still} of {still.windows} windows move or shake; the longest '
-        f'standstill, {start:.6g} to {stop:.6g} s ({share:.0%}), is analysed'
-    )
+    windows = {'moving': still.windows - still.still, 'windows': still.windows}
+    note = findings.MOVES(**windows, start=start, stop=stop, share=share)
     return even.take(still.start, still.stop).with_notes(note)
 
 
@@ -210,7 +210,7 @@ def analyse(
     options = options or AllanOptions()
     still = prepared(signals, options)
     assert still.rate is not None
-    notes: list[str] = []
+    notes: list[Finding] = []
     results = []
     for axis in still.axes:
         found = _axis(still, axis, still.rate, options, notes)
@@ -230,17 +230,23 @@ def analyse(
 
 
 def _axis(
-    signals: Signals, axis: str, rate: float, options: AllanOptions, notes: list[str]
+    signals: Signals, axis: str, rate: float, options: AllanOptions, notes: list[Finding]
 ) -> AxisResult | None:
     values = signals.column(axis)
     step = resolution(values)
     screened = screen(values, rate, options.outliers, options.factor)
     if screened.replaced:
         notes.append(
-            f'{axis}: {screened.replaced} of {len(values)} samples are outliers, up to '
-            f'{screened.largest:.3g} {unit_of(axis)} off, and replaced ({options.outliers}); '
-            f'white noise changes by {_change(screened.noise_ratio)}, of which '
-            f'{_change(screened.gaussian_ratio)} would be so of clean Gaussian noise'
+            findings.OUTLIERS(
+                axis,
+                count=screened.replaced,
+                samples=len(values),
+                largest=screened.largest,
+                unit=unit_of(axis),
+                method=options.outliers,
+                change=_change(screened.noise_ratio),
+                gaussian=_change(screened.gaussian_ratio),
+            )
         )
     n = len(values)
     octaves = fitted_factors(n)
@@ -254,14 +260,11 @@ def _axis(
     grid = np.union1d(octaves, averaging_factors(n, 'log', count=options.points))
     curve = allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
-        notes.append(f'{axis}: is constant and left out')
+        notes.append(findings.CONSTANT(axis))
         return None
     fit = fit_terms(curve.at(fitted))
     if fit.misfit:
-        notes.append(
-            f'{axis}: five terms follow the curve to {fit.misfit / 2:.1%} of the deviation; there '
-            'are other disturbances, and the uncertainties allow for them'
-        )
+        notes.append(findings.MISFIT(axis, misfit=fit.misfit / 2))
     freedom = degrees_of_freedom(n, grid, fit.coefficients)
     lower, upper = confidence_band(curve, freedom)
     return AxisResult(
@@ -280,9 +283,9 @@ def _axis(
     )
 
 
-def _change(ratio: float) -> str:
+def _change(ratio: float) -> float:
     # A rounded negative zero plus zero has no sign of its own.
-    return f'{round(ratio - 1.0, 4) + 0.0:+.2%}'
+    return round(ratio - 1.0, 4) + 0.0
 
 
 def combined_terms(

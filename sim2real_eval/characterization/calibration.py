@@ -9,6 +9,7 @@ from typing import Any
 
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult, analyse
 from sim2real_eval.characterization.gps_characterization import (
     GpsResult,
@@ -23,6 +24,7 @@ from sim2real_eval.characterization.gps_simulated import (
 from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.recovered_parameters import Reidentified, fit_imu, reidentify
 from sim2real_eval.characterization.signals import SignalFileError, signals_of
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.imu.chain import ImuChain
@@ -48,7 +50,7 @@ class ImuResult:
     model : ImuChain
     again : Reidentified
         The model simulated and analysed.
-    notes : tuple of str
+    notes : tuple of Finding
     """
 
     options: AllanOptions
@@ -56,7 +58,7 @@ class ImuResult:
     terms: dict[str, NoiseTerms]
     model: ImuChain
     again: Reidentified
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ class Calibration:
     imu : ImuResult or None
     problems : tuple of str
         Why a sensor that is there could not be characterised.
-    notes : tuple of str
+    notes : tuple of Finding
     seed : int
     """
 
@@ -85,7 +87,7 @@ class Calibration:
     recovered_parameters: tuple[Any, ...]
     imu: ImuResult | None
     problems: tuple[str, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
     seed: int
 
 
@@ -153,11 +155,11 @@ def calibrate(
         raise SignalFileError(
             f'{problems[0]}; a calibration needs a standstill, best of many minutes'
         )
-    notes = []
+    notes: list[Finding] = []
     if not with_gps:
-        notes.append('no GPS in the recordings: no gps.yaml')
+        notes.append(findings.NO_SENSOR(sensor='GPS', file='gps.yaml'))
     if not with_imu:
-        notes.append('no IMU in the recordings: no imu.yaml')
+        notes.append(findings.NO_SENSOR(sensor='IMU', file='imu.yaml'))
     names = tuple(one.name for one in recordings)
     return Calibration(names, gps, alike, back, imu, tuple(map(str, problems)), tuple(notes), seed)
 
@@ -171,7 +173,7 @@ def _imu(
 ) -> ImuResult:
     results: list[RecordingResult] = []
     used: list[Recording] = []
-    notes: list[str] = []
+    notes: list[Finding] = []
     problems: list[Sim2RealError] = []
     for recording in recordings:
         try:
@@ -181,22 +183,18 @@ def _imu(
             problems.append(error)
             continue
         said = results[-1].notes
-        notes += [f'{recording.name}: {n}' if len(recordings) > 1 else n for n in said]
+        notes += [n.of(recording.name) if len(recordings) > 1 else n for n in said]
     if not results:
         raise problems[0]
-    notes += [f'left out for the IMU: {problem}' for problem in problems]
+    notes += [findings.LEFT_OUT(sensor='IMU', problem=str(problem)) for problem in problems]
     fitted = fit_imu(results, options.weights)
     array = used[0].imu
     assert array is not None
     model = dataclasses.replace(fitted.model, frame_id=array.frame or fitted.model.frame_id)
-    place, problem = mounting(used[0], array.frame, base)
-    if problem:
-        notes.append(problem)
+    place, unknown = mounting(used[0], array.frame, base)
+    notes += unknown
     if fitted.seconds < _SHORT:
-        notes.append(
-            f'{fitted.seconds:.3g} s at standstill show white noise and bias; bias instability '
-            'takes tens of minutes, a walk hours'
-        )
+        notes.append(findings.SHORT_STANDSTILL(seconds=fitted.seconds))
     if place is not None:
         model = model.mounted(place[1], Rotation.from_matrix(place[0]).as_quat())  # type: ignore[assignment]
     again = reidentify(model, fitted.terms, fitted.samples, seed=seed)

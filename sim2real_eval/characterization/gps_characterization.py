@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
 from sim2real_eval.characterization.screening import resolution
 from sim2real_eval.characterization.signals import SignalFileError
@@ -25,6 +26,7 @@ from sim2real_eval.characterization.stated_covariance import (
 )
 from sim2real_eval.characterization.walk_fit import WalkFit, even_errors, fit_walk
 from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray
@@ -62,7 +64,7 @@ class GpsResult:
     stated : StatedFit
     consistency : tuple of CovarianceConsistency
         Horizontal and vertical.
-    notes : tuple of str
+    notes : tuple of Finding
     """
 
     runs: tuple[StandingRun, ...]
@@ -73,7 +75,7 @@ class GpsResult:
     walk: WalkFit
     stated: StatedFit
     consistency: tuple[CovarianceConsistency, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
     @property
     def seconds(self) -> float:
@@ -134,17 +136,17 @@ def _three(values: Iterable[float]) -> tuple[float, float, float]:
 
 def mounting(
     recording: Recording, frame: str, base: str = 'base_link'
-) -> tuple[tuple[FloatArray, FloatArray] | None, str]:
+) -> tuple[tuple[FloatArray, FloatArray] | None, list[Finding]]:
     """Return rotation (3, 3) and position (3,) of a sensor frame in the base frame, and a note.
 
     None where the recording does not tell; the note says so where it has other transforms.
     """
     if not recording.transforms:
-        return None, ''
+        return None, []
     try:
-        return FrameTree(recording.transforms).lookup(base, frame, 'sensor'), ''
+        return FrameTree(recording.transforms).lookup(base, frame, 'sensor'), []
     except JudgeError:
-        return None, f'no static transform connects frame {frame!r} to {base!r}: no lever arm'
+        return None, [findings.NO_LEVER_ARM(frame=frame, base=base)]
 
 
 def characterize_gps(
@@ -173,7 +175,7 @@ def characterize_gps(
     """
     runs: list[StandingRun] = []
     used: list[Recording] = []
-    notes: list[str] = []
+    notes: list[Finding] = []
     problems: list[SignalFileError] = []
     for recording in recordings:
         try:
@@ -183,16 +185,15 @@ def characterize_gps(
             continue
         runs += found
         used.append(recording)
-        notes += [f'{recording.name}: {note}' if len(recordings) > 1 else note for note in said]
+        notes += [note.of(recording.name) if len(recordings) > 1 else note for note in said]
     if not used:
         raise problems[0]
-    notes += [f'left out for the GPS: {problem}' for problem in problems]
+    notes += [findings.LEFT_OUT(sensor='GPS', problem=str(problem)) for problem in problems]
     fixes = used[0].gps
     assert fixes is not None
     valid = fixes.take(fixes.status >= 0)
-    place, problem = mounting(used[0], fixes.frame, base)
-    if problem:
-        notes.append(problem)
+    place, unknown = mounting(used[0], fixes.frame, base)
+    notes += unknown
     axes = tuple(fit_markov([(run.time, run.error[:, axis]) for run in runs]) for axis in range(3))
     _, period = even_errors(runs)
     longest = max(runs, key=lambda run: len(run.time))
@@ -200,25 +201,16 @@ def characterize_gps(
         # Degrees rounded to 1e-7 are steps of a centimetre; their last bits differ.
         step = resolution(np.round(column, 6))
         if step > 2.0 * float(column.std()):
-            notes.append(
-                f'{name}: fixes come in steps of {step:.2g} m, more than twice their deviation: '
-                'what is found is mostly rounding'
-            )
+            notes.append(findings.MOSTLY_ROUNDING(name, step=step))
         elif step > 0.5 * float(column.std()):
-            notes.append(
-                f'{name}: fixes come in steps of {step:.2g} m, of which rounding alone makes '
-                f'white noise of {step / math.sqrt(12.0):.2g} m'
-            )
+            notes.append(findings.ROUNDING(name, step=step, noise=step / math.sqrt(12.0)))
     seconds = sum(run.seconds for run in runs)
     for name, fit in zip(AXIS_NAMES, axes, strict=True):
         if not fit.white.observable and not fit.walk.observable:
-            notes.append(f'{name}: the fixes never change; the models have no error there')
+            notes.append(findings.FIXES_CONSTANT(name))
         if fit.walk.observable and not fit.time.observable:
-            notes.append(
-                f'{name}: {seconds:.3g} s at standstill do not bound its wander (time > '
-                f'{fit.time.lower:.2g} s); the model has the likeliest, {fit.wander.value:.2g} m '
-                f'and {fit.time.value:.2g} s, and may wander too little in longer runs'
-            )
+            values = {'lower': fit.time.lower, 'wander': fit.wander.value, 'time': fit.time.value}
+            notes.append(findings.WANDER_UNBOUND(name, seconds=seconds, **values))
     return GpsResult(
         runs=tuple(runs),
         rate=float(f'{1.0 / period:.4g}'),

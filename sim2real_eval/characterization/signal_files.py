@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
 from sim2real_eval.characterization.signals import signals_of as signals_of_recording
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
@@ -84,7 +86,7 @@ def nanoseconds(column: NDArray[Any], name: str) -> IntArray:
     return stamps
 
 
-def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[str, ...]:
+def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[Finding, ...]:
     """Return notes: stamps look like numbers of samples, or a rate that was given is not taken
     since they tell another.
 
@@ -101,17 +103,10 @@ def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[str, ...]:
     if rate is None:
         if not (steps == 1_000_000_000).all():
             return ()
-        return (
-            'all samples are 1 s apart: if their time is a number of samples, name that column - '
-            'in --columns and give the --rate',
-        )
+        return (findings.ONE_SECOND(),)
     if abs(rate * step - 1.0) < 0.01:
         return ()
-    told = f'{1.0 / step:.6g} Hz' if step > 0.0 else 'no rate'
-    return (
-        f'its stamps tell {told}, so the given {rate:g} Hz are not taken; name that column - in '
-        '--columns to leave the stamps out',
-    )
+    return (findings.STAMPS_WIN(found=1.0 / step if step > 0.0 else 0.0, given=rate),)
 
 
 GYROSCOPE_UNITS = {'rad/s': 1.0, 'deg/s': math.pi / 180.0}
@@ -344,5 +339,5 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
         raise SignalFileError(f'{path}: no column time or stamp_ns; give the --rate')
     notes = ()
     if table.rate is not None and rate != table.rate:
-        notes = (f'the file says {table.rate:g} Hz; the given {rate:g} Hz are taken',)
+        notes = (findings.RATE_WINS(found=table.rate, given=rate),)
     return Signals(path.stem, axes, values, None, rate, notes)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.characterization import findings
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray
@@ -52,7 +54,7 @@ class Signals:
         None: the samples are evenly spaced, `rate` apart.
     rate : float or None
         Hz; None where there are stamps and no rate has been found yet.
-    notes : tuple of str
+    notes : tuple of Finding
         What was done to them.
     motion : (n, 2) float or None
         True speed, m/s, and true rate of turn, rad/s, where the recording tells them: rates and
@@ -64,7 +66,7 @@ class Signals:
     values: NDArray[np.floating[Any]]
     stamp_ns: IntArray | None
     rate: float | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     motion: FloatArray | None = None
 
     def __len__(self) -> int:
@@ -83,7 +85,7 @@ class Signals:
             self, values=self.values[start:stop], stamp_ns=stamps, motion=motion
         )
 
-    def with_notes(self, *notes: str) -> Signals:
+    def with_notes(self, *notes: Finding) -> Signals:
         """Return the same with further notes."""
         return dataclasses.replace(self, notes=(*self.notes, *notes))
 
@@ -150,7 +152,7 @@ def signals_of(recording: Recording) -> Signals:
         values=np.concatenate(columns, axis=1),
         stamp_ns=imu.stamp_ns,
         rate=None,
-        notes=tuple(str(note) for note in recording.notes if note.topic == recording.roles['imu']),
+        notes=tuple(note for note in recording.notes if note.subject == recording.roles['imu']),
         motion=_motion(recording, imu.stamp_ns),
     )
 
@@ -197,19 +199,19 @@ def evenly_spaced(signals: Signals) -> Signals:
         if len(signals) < _FEWEST:
             raise _too_few(signals, len(signals))
         return signals
-    stamps, values, notes = signals.stamp_ns, signals.values, []
+    stamps, values = signals.stamp_ns, signals.values
+    notes: list[Finding] = []
     if signals.motion is not None:
         # What happens to the samples happens to their motion.
         values = np.concatenate([values, signals.motion], axis=1)
     ahead = ahead_of_time(stamps)
     if ahead.any():
-        notes.append(f'{int(ahead.sum())} samples with a stamp ahead of the next samples dropped')
+        notes.append(findings.AHEAD(count=ahead.sum()))
         stamps, values = stamps[~ahead], values[~ahead]
     newest = np.maximum.accumulate(stamps)
     fresh = np.concatenate([[True], stamps[1:] > newest[:-1]])
     if not fresh.all():
-        count = int((~fresh).sum())
-        notes.append(f'{count} samples with a repeated or backward stamp dropped')
+        notes.append(findings.REPEATED(count=(~fresh).sum()))
         stamps, values = stamps[fresh], values[fresh]
     if len(stamps) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(stamps))
@@ -221,20 +223,15 @@ def evenly_spaced(signals: Signals) -> Signals:
         edges = np.concatenate([[0], cuts + 1, [len(stamps)]])
         longest = int(np.argmax(np.diff(edges)))
         begin, end = int(edges[longest]), int(edges[longest + 1])
-        notes.append(
-            f'{len(cuts)} gaps of up to {steps[cuts].max() * 1e-9:.3g} s cut the record; the '
-            f'longest piece, {end - begin} of {len(stamps)} samples, is analysed'
-        )
+        values_of = {'count': len(cuts), 'longest': steps[cuts].max() * 1e-9}
+        notes.append(findings.CUT(**values_of, kept=end - begin, samples=len(stamps)))
         stamps, values = stamps[begin:end], values[begin:end]
         missing = missing[begin : end - 1]
     holes = np.maximum(missing, 0)
     if holes.any():
         count = int(holes.sum())
         share = count / (len(stamps) + count)
-        notes.append(
-            f'{count} missing samples ({share:.2g} of all) interpolated, which lowers white noise '
-            f'by about {share / 2:.1%}'
-        )
+        notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
         place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
         values = _filled(values, place)
     else:
@@ -244,11 +241,8 @@ def evenly_spaced(signals: Signals) -> Signals:
     rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
     jitter = _jitter(stamps, place, rate)
     if jitter.std() > 0.01e9 / rate:
-        most = np.abs(jitter).max() * 1e-6
-        notes.append(
-            f'stamps jitter by {jitter.std() * 1e-6:.3g} ms (at most {most:.3g} ms) about '
-            f'{rate:.6g} Hz; samples are taken as evenly spaced'
-        )
+        size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
+        notes.append(findings.JITTER(size=size, most=most, rate=rate))
     width = len(signals.axes)
     return dataclasses.replace(
         signals,
@@ -261,7 +255,7 @@ def evenly_spaced(signals: Signals) -> Signals:
 
 
 def _too_few(signals: Signals, count: int) -> SignalFileError:
-    left = f' ({"; ".join(signals.notes)})' if signals.notes else ''
+    left = f' ({"; ".join(map(str, signals.notes))})' if signals.notes else ''
     return SignalFileError(
         f'{signals.name}: {count} samples are too few{left}; must be {_FEWEST} or more'
     )

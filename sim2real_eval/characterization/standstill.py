@@ -10,8 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.screening import resolution
 from sim2real_eval.characterization.signals import SignalFileError, Signals, quantity_of, unit_of
+from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
@@ -200,7 +202,7 @@ _NOISIEST = math.radians(0.15)
 _GRAVITY_TOLERANCE = 0.1
 
 
-def unit_warnings(means: Mapping[str, float], whites: Mapping[str, float]) -> list[str]:
+def unit_warnings(means: Mapping[str, float], whites: Mapping[str, float]) -> list[Finding]:
     """Return what is hard to believe, each with the option that corrects it.
 
     Parameters
@@ -216,24 +218,12 @@ def unit_warnings(means: Mapping[str, float], whites: Mapping[str, float]) -> li
         size = float(np.linalg.norm(force))
         for unit, gravity in (('g', 1.0), ('mg', 1000.0)):
             if abs(size / gravity - 1.0) < 2.0 * _GRAVITY_TOLERANCE:
-                notes.append(
-                    f'the specific force at rest is {size:.4g} m/s^2, as gravity is in {unit}: '
-                    f'all accelerometer values are wrong unless --accel-unit {unit} is given'
-                )
+                notes.append(findings.UNIT_IS_G(force=size, unit=unit))
                 break
         else:
             if abs(size / STANDARD_GRAVITY - 1.0) > _GRAVITY_TOLERANCE:
-                notes.append(
-                    f'the specific force at rest is {size:.4g} m/s^2, and gravity '
-                    f'{STANDARD_GRAVITY:.4g}: taken away by a driver, or a large bias, or another '
-                    'unit (--accel-unit)'
-                )
+                notes.append(findings.NOT_GRAVITY(force=size, gravity=STANDARD_GRAVITY))
     noises = [white for axis, white in whites.items() if axis.startswith('gyroscope')]
     if noises and float(np.median(noises)) > _NOISIEST:
-        median = float(np.median(noises))
-        notes.append(
-            f'the white noise of the gyroscope is {median:.2g} rad/s/sqrt(Hz), ten times that of '
-            'cheap sensors: if its values are in deg/s, all are 57 times too large unless '
-            '--gyro-unit deg/s is given'
-        )
+        notes.append(findings.UNIT_IS_DEGREES(noise=float(np.median(noises))))
     return notes

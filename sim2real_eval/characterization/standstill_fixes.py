@@ -8,7 +8,9 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.signals import SignalFileError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, parameter
@@ -75,7 +77,7 @@ class StandingRun:
 
 def standing_runs(
     recording: Recording, options: StandingOptions | None = None
-) -> tuple[list[StandingRun], list[str]]:
+) -> tuple[list[StandingRun], list[Finding]]:
     """Return the standstills of a recording's GPS, and notes.
 
     Whether it stands is told by the true speed where there is truth, else by the fixes
@@ -95,9 +97,9 @@ def standing_runs(
         np.stack([fixes.latitude, fixes.longitude, fixes.altitude])
     ).all(axis=0)
     valid &= np.concatenate([[True], np.diff(np.maximum.accumulate(fixes.stamp_ns)) > 0])
-    notes = []
+    notes: list[Finding] = []
     if not valid.all():
-        notes.append(f'{int((~valid).sum())} of {len(fixes)} fixes are none, or come twice')
+        notes.append(findings.BAD_FIXES(count=(~valid).sum(), fixes=len(fixes)))
     fixes = fixes.take(valid)
     if len(fixes) < options.fewest:
         raise SignalFileError(
@@ -134,7 +136,7 @@ def standing_runs(
     share = sum(len(run.time) for run in runs) / len(fixes)
     if share < 0.999:
         spans = ', '.join(f'{run.start:.4g} to {run.start + run.seconds:.4g} s' for run in runs)
-        notes.append(f'the GPS stands still during {share:.0%} of the fixes: {spans}')
+        notes.append(findings.STANDS_STILL(share=share, spans=spans))
     return runs, notes
 
 

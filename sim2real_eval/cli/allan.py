@@ -23,6 +23,7 @@ from sim2real_eval.cli.output import (
     successes,
 )
 from sim2real_eval.cli.sensor_arguments import add_fit_from, add_motion, add_units, given_once
+from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -204,12 +205,12 @@ def _signals(options: argparse.Namespace, path: str) -> Signals:
     return signals.only(tuple(options.axis)) if options.axis else signals
 
 
-def _notes(results: list[RecordingResult], record: dict[str, Any]) -> list[str]:
+def _notes(results: list[RecordingResult], record: dict[str, Any]) -> list[Finding]:
+    from sim2real_eval.characterization.findings import NOT_RECOVERED
+
     several = len(results) > 1
     notes = [
-        f'{result.name}: {note}' if several else note
-        for result in results
-        for note in result.notes
+        note.of(result.name) if several else note for result in results for note in result.notes
     ]
     again = record['reidentified']
     if again is not None and not again['all_recovered']:
@@ -218,8 +219,5 @@ def _notes(results: list[RecordingResult], record: dict[str, Any]) -> list[str]:
             for one in again['coefficients']
             if not one['is_recovered']
         ]
-        notes.append(
-            f'simulated from the fit and analysed again, {", ".join(lost)} did not come back '
-            'within 3 sigma'
-        )
+        notes.append(NOT_RECOVERED(terms=', '.join(lost)))
     return notes

@@ -25,6 +25,7 @@ from sim2real_eval.cli.output import (
     successes,
 )
 from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
+from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -161,11 +162,13 @@ def run(options: argparse.Namespace) -> int:
         study, inputs, notes = _recorded(options, settings, failures)
     else:
         study, inputs, notes = _simulated(options, settings)
-    from sim2real_eval.common.findings import by_weight
+    from sim2real_eval.common.findings import to_records
     from sim2real_eval.report.attitude import attitude_record
 
-    notes = by_weight([*study.notes(), *notes])
-    record = attitude_record(study, {**inputs, 'filter': settings.to_mapping(), 'notes': notes})
+    notes = [*study.notes(), *notes]
+    record = attitude_record(
+        study, {**inputs, 'filter': settings.to_mapping(), 'notes': to_records(notes)}
+    )
     if options.out:
         write_attitude(options.out, study, record, overwrite=options.overwrite)
     if options.json:
@@ -214,7 +217,7 @@ def _settings(options: argparse.Namespace) -> AttitudeSettings:
 
 def _simulated(
     options: argparse.Namespace, settings: AttitudeSettings
-) -> tuple[AttitudeStudy, dict[str, Any], list[str]]:
+) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
     from sim2real_eval.benches.attitude.study import simulated_study
 
     if options.topic:
@@ -270,10 +273,10 @@ def _setup(
 
 def _recorded(
     options: argparse.Namespace, settings: AttitudeSettings, failures: list[str]
-) -> tuple[AttitudeStudy, dict[str, Any], list[str]]:
+) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
     from sim2real_eval.benches.attitude.recorded import recorded_run
     from sim2real_eval.benches.attitude.study import study_of
-    from sim2real_eval.study.run_notes import merge_notes
+    from sim2real_eval.common.findings import merge_findings
     from sim_sensors.world.world import load_world
 
     for name in (*_SIMULATED, 'set'):
@@ -303,7 +306,7 @@ def _recorded(
         'seed': options.seed,
     }
     if len(runs) > 1:
-        notes = merge_notes(('recorded', run.notes) for run in runs)
+        notes = merge_findings(('recorded', run.notes) for run in runs)
     else:
         notes = list(runs[0].notes)
     return study_of(runs), inputs, notes

@@ -138,16 +138,17 @@ def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
 
 
 def _print(found: Calibration) -> None:
+    from sim2real_eval.characterization.findings import GPS_NOT_RECOVERED, NOT_RECOVERED
+
     notes = list(found.notes)
     if found.gps is not None:
         from sim2real_eval.report.gps_noise import gps_noise_table, gps_statistics_table
 
         print_table(gps_noise_table(found.gps))
         print_table(gps_statistics_table(found.simulated_statistics))
-        notes += [f'GPS: {note}' for note in found.gps.notes]
+        notes += [note.of('GPS') for note in found.gps.notes]
         notes += [
-            f'GPS: simulated and identified again, {axis} {name} of {given:.3g} came back as '
-            f'{again:.3g}, beyond 3 sigma'
+            GPS_NOT_RECOVERED(axis, name=name, given=given, found=again).of('GPS')
             for axis, name, given, again, is_recovered in found.recovered_parameters
             if not is_recovered
         ]
@@ -157,10 +158,9 @@ def _print(found: Calibration) -> None:
         imu = found.imu
         print_table(allan_console_table(imu.terms, imu.results, imu.again.recovered_parameters))
         print(units_legend(imu.terms))
-        notes += [f'IMU: {note}' for note in imu.notes]
+        notes += [note.of('IMU') for note in imu.notes]
         notes += [
-            f'IMU: simulated and identified again, {one.axis} {one.coefficient} did not come back '
-            'within 3 sigma'
+            NOT_RECOVERED(terms=f'{one.axis} {one.coefficient}').of('IMU')
             for one in imu.again.lost
         ]
     print_notes(notes)

@@ -13,6 +13,7 @@ from typing import Any
 
 from sim2real_eval.cli.arguments import add_jobs, add_json, add_seed, at_least
 from sim2real_eval.cli.output import print_json, print_notes, print_table, progress_bar
+from sim2real_eval.common.findings import Finding, shared_findings
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.comparison_folder import comparison_record, write_comparison
@@ -212,7 +213,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print('Real recordings are replaced by SYNTHETIC stand-ins: the numbers show how the tool')
     print('works, not how good a sensor model is.\n')
-    suggestions: dict[str, list[str]] = {}
+    suggestions: dict[str, list[Finding]] = {}
     for result in results:
         print_table(
             vepd_console_table(
@@ -227,16 +228,13 @@ def run(options: argparse.Namespace) -> int:
             result.comparison.uncertainty, result.comparison.rows
         )
         print()
-    found = {
-        result.judge: [*result.comparison.notes(), *suggestions[result.judge]]
-        for result in results
-    }
-    shared = set.intersection(*(set(notes) for notes in found.values()))
     print_notes(
-        note if note in shared else f'judge {judge}: {note}'
-        for judge, notes in found.items()
-        for note in notes
-        if judge == results[0].judge or note not in shared
+        shared_findings(
+            {
+                result.judge: [*result.comparison.notes(), *suggestions[result.judge]]
+                for result in results
+            }
+        )
     )
     print(f'Recordings: {demo.recordings}')
     for result in results:

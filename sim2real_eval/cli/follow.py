@@ -147,7 +147,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.following import follow_waypoints, pooled_statistics
+    from sim2real_eval.benches.following import (
+        follow_waypoints,
+        pooled_statistics,
+        waypoint_findings,
+    )
+    from sim2real_eval.common.findings import merge_findings
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.following import (
         MARK,
@@ -156,7 +161,6 @@ def run(options: argparse.Namespace) -> int:
         write_following,
     )
     from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.study.run_notes import merge_notes
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
@@ -208,7 +212,7 @@ def run(options: argparse.Namespace) -> int:
             followed.append(one)
             runs.append(run)
     report_failures(failures, of=len(given))
-    told = merge_notes(('followed', one.waypoints.notes) for one in followed)
+    told = merge_findings(('followed', waypoint_findings(one.waypoints)) for one in followed)
     record = following_record(runs, settings, seed=options.seed, notes=told)
     if options.out:
         with progress_bar(len(runs), 'writing') as advance:

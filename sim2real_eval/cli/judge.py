@@ -20,7 +20,7 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
-from sim2real_eval.common.findings import by_weight
+from sim2real_eval.common.findings import Finding, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
@@ -174,10 +174,10 @@ def run(options: argparse.Namespace) -> int:
             judged, checked = done.judged, done.checked
             written.add(judged.write_csv(done.target))
             if judged.diverged:
-                diverged.append(f'{done.path}: {judged.diverged}')
+                diverged.append(f'{done.path}: {judged.diverged[0]}')
             if options.filtered_gps:
                 written.add(judged.write_filtered_gps(done.back))
-            notes: list[str] = [note.told for note in done.recording.notes] + list(judged.notes)
+            notes: list[Finding] = [*done.recording.notes, *judged.notes]
             summary = {'recording': done.path, 'out': str(done.target), **judged.summary()}
             if not options.json:
                 print(f'{done.path}: {judged}; written to {done.target}')
@@ -190,8 +190,7 @@ def run(options: argparse.Namespace) -> int:
                     title=f'{done.recording.name}, judge {Path(done.setup.name).stem}',
                     quiet=options.json,
                 )
-            notes = by_weight(notes)
-            summaries.append({**summary, 'notes': notes})
+            summaries.append({**summary, 'notes': to_records(notes)})
             if not options.json:
                 print_notes(notes)
     report_failures(failures, of=len(found))

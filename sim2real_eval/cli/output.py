@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.metrics.distances import VepdRow
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.report.comparison_folder import comparison_record, write_comparison
@@ -112,9 +113,9 @@ def print_table(table: RenderableType) -> None:
     Console(highlight=False, width=width).print(table)
 
 
-def print_notes(notes: Iterable[str]) -> None:
-    """Print what the user should know, on standard error, a line or paragraph each."""
-    notes = list(notes)
+def print_notes(notes: Iterable[Finding]) -> None:
+    """Print what the user should know, on standard error, the most severe first."""
+    notes = by_severity(notes)
     if not notes:
         return
     if not sys.stderr.isatty():
@@ -244,7 +245,7 @@ def print_comparison(
     print(f'Tables, series and plots: {folder}')
 
 
-def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[str]:
+def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[Finding]:
     """Print the uncertainty of the distances; return what would reduce it."""
     scenarios = list(dict.fromkeys(row.scenario for row in rows))
     print_table(uncertainty_table({name: known[name] for name in scenarios}))

@@ -22,6 +22,7 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
+from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import Sim2RealError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
         for one in written:
             print(f'{one["out"]}: {one["estimates"]} poses over {one["seconds"]:.1f} s')
             print(f'  median deviation: {_in_words(one["deviation"])}')
-            print_notes(one['notes'])
+            print_notes(from_records(one['notes']))
     return 1 if failures else 0
 
 
@@ -148,7 +149,7 @@ def _written(
         'seconds': float(stamps[-1] - stamps[0]) * 1e-9,
         'deviation': dict(label.deviation),
         'figure': str(target / 'reference.png'),
-        'notes': [str(note) for note in recording.notes] + list(made.judged.notes),
+        'notes': to_records([*recording.notes, *made.judged.notes]),
     }
 
 

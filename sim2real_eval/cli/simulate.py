@@ -25,6 +25,7 @@ from sim2real_eval.cli.sensor_arguments import (
     other_sensors,
     world_of,
 )
+from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
                         )
                     target = out / recording.name
                     write_recording(recording, target, storage=options.storage)
-                    notes = [str(note) for note in recording.notes]
+                    notes = to_records(recording.notes)
                     written.append(
                         {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
                     )
@@ -155,7 +156,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for one in written:
             print(one['path'])
-            print_notes(one['notes'])
+            print_notes(from_records(one['notes']))
     return 1 if failures else 0
 
 

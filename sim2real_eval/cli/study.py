@@ -29,6 +29,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.common.findings import from_records
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -286,11 +287,9 @@ def _print(outcome: StudyOutcome, report: StudyReport, folder: str) -> None:
         )
         print()
         told = print_uncertainty(one.uncertainty, rows)
-        suggestions += [
-            f'{one.label}: {line}' if len(report.standings) > 1 else line for line in told
-        ]
+        suggestions += [line.of(one.label) if len(report.standings) > 1 else line for line in told]
     show_secondary(outcome, Path(folder))
-    print_notes([*record['notes'], *suggestions])
+    print_notes([*from_records(record['notes']), *suggestions])
     for line in report.answer:
         print(line)
     print(f'Tables, runs and series: {folder}; page: {Path(folder, PAGE)}')

@@ -30,6 +30,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.common.findings import to_records
 from sim_sensors.core.errors import ParameterError
 
 __all__ = ['add_arguments', 'run']
@@ -233,7 +234,7 @@ def _recompute(options: argparse.Namespace) -> int:
             {
                 'vepd': [dataclasses.asdict(row) for row in result.rows],
                 'uncertainty': {name: one.to_mapping() for name, one in known.items()},
-                'notes': list(result.notes),
+                'notes': to_records(result.notes),
             }
         )
     else:

@@ -1,58 +1,376 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user is told about a run, and how much it weighs: what decides comes first."""
+"""What a user is told about a recording or a run: records with a code, merged over many runs.
+
+Each code is declared once, in a module `findings.py` of the folder that finds it. A text is made
+where it is shown.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from collections.abc import Iterable
+import importlib
+import math
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-__all__ = ['Told', 'Weight', 'assumed', 'by_weight', 'decisive', 'weight_of']
+from sim_sensors.core.errors import Sim2RealError
+
+__all__ = [
+    'Finding',
+    'FindingKind',
+    'Severity',
+    'assumed',
+    'by_severity',
+    'decisive',
+    'declared_kinds',
+    'from_records',
+    'merge_findings',
+    'merge_models',
+    'routine',
+    'shared_findings',
+    'to_records',
+]
+
+Number = float | tuple[float, float]
+"""A value, or the least and the greatest of many runs."""
 
 
-class Weight(enum.IntEnum):
-    """How much a note weighs; the smaller the earlier it is told."""
+class Severity(enum.IntEnum):
+    """How much a finding matters; what matters most is shown first."""
 
     DECISIVE = 0
-    """The result, or some part of it, means nothing unless the user acts."""
+    """The result, or a part of it, means nothing unless the user acts."""
     ASSUMED = 1
-    """Something was taken to be so that the recording does not say."""
+    """The recording does not say it, so a value was assumed."""
     ROUTINE = 2
-    """Anything else, and what is no `Told`."""
+    """Worth knowing; no action is needed."""
 
 
-class Told(str):
-    """A note with its weight; a text in all else.
+_KINDS: dict[str, FindingKind] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class FindingKind:
+    """The declaration of a code; call it to make a finding.
+
+    Attributes
+    ----------
+    code : str
+        Such as `navsat.no_fix`.
+    severity : Severity
+    text : str
+        Template. `{speed:.3g m/s}` is a number with its format and unit, `{node}` a word. Runs
+        are merged when their words are equal; numbers become ranges.
+    meaning : str
+        What it means for the result, for docs/findings.md.
+    remedy : str
+        What the user can do; empty if there is nothing to do.
+    per_model : bool
+        Whether `merge_models` keeps the simulated models apart.
+    """
+
+    code: str
+    severity: Severity
+    text: str
+    meaning: str
+    remedy: str = ''
+    per_model: bool = False
+
+    def __call__(self, subject: str = '', /, **values: Any) -> Finding:
+        """Make a finding.
+
+        Parameters
+        ----------
+        subject : str
+            Topic, input or file that it is about.
+        **values
+            One for each name in the template.
+
+        Raises
+        ------
+        ValueError
+            When the names are not those of the template.
+        """
+        if values.keys() != {name for name, _, _ in self.fields}:
+            raise ValueError(f'{self.code}: {sorted(values)} do not fit {self.text!r}')
+        numbers = {name: _plain(values[name]) for name, form, _ in self.fields if form}
+        words = {name: str(values[name]) for name, form, _ in self.fields if not form}
+        return Finding(self, subject, numbers, words)
+
+    @property
+    def fields(self) -> list[tuple[str, str, str]]:
+        """Names in the template with format and unit; a word has neither."""
+        parts = [part for part in string.Formatter().parse(self.text) if part[1]]
+        return [(str(name), *_form_and_unit(form or '')) for _, name, form, _ in parts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Something that the user should know about a recording, a run or many runs.
+
+    Attributes
+    ----------
+    kind : FindingKind
+    subject : str
+        Topic, input or file that it is about; may be empty.
+    numbers : mapping of str to (float or (float, float))
+        In the units of the declaration; of merged runs the least and the greatest.
+    words : mapping of str to str
+        The other values of the template.
+    runs : tuple of (group, count, total)
+        In how many runs of each group it was found; empty for a single run.
+    where : str
+        Scenarios, recordings or judge that it concerns, if not all.
+    """
+
+    kind: FindingKind
+    subject: str = ''
+    numbers: Mapping[str, Number] = dataclasses.field(default_factory=dict)
+    words: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    runs: tuple[tuple[str, int, int], ...] = ()
+    where: str = ''
+
+    def __hash__(self) -> int:
+        return hash((self._key, self.where, self.runs, tuple(sorted(self.numbers.items()))))
+
+    def __str__(self) -> str:
+        """Return the text: where, how many runs, subject, what was found, remedy."""
+        who = ' and '.join(f'{count} of {total} {group} runs' for group, count, total in self.runs)
+        about = ': '.join(filter(None, (self.where, who, self.subject, self.problem)))
+        return '; '.join(filter(None, (about, self.remedy)))
+
+    @property
+    def code(self) -> str:
+        """Code of the declaration."""
+        return self.kind.code
+
+    @property
+    def severity(self) -> Severity:
+        """Severity of the declaration."""
+        return self.kind.severity
+
+    @property
+    def remedy(self) -> str:
+        """What the user can do."""
+        return self.kind.remedy
+
+    @property
+    def problem(self) -> str:
+        """What was found: the text without subject and remedy."""
+        text = ''
+        for literal, name, form, _ in string.Formatter().parse(self.kind.text):
+            text += literal
+            if name:
+                text += _shown(self.numbers[name], form) if form else self.words[name]
+        return text
+
+    @property
+    def _key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        return self.code, self.subject, tuple(sorted(self.words.items()))
+
+    def of(self, where: str) -> Finding:
+        """Return the same, said of a part: a judge, a scenario, a recording."""
+        return dataclasses.replace(self, where=': '.join(filter(None, (where, self.where))))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        units = {name: unit for name, _, unit in self.kind.fields}
+        record: dict[str, Any] = {
+            'code': self.code,
+            'severity': self.severity.name.lower(),
+            'subject': self.subject,
+            'numbers': {
+                name: {'value': _to_json(number), 'unit': units[name]}
+                for name, number in self.numbers.items()
+            },
+            'words': dict(self.words),
+            'text': str(self),
+            'remedy': self.remedy,
+        }
+        if self.runs:
+            record['runs'] = [list(each) for each in self.runs]
+        if self.where:
+            record['where'] = self.where
+        return record
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Finding:
+        """Return the finding that `to_record` wrote.
+
+        Raises
+        ------
+        Sim2RealError
+            When no folder declares its code.
+        """
+        kind = _KINDS.get(record['code']) or declared_kinds().get(record['code'])
+        if kind is None:
+            raise Sim2RealError(f'finding {record["code"]!r} is unknown; see docs/findings.md')
+        numbers = {name: _from_json(each['value']) for name, each in record['numbers'].items()}
+        runs = tuple((group, count, total) for group, count, total in record.get('runs', ()))
+        return cls(
+            kind, record['subject'], numbers, record['words'], runs, record.get('where', '')
+        )
+
+
+def decisive(
+    code: str, text: str, meaning: str, remedy: str = '', *, per_model: bool = False
+) -> FindingKind:
+    """Declare a finding without which the result would be misread; see `FindingKind`."""
+    return _declare(FindingKind(code, Severity.DECISIVE, text, meaning, remedy, per_model))
+
+
+def assumed(code: str, text: str, meaning: str, remedy: str = '') -> FindingKind:
+    """Declare a finding about a value that was assumed; see `FindingKind`."""
+    return _declare(FindingKind(code, Severity.ASSUMED, text, meaning, remedy))
+
+
+def routine(code: str, text: str, meaning: str, remedy: str = '') -> FindingKind:
+    """Declare a finding that needs no action; see `FindingKind`."""
+    return _declare(FindingKind(code, Severity.ROUTINE, text, meaning, remedy))
+
+
+def _declare(kind: FindingKind) -> FindingKind:
+    if _KINDS.setdefault(kind.code, kind) != kind:
+        raise ValueError(f'finding {kind.code!r} is declared twice')
+    return kind
+
+
+def declared_kinds() -> dict[str, FindingKind]:
+    """Return every declaration of the package, and of plugins loaded so far, sorted by code."""
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob('findings.py')):
+        importlib.import_module('.'.join(path.relative_to(package.parent).with_suffix('').parts))
+    return dict(sorted(_KINDS.items()))
+
+
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    """Return each finding once, the most severe first, equal ones in the order given."""
+    return sorted(dict.fromkeys(findings), key=lambda finding: finding.severity)
+
+
+def to_records(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return the findings as plain values, the most severe first."""
+    return [finding.to_record() for finding in by_severity(findings)]
+
+
+def from_records(records: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
+    """Return the findings that `to_records` wrote."""
+    return tuple(map(Finding.from_record, records))
+
+
+def merge_findings(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
+    """Merge the findings of many runs by code, subject and words.
 
     Parameters
     ----------
-    text : str
-    weight : Weight
+    runs : iterable of (group, findings)
+        Group of each run, such as `real` or `simulated`, and its findings.
+
+    Returns
+    -------
+    list of Finding
+        Sorted by severity, code and subject, with the number of runs of each group and the range
+        of each number. The order of the runs does not matter.
     """
-
-    weight: Weight
-
-    def __new__(cls, text: str, weight: Weight = Weight.ROUTINE) -> Told:
-        """Make the note; see the class."""
-        note = super().__new__(cls, text)
-        note.weight = weight
-        return note
+    return _merge((group, group, findings) for group, findings in runs)
 
 
-def decisive(text: str) -> str:
-    """Return a note without which the result would be misread."""
-    return Told(text, Weight.DECISIVE)
+def shared_findings(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    """Say once what all judges share, and of the rest which judge it is about.
+
+    Parameters
+    ----------
+    found : mapping of str to sequence of Finding
+        By judge.
+    """
+    shared = set.intersection(*(set(findings) for findings in found.values()))
+    return by_severity(
+        finding if finding in shared else finding.of(f'judge {judge}')
+        for judge, findings in found.items()
+        for finding in findings
+    )
 
 
-def assumed(text: str) -> str:
-    """Return a note on something that was taken to be so."""
-    return Told(text, Weight.ASSUMED)
+def merge_models(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
+    """Merge as `merge_findings`, for runs of several models.
+
+    Parameters
+    ----------
+    runs : iterable of (model, findings)
+        Model of each run, or `real`. All models form the group `simulated`, except for a kind
+        with `per_model`.
+    """
+    return _merge(
+        ('real', 'real', findings)
+        if model == 'real'
+        else ('simulated', f'simulated {model}', findings)
+        for model, findings in runs
+    )
 
 
-def weight_of(note: str) -> Weight:
-    """Return the weight of a note; ROUTINE of a mere text."""
-    return note.weight if isinstance(note, Told) else Weight.ROUTINE
+def _merge(runs: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Finding]:
+    totals: dict[str, int] = {}
+    found: dict[Any, tuple[dict[str, int], list[Finding]]] = {}
+    for group, own_group, findings in runs:
+        for name in {group, own_group}:
+            totals[name] = totals.get(name, 0) + 1
+        counted = set()
+        for finding in findings:
+            key = (finding._key, finding.where)
+            counts, members = found.setdefault(key, ({}, []))
+            members.append(finding)
+            if key not in counted:
+                counted.add(key)
+                name = own_group if finding.kind.per_model else group
+                counts[name] = counts.get(name, 0) + 1
+    merged = [
+        dataclasses.replace(
+            members[0],
+            numbers={name: _range(members, name) for name in members[0].numbers},
+            runs=tuple((group, count, totals[group]) for group, count in sorted(counts.items())),
+        )
+        for counts, members in found.values()
+    ]
+    return sorted(merged, key=lambda finding: (finding.severity, finding._key, finding.where))
 
 
-def by_weight(notes: Iterable[str]) -> list[str]:
-    """Return notes, the weightiest first, those of equal weight in the order given."""
-    return sorted(notes, key=weight_of)
+def _range(members: Sequence[Finding], name: str) -> Number:
+    ends = [_ends(member.numbers[name]) for member in members]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return low if low == high else (low, high)
+
+
+def _ends(number: Number) -> tuple[float, float]:
+    return number if isinstance(number, tuple) else (number, number)
+
+
+def _plain(value: Any) -> float:
+    # Stamps in nanoseconds have more digits than a float.
+    return int(value) if hasattr(value, '__index__') else float(value)
+
+
+def _to_json(number: Number) -> Any:
+    if isinstance(number, tuple):
+        return [_to_json(each) for each in number]
+    return number if math.isfinite(number) else str(number)
+
+
+def _from_json(value: Any) -> Number:
+    if isinstance(value, list):
+        return _plain(value[0]), _plain(value[1])
+    return _plain(value)
+
+
+def _form_and_unit(form: str) -> tuple[str, str]:
+    form, _, unit = form.partition(' ')
+    return form, unit
+
+
+def _shown(number: Number, form: str) -> str:
+    form, unit = _form_and_unit(form)
+    # Of equal text one is enough.
+    texts = dict.fromkeys(format(end, form) for end in _ends(number))
+    return ' to '.join(texts) + (f' {unit}' if unit else '')

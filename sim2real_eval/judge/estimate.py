@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.common.findings import Finding, FindingKind, to_records
 from sim2real_eval.common.tables import write_csv
+from sim2real_eval.judge.findings import DIVERGED
 from sim2real_eval.judge.robot_localization.output import FilteredGps, no_fixes
 from sim2real_eval.judge.robot_localization.parts import PartName
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
@@ -161,8 +163,8 @@ class JudgedRun:
         Their positions in the world frame, moved from the antenna to base_link.
     gps_covariance : (g, 6, 6) float
     parts : tuple of PartCount
-    notes : tuple of str
-        What the user should know about the run, one line each.
+    notes : tuple of Finding
+        What the user should know about the run.
     corrections : Corrections
         Of a judge that runs in another process: those of the embedded judge on the same messages.
     filtered_gps : FilteredGps or None
@@ -172,8 +174,8 @@ class JudgedRun:
         Whether the last three of `pose_covariance` are those of the small rotation e about the
         world's axes with truth = Exp(e) estimate; else, as robot_localization has them, those of
         roll, pitch and yaw. The two differ once the vehicle is turned.
-    remedy : str
-        What to do when estimates are not numbers; empty where nothing is known.
+    divergence : FindingKind
+        What to say when estimates are not numbers.
     unknown : frozenset of str
         Fields that the judge does not estimate, or not all of: NaN there is no failure.
     """
@@ -190,11 +192,11 @@ class JudgedRun:
     gps_position: FloatArray
     gps_covariance: FloatArray
     parts: tuple[PartCount, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
     filtered_gps: FilteredGps | None = None
     about_axes: bool = False
-    remedy: str = ''
+    divergence: FindingKind = DIVERGED
     unknown: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
@@ -222,16 +224,13 @@ class JudgedRun:
         return found
 
     @property
-    def diverged(self) -> str:
-        """Which estimates are not numbers, and what to do, as one line; empty if all are."""
+    def diverged(self) -> tuple[Finding, ...]:
+        """Which estimates are not numbers, and what to do; empty if all are."""
         wrong = np.flatnonzero(~self.finite)
         if not len(wrong):
-            return ''
-        after = (self.stamp_ns[wrong[0]] - self.stamp_ns[0]) * 1e-9
-        return (
-            f'the estimate is not a number from t = {after:.2f} s after the first one on '
-            f'({len(wrong)} of {len(self)} estimates)' + (self.remedy and f': {self.remedy}')
-        )
+            return ()
+        first = (self.stamp_ns[wrong[0]] - self.stamp_ns[0]) * 1e-9
+        return (self.divergence(first=first, count=len(wrong), estimates=len(self)),)
 
     def write_csv(self, path: str | Path) -> Path:
         """Write one row per estimate: stamp, tick, pose, body twist, both covariances.
@@ -272,7 +271,7 @@ class JudgedRun:
             'nan': int(np.sum(~self.finite)),
             'fixes_used': len(self.gps_stamp_ns),
             'parts': [dataclasses.asdict(part) for part in self.parts],
-            'notes': list(self.notes),
+            'notes': to_records(self.notes),
         }
 
 

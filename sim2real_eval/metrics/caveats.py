@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim2real_eval.common.findings import decisive
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import prepare
 from sim2real_eval.metrics.series import VelocitySeries
@@ -24,8 +25,8 @@ _GAP = 1.0  # s
 _RATE_TOLERANCE = 0.95  # a 15 Hz truth with jitter is not slower than a 15 Hz grid
 
 
-def slow_truth_advice(truth_rate: float, grid_rate: float) -> str | None:
-    """Say what it means that the truth is slower than the grid; None when it is not.
+def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
+    """Say what it means that the truth is slower than the grid; empty when it is not.
 
     Parameters
     ----------
@@ -33,23 +34,12 @@ def slow_truth_advice(truth_rate: float, grid_rate: float) -> str | None:
         Hz.
     """
     if truth_rate >= _RATE_TOLERANCE * grid_rate:
-        return None
-    rate = f'{round(truth_rate, 1):g}'
-    return (
-        f'truth comes at {rate} Hz, the grid runs at {grid_rate:g} Hz: between its samples the '
-        f'truth is a straight line, so motion faster than {round(truth_rate / 2, 1):g} Hz counts '
-        "as error of the estimate, and the upper part of the truth's spectrum, with its entropy, "
-        f'is made by the interpolation; --rate {rate} (in a study file '
-        f'`metric: {{rate: {rate}}}`) '
-        "compares at the truth's own rate"
-    )
+        return []
+    return [findings.SLOW_TRUTH(rate=truth_rate, grid=grid_rate, half=truth_rate / 2)]
 
 
-def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list[str]:
-    """Return one line per thing that makes the score of this run say less than it seems to.
-
-    Texts hold rounded numbers and no run name, so that equal lines of many runs can be counted
-    together.
+def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list[Finding]:
+    """Return what makes the score of this run say less than it seems to.
 
     Raises
     ------
@@ -58,32 +48,23 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     """
     options = options or MetricOptions()
     run = prepare(series, options)
-    lines: list[str] = []
+    found: list[Finding] = []
     rate = _rate(run.gt_time)
-    slow = slow_truth_advice(rate, options.rate) if rate is not None else None
-    if slow is not None:
-        lines.append(slow)
+    if rate is not None:
+        found += slow_truth_advice(rate, options.rate)
     start = float(np.interp(max(0.0, run.gt_time[0]), run.gt_time, run.gt_vel))
     # After a warm-up the judge no longer starts there.
     if options.warmup == 0.0 and abs(start) > STARTING_SPEED:
-        lines.append(
-            decisive(
-                f'truth starts at {start:.1f} m/s: a judge that starts at rest is scored for '
-                'finding the speed, not for its sensors; --warmup SECONDS leaves the start out '
-                '(in a study file `metric: {warmup: SECONDS}`)'
-            )
-        )
+        found.append(findings.MOVING_START(speed=start))
     if run.duration < SHORT_RUN:
-        lines.append(
-            f'run lasts {run.duration:.1f} s (paper: 20 s): the start weighs much, and the '
-            f'entropy rests on {int(run.duration * options.rate)} samples'
-        )
-    lines += _ends(run)
+        samples = int(run.duration * options.rate)
+        found.append(findings.SHORT_RUN(duration=run.duration, samples=samples))
+    found += _ends(run)
     for name, time in (('truth', run.gt_time), ('estimate', run.se_time)):
         gap = float(np.max(np.diff(time))) if len(time) > 1 else 0.0
         if gap > _GAP:
-            lines.append(f'{name} has a gap of {gap:.1f} s, bridged by a straight line')
-    return lines
+            found.append(findings.SERIES_GAP(name, gap=gap))
+    return found
 
 
 def _rate(time: FloatArray) -> float | None:
@@ -93,22 +74,14 @@ def _rate(time: FloatArray) -> float | None:
     return 1.0 / float(np.median(steps)) if len(steps) else None
 
 
-def _ends(run: VelocitySeries) -> list[str]:
-    lines: list[str] = []
+def _ends(run: VelocitySeries) -> list[Finding]:
+    found: list[Finding] = []
     se_end, gt_end = float(run.se_time[-1]), float(run.gt_time[-1])
     if gt_end - se_end > _CUT:
-        lines.append(
-            f'estimate ends {gt_end - se_end:.1f} s before the truth: the rest of the run does '
-            'not count'
-        )
+        found.append(findings.ENDS_EARLY('estimate', time=gt_end - se_end, other='truth'))
     elif se_end - gt_end > _CUT:
-        lines.append(
-            f'truth ends {se_end - gt_end:.1f} s before the estimate: the rest of the run does '
-            'not count'
-        )
+        found.append(findings.ENDS_EARLY('truth', time=se_end - gt_end, other='estimate'))
     for name, first in (('estimate', run.se_time[0]), ('truth', run.gt_time[0])):
         if first > _CUT:
-            lines.append(
-                f'{name} starts {first:.1f} s after time zero: until then its first value is held'
-            )
-    return lines
+            found.append(findings.STARTS_LATE(name, time=first))
+    return found

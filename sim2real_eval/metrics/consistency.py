@@ -20,9 +20,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaincinv
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.error_curves import effective_samples
 from sim2real_eval.metrics.normalised_squares import Squares, nees, nis, truth_in_world
 from sim2real_eval.recording.frames import FrameTree
@@ -223,12 +225,12 @@ class Checked(NamedTuple):
     ----------
     squares : list of Squares
         NIS of each part; NEES of each quantity if the recording has truth.
-    notes : tuple of str
+    notes : tuple of Finding
         How they were made, a line each.
     """
 
     squares: list[Squares]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 class WorldFrameTruth(NamedTuple):
@@ -238,12 +240,12 @@ class WorldFrameTruth(NamedTuple):
     ----------
     truth : OdometryArray
         Of the base frame, in the judge's world frame.
-    notes : tuple of str
+    notes : tuple of Finding
         How it came there, a line each.
     """
 
     truth: OdometryArray
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> Checked:
@@ -265,25 +267,18 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     squares = nis(judged, two_d=planar(judge))
     notes = []
     if planar(judge):
-        notes.append(
-            'consistency: two_d_mode measures z, roll, pitch and their rates as 0 with every '
-            'part; these add nothing to a NIS and do not count as its degrees of freedom; errors '
-            'are those of x, y and yaw'
-        )
+        notes.append(findings.PLANAR())
     if not len(judged.corrections.part):
-        notes.append(
-            'consistency: the judge compared no measurement with what it expected, as a smoother '
-            'has no innovations, so there is no NIS'
-        )
+        notes.append(findings.NO_INNOVATIONS())
     truth = recording.truth
     if truth is None or len(truth) < 2:
-        notes.append('consistency: the recording has no truth, so there is no NEES')
+        notes.append(findings.NO_TRUTH())
         return Checked(squares, tuple(notes))
     if not judged.finite.any():
-        notes.append('consistency: no estimate is a number, so there is no NEES')
+        notes.append(findings.NO_NUMBERS())
         return Checked(squares, tuple(notes))
     world, said = judged_world(judge, recording, truth, judged)
-    notes += [f'consistency: {line}' for line in said]
+    notes += said
     squares += nees(judged, world, *known_axes(judge))
     return Checked(squares, tuple(notes))
 

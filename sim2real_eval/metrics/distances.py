@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
+from sim2real_eval.metrics.findings import MIXTURES_DIFFER
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim_sensors.core.measurements import FloatArray
@@ -194,14 +196,14 @@ def _ranked(
 def coverage_notes(
     real: Mapping[str, Sequence[RunScore]],
     sim: Mapping[str, Mapping[str, Sequence[RunScore]]],
-) -> list[str]:
+) -> list[Finding]:
     """Say where the sets do not cover the same scenarios in the same proportions.
 
     The pooled row then compares different mixtures of scenarios, and its ranks compare models that
     did different things.
     """
     n_real = {scenario: len(scores) for scenario, scores in real.items() if scores}
-    notes: list[str] = []
+    notes: list[Finding] = []
     for model, runs in sim.items():
         n_sim = {scenario: len(scores) for scenario, scores in runs.items() if scores}
         scenarios = [*n_real, *(name for name in n_sim if name not in n_real)]
@@ -212,10 +214,7 @@ def coverage_notes(
             if n_real.get(name, 0) * total_sim != n_sim.get(name, 0) * total_real
         ]
         if uneven:
-            notes.append(
-                f'{model}: {"; ".join(uneven)}: the pooled row compares different mixtures of '
-                'scenarios'
-            )
+            notes.append(MIXTURES_DIFFER(model, runs='; '.join(uneven)))
     return notes
 
 

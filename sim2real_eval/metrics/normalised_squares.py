@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
+from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.recording.truth_frame import frame_remarks, truth_origin, valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
@@ -222,7 +224,7 @@ def truth_in_world(
     truth: OdometryArray,
     fixes: FixArray | None,
     antenna: FloatArray,
-) -> tuple[OdometryArray, tuple[str, ...]]:
+) -> tuple[OdometryArray, tuple[Finding, ...]]:
     """Express the truth in the world frame of a judge.
 
     Parameters
@@ -239,8 +241,8 @@ def truth_in_world(
     -------
     OdometryArray
         Body velocities as they were.
-    tuple of str
-        How it was done, and what follows for the errors, a line each.
+    tuple of Finding
+        How it was done, and what follows for the errors.
 
     Raises
     ------
@@ -253,18 +255,12 @@ def truth_in_world(
         known = _of_fixes(judged, truth, fixes, antenna)
     if known is not None:
         turn, shift, count, frame = known
-        said = (
-            f'position: the truth was turned by {round(math.degrees(turn), 1) + 0.0:.1f} degrees, '
-            f'as the judge turned the fixes, and laid through {count} of them: their constant '
-            'error is not seen'
-        )
+        angle = round(math.degrees(turn), 1) + 0.0
+        said = findings.TRUTH_ALIGNED(turn=angle, fixes=count)
         remarks = (said, *frame_remarks(truth, fixes, frame))
     else:
         turn, shift = _of_first_estimate(judged, truth)
-        remarks = (
-            'position, orientation: the judge passed on no fixes to tell its world by, so the '
-            'truth was laid through the first estimate: errors begin at zero in x, y, z and yaw',
-        )
+        remarks = (findings.WORLD_FROM_START(),)
     about = from_heading(np.array([turn]))
     moved = dataclasses.replace(
         truth,

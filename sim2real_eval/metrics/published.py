@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.distances import POOLED, VepdRow, coverage_notes, vepd_table
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, score_run
@@ -129,13 +130,13 @@ class SeriesVepd:
         See `sim2real_eval.metrics.distances.vepd_table`.
     scores : mapping
         Score of every run.
-    notes : tuple of str
+    notes : tuple of Finding
         What was skipped, repaired or is uneven, one line each.
     """
 
     rows: list[VepdRow]
     scores: Mapping[SeriesKey, RunScore]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 def vepd_from_series(folder: str | Path, options: MetricOptions | None = None) -> SeriesVepd:

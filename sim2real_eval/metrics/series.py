@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.options import MetricError, speed
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
@@ -139,7 +141,7 @@ class ReadSeries(NamedTuple):
     """A series read from a file and what was repaired on the way, one line each."""
 
     series: VelocitySeries
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 def write_series(path: str | Path, series: VelocitySeries) -> Path:
@@ -172,7 +174,7 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
     """
     where = str(path)
     table = _columns(Path(path), where)
-    notes: list[str] = []
+    notes: list[Finding] = []
     arrays: dict[str, Any] = {}
     for time, velocity in (('se_time', 'se_vel'), ('gt_time', 'gt_vel')):
         pair = _drop_missing(table[time], table[velocity], where, time, velocity, notes)
@@ -229,7 +231,7 @@ def _drop_missing(
     where: str,
     time_name: str,
     velocity_name: str,
-    notes: list[str],
+    notes: list[Finding],
 ) -> tuple[FloatArray, FloatArray]:
     """Drop padding; say so where it is more than padding at the end."""
     keep = ~(np.isnan(time) | np.isnan(velocity))
@@ -239,15 +241,13 @@ def _drop_missing(
     halves = int(np.count_nonzero(np.isnan(time) != np.isnan(velocity)))
     inside = int(np.count_nonzero(~keep[:last]))
     if halves or inside:
-        notes.append(
-            f'{where}: {time_name}, {velocity_name}: {max(halves, inside)} samples without time '
-            'or velocity dropped'
-        )
+        columns = f'{time_name}, {velocity_name}'
+        notes.append(findings.INCOMPLETE(where, columns=columns, count=max(halves, inside)))
     return time[keep], velocity[keep]
 
 
 def _drop_zeros(
-    time: FloatArray, velocity: FloatArray, where: str, notes: list[str]
+    time: FloatArray, velocity: FloatArray, where: str, notes: list[Finding]
 ) -> tuple[FloatArray, FloatArray]:
     zero_time, zero_velocity = time == 0.0, velocity == 0.0
     kept_time, kept_velocity = time[~zero_time], velocity[~zero_velocity]
@@ -260,10 +260,7 @@ def _drop_zeros(
     if not len(kept_time):
         raise SeriesError(f'{where}: gt_time, gt_vel: nothing but zeros; must have samples')
     if np.any(zero_time != zero_velocity):
-        notes.append(
-            f'{where}: zeros of gt_time and gt_vel are in different rows; dropping them '
-            'separately, as the paper does, pairs velocities with the times of other samples'
-        )
+        notes.append(findings.ZEROS_DIFFER(where))
     return kept_time, kept_velocity
 
 
@@ -285,7 +282,7 @@ def velocity_series(
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')
     if told := judged.diverged:
-        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told}')
+        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told[0]}')
     return VelocitySeries(
         se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
         se_vel=speed(judged.linear_velocity, judged.orientation, component),

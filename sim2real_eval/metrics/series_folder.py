@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.series import SeriesError, VelocitySeries, read_series, write_series
 
 __all__ = [
@@ -60,7 +62,7 @@ class SeriesFolder(NamedTuple):
     """All series of a folder by key, and what was skipped or repaired, one line each."""
 
     series: dict[SeriesKey, VelocitySeries]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 def read_series_folder(
@@ -91,7 +93,7 @@ def read_series_folder(
     sources = [(REAL, real)]
     sources += [(ours.get(path.name, path.name), path) for path in _sorted_models(sim, ours)]
     series: dict[SeriesKey, VelocitySeries] = {}
-    notes: list[str] = []
+    notes: list[Finding] = []
     for source, path in sources:
         for key, file in _files(source, path, skip, notes):
             if key in series:
@@ -119,7 +121,7 @@ def _sorted_models(sim: Path, ours: Mapping[str, str]) -> list[Path]:
 
 
 def _files(
-    source: str, folder: Path, skip: tuple[str, ...], notes: list[str]
+    source: str, folder: Path, skip: tuple[str, ...], notes: list[Finding]
 ) -> Iterator[tuple[SeriesKey, Path]]:
     ours = {published: scenario for scenario, published in SCENARIO_FILES.items()}
     order = list(SCENARIO_FILES)
@@ -128,7 +130,7 @@ def _files(
     for path in sorted(folder.iterdir()):
         match = _FILE.fullmatch(path.name)
         if match is None or not path.is_file():
-            notes.append(f'{path}: not <scenario>_<number>.csv; left out')
+            notes.append(findings.NOT_A_SERIES(str(path)))
             continue
         scenario = ours.get(match['scenario'], match['scenario'])
         if scenario in skip:
@@ -136,7 +138,7 @@ def _files(
             continue
         found.append((SeriesKey(source, scenario, int(match['run'])), path))
     for scenario, count in skipped.items():
-        notes.append(f'{folder}: {count} runs of scenario {scenario} left out, as in the paper')
+        notes.append(findings.SCENARIO_SKIPPED(str(folder), count=count, scenario=scenario))
 
     def rank(item: tuple[SeriesKey, Path]) -> tuple[int, str, int]:
         key = item[0]

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.recording import Note
+from sim2real_eval.common.findings import Finding, FindingKind
+from sim2real_eval.recording import findings
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import (
     FixArray,
@@ -34,7 +35,7 @@ __all__ = ['GAP_FACTOR', 'MAXIMUM_BROKEN', 'CheckedTopic', 'check_messages', 're
 
 # -------- The rules by which the messages of one topic are dropped or corrected.
 #
-# Each says what it did in a `Note`. Fixes without a fix are not broken: an outage is
+# Each says what it did in a `Finding`. Fixes without a fix are not broken: an outage is
 # real data.
 
 # robot_localization renormalises quaternions beyond this and complains; inside it they are used.
@@ -67,7 +68,7 @@ class CheckedTopic:
         Number of messages at first, and of those dropped because they were broken.
     first_broken : str
         What was wrong with the first of these.
-    notes : list of Note
+    notes : list of Finding
         What was done, in this order.
     """
 
@@ -76,27 +77,27 @@ class CheckedTopic:
         self.total = len(array)
         self.broken = 0
         self.first_broken = ''
-        self.notes: list[Note] = []
+        self.notes: list[Finding] = []
 
-    def note(self, problem: str, count: int, action: str) -> None:
-        """Remark what is wrong with how many messages, and what was done about it."""
-        self.notes.append(Note(self.topic, problem, int(count), action))
+    def note(self, kind: FindingKind, count: int, **values: float | str) -> None:
+        """Add a finding about some messages."""
+        self.notes.append(kind(self.topic, count=count, **values))
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the messages."""
         self.array = dataclasses.replace(self.array, **fields)
 
-    def drop(self, mask: BoolArray, problem: str, *, broken: bool = True) -> None:
-        """Drop the messages under a mask, shape (n,), with a note if there are any."""
+    def drop(
+        self, mask: BoolArray, kind: FindingKind, *, broken: bool = True, **values: float | str
+    ) -> None:
+        """Drop the messages under a mask, shape (n,), with a finding if there are any."""
         count = int(mask.sum())
         if not count:
             return
-        stamp = int(self.array.stamp_ns[int(np.argmax(mask))])
-        text = f'{problem}, first at stamp {stamp} ns'
-        self.note(text, count, 'dropped')
+        self.note(kind, count, stamp=self.array.stamp_ns[int(np.argmax(mask))], **values)
         if broken:
             self.broken += count
-            self.first_broken = self.first_broken or text
+            self.first_broken = self.first_broken or self.notes[-1].problem
         self.array = self.array.take(~mask)
 
 
@@ -134,34 +135,32 @@ def _check_stamps(state: CheckedTopic) -> None:
     stamp, received = state.array.stamp_ns, state.array.arrival_ns
     zero = (stamp == 0) & (received > 0)
     if zero.any():
-        state.note('header stamp is zero', zero.sum(), 'receive time used')
+        state.note(findings.STAMP_ZERO, zero.sum())
         state.change(stamp_ns=np.where(zero, received, stamp))
-    state.drop(state.array.stamp_ns <= 0, 'stamp is not positive')
+    state.drop(state.array.stamp_ns <= 0, findings.STAMP_NOT_POSITIVE)
     if not len(state.array):
         return
     lag = state.array.stamp_ns - state.array.arrival_ns
     far = np.abs(lag - np.int64(np.median(lag))) > _GLITCH_NS
     if far.any() and far.sum() <= max(1.0, _GLITCH_SHARE * len(far)) and len(far) > 2:
-        state.drop(far, f'stamp is over {_GLITCH_NS // 10**9} s off the receive time')
+        state.drop(far, findings.STAMP_OFF, limit=_GLITCH_NS // 10**9)
     elif far.any():
         spread = float(np.ptp(lag)) * 1e-9
-        state.note(
-            f'stamps and receive times drift apart by {spread:.1f} s', far.sum(), 'stamps are used'
-        )
+        state.note(findings.CLOCKS_DRIFT, far.sum(), spread=spread)
 
 
 def _check_fix_status(state: CheckedTopic) -> None:
     array = state.array
     assert isinstance(array, FixArray)
-    state.drop(array.status == -1, 'STATUS_NO_FIX', broken=False)
+    state.drop(array.status == -1, findings.NO_FIX, broken=False)
     array = array.take(array.status != -1)
     unknown = int((array.status < -1).sum())
     if unknown:
-        state.note('status unknown (-2)', unknown, 'kept, as navsat_transform does')
+        state.note(findings.STATUS_UNKNOWN, unknown)
     altitude = array.altitude
     if len(altitude) and np.isnan(altitude).all():
         # NavSatFix: "set to NaN if no altitude is available".
-        state.note('altitude is absent (NaN)', len(altitude), 'set to 0 m; use two_d_mode')
+        state.note(findings.NO_ALTITUDE, len(altitude))
         state.change(altitude=np.zeros_like(altitude))
 
 
@@ -171,7 +170,7 @@ def _check_imu_orientation(state: CheckedTopic) -> None:
     absent = array.orientation_covariance[:, 0, 0] == -1.0
     zero = ~absent & (array.orientation == 0.0).all(axis=1)
     if zero.any():
-        state.note('orientation is all zero', zero.sum(), 'marked absent (covariance -1)')
+        state.note(findings.NO_ATTITUDE, zero.sum())
         covariance = array.orientation_covariance.copy()
         covariance[zero] = 0.0
         covariance[zero, 0, 0] = -1.0
@@ -190,7 +189,7 @@ def _check_finite(state: CheckedTopic) -> None:
         values = getattr(state.array, field.name)
         if isinstance(values, np.ndarray) and values.dtype == np.float64:
             finite = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
-            state.drop(np.asarray(~finite, np.bool_), f'{field.name} is not finite')
+            state.drop(np.asarray(~finite, np.bool_), findings.NOT_FINITE, field=field.name)
 
 
 def _check_latitude(state: CheckedTopic) -> None:
@@ -205,7 +204,7 @@ def _check_range(state: CheckedTopic, name: str, limit: float) -> None:
     values: FloatArray = getattr(state.array, name)
     bad: BoolArray = (values > limit) | (values < -limit)
     value = float(values[int(np.argmax(bad))])
-    state.drop(bad, f'{name} {value:g} deg is outside -{limit:g} .. {limit:g}')
+    state.drop(bad, findings.OUT_OF_RANGE, field=name, value=value, limit=limit)
 
 
 def _norms(state: CheckedTopic) -> FloatArray:
@@ -214,7 +213,7 @@ def _norms(state: CheckedTopic) -> FloatArray:
 
 
 def _check_truth_orientation(state: CheckedTopic) -> None:
-    state.drop(_norms(state) < _ZERO_NORM, 'orientation is all zero')
+    state.drop(_norms(state) < _ZERO_NORM, findings.ZERO_ATTITUDE)
 
 
 def _check_zero_orientation(state: CheckedTopic) -> None:
@@ -222,7 +221,7 @@ def _check_zero_orientation(state: CheckedTopic) -> None:
     if zero.any():
         orientation: FloatArray = getattr(state.array, 'orientation').copy()  # noqa: B009
         orientation[zero] = (0.0, 0.0, 0.0, 1.0)
-        state.note('orientation is all zero', zero.sum(), 'set to identity, as ekf_node does')
+        state.note(findings.IDENTITY_ATTITUDE, zero.sum())
         state.change(orientation=orientation)
 
 
@@ -232,20 +231,20 @@ def _check_quaternion_norm(state: CheckedTopic) -> None:
     if off.any():
         orientation: FloatArray = getattr(state.array, 'orientation')  # noqa: B009
         value = float(norms[int(np.argmax(off))])
-        state.note(f'quaternion of norm {value:g}', off.sum(), 'normalised')
+        state.note(findings.NORM, off.sum(), norm=value)
         scaled = np.where(off[:, None], orientation / norms[:, None], orientation)
         state.change(orientation=scaled)
 
 
 def _check_ahead(state: CheckedTopic) -> None:
     # Before the order is looked at: all that follow would seem to run backwards.
-    state.drop(ahead_of_time(state.array.stamp_ns), 'stamp is ahead of the next messages')
+    state.drop(ahead_of_time(state.array.stamp_ns), findings.STAMP_AHEAD)
 
 
 def _check_order(state: CheckedTopic) -> None:
     stamp = state.array.stamp_ns
     newest = np.concatenate([stamp[:1], np.maximum.accumulate(stamp)[:-1]])
-    state.drop(stamp < newest, 'stamp runs backwards')
+    state.drop(stamp < newest, findings.STAMP_BACK)
 
 
 def _repeats(state: CheckedTopic) -> BoolArray:
@@ -255,11 +254,11 @@ def _repeats(state: CheckedTopic) -> BoolArray:
 def _check_repeats(state: CheckedTopic) -> None:
     count = int(_repeats(state).sum())
     if count:
-        state.note('stamp is repeated', count, 'kept, as ekf_node does')
+        state.note(findings.STAMP_REPEATED, count)
 
 
 def _check_repeats_of_truth(state: CheckedTopic) -> None:
-    state.drop(_repeats(state), 'stamp is repeated')
+    state.drop(_repeats(state), findings.TRUTH_REPEATED)
 
 
 MAXIMUM_BROKEN = 0.2
@@ -273,7 +272,7 @@ def check_messages(
     *,
     is_truth: bool = False,
     has_covariance: bool = True,
-) -> tuple[MessageArray, list[Note]]:
+) -> tuple[MessageArray, list[Finding]]:
     """Repair the messages of one topic.
 
     Parameters
@@ -292,7 +291,7 @@ def check_messages(
 
     Returns
     -------
-    MessageArray, list of Note
+    MessageArray, list of Finding
         Stamps never decrease. Repeated stamps stay, since robot_localization accepts them too,
         except in the truth.
 
@@ -332,12 +331,8 @@ def _remark_gaps(state: CheckedTopic) -> None:
     if gaps.any():
         longest = int(np.argmax(steps))
         after = float(starts[longest] - stamp[0]) * 1e-9
-        state.note(
-            f'gap of up to {steps[longest] * 1e-9:.3f} s, {after:.2f} s after the first message '
-            f'(median period {period * 1e-9:.3f} s)',
-            gaps.sum(),
-            'left as it is; nothing is filled in',
-        )
+        gap = steps[longest] * 1e-9
+        state.note(findings.GAP, gaps.sum(), gap=gap, after=after, period=period * 1e-9)
 
 
 def _remark_covariances(state: CheckedTopic) -> None:
@@ -350,19 +345,11 @@ def _remark_covariances(state: CheckedTopic) -> None:
         quantity = field.name.removesuffix('_covariance').replace('_', ' ')
         absent = covariance[:, 0, 0] == -1.0
         if isinstance(state.array, ImuArray) and absent.any():
-            state.note(f'{quantity} is absent (covariance -1)', absent.sum(), 'a judge skips it')
+            state.note(findings.ABSENT, absent.sum(), quantity=quantity)
         rest = covariance[~absent] if isinstance(state.array, ImuArray) else covariance
         unknown = int((rest == 0.0).all(axis=(1, 2)).sum())
         if unknown:
-            state.note(
-                f'{quantity} covariance is all zero (unknown)',
-                unknown,
-                'robot_localization reads it as 1e-9, that is, believes it completely',
-            )
+            state.note(findings.COVARIANCE_ZERO, unknown, quantity=quantity)
         negative = int((np.diagonal(rest, axis1=1, axis2=2) < 0.0).any(axis=1).sum())
         if negative:
-            state.note(
-                f'{quantity} covariance has a negative variance',
-                negative,
-                'robot_localization takes its absolute value',
-            )
+            state.note(findings.COVARIANCE_NEGATIVE, negative, quantity=quantity)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.csv_table import read_header, read_table, write_table
 from sim2real_eval.recording.message_types import (
     CAMERA_INFO,
@@ -18,7 +19,7 @@ from sim2real_eval.recording.message_types import (
     MessageType,
 )
 from sim2real_eval.recording.metadata import Metadata, load_yaml, read_files, read_transforms
-from sim2real_eval.recording.recording import Note, StaticTransform
+from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.camera.camera_info import LARGEST, CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
@@ -59,7 +60,7 @@ def _line(coefficients: int) -> MessageType:
     return MessageType(CAMERA_INFO.name, _CameraInfoLines, (), columns, text='distortion_model')
 
 
-def read_camera_info(path: Path) -> tuple[CameraInfoArray, tuple[Note, ...]]:
+def read_camera_info(path: Path) -> tuple[CameraInfoArray, tuple[Finding, ...]]:
     """Read one file; errors are those of `read_table`."""
     known = read_header(path)
     count = sum(name[:1] == 'd' and name[1:].isdecimal() for name in known)
@@ -132,7 +133,7 @@ _LINE = MessageType(
 )
 
 
-def read_features(path: Path) -> tuple[FeatureArray, tuple[Note, ...]]:
+def read_features(path: Path) -> tuple[FeatureArray, tuple[Finding, ...]]:
     """Read one file; errors are those of `read_table`."""
     lines, notes = read_table(path, _LINE)
     assert isinstance(lines, _FeatureLines)
@@ -208,7 +209,7 @@ class CsvFolder:
         Roles that follow from the names of the files.
     transforms : tuple of StaticTransform
         Of static_transforms.yaml.
-    notes : list of Note
+    notes : list of Finding
         Remarks of the file reader.
     ignored : list of str
         CSV files that no topic belongs to.
@@ -218,7 +219,7 @@ class CsvFolder:
     ros_types: dict[str, str] = dataclasses.field(default_factory=dict)
     roles: dict[str, str] = dataclasses.field(default_factory=dict)
     transforms: tuple[StaticTransform, ...] = ()
-    notes: list[Note] = dataclasses.field(default_factory=list)
+    notes: list[Finding] = dataclasses.field(default_factory=list)
     ignored: list[str] = dataclasses.field(default_factory=list)
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.findings import NO_LINE_END
 from sim2real_eval.recording.message_types import MessageType
-from sim2real_eval.recording.recording import Note
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 __all__ = ['TRUTH_COLUMNS', 'read_header', 'read_table', 'write_table']
@@ -42,7 +43,7 @@ def read_header(path: Path) -> list[str]:
 
 def read_table(
     path: Path, kind: MessageType, *, truth: bool = False
-) -> tuple[MessageArray, tuple[Note, ...]]:
+) -> tuple[MessageArray, tuple[Finding, ...]]:
     """Read one file.
 
     Parameters
@@ -81,9 +82,9 @@ def read_table(
         name: _parse(path, name, column) for name, column in zip(header, columns, strict=True)
     }
     array = _array(path, kind, table, len(body), truth)
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Finding, ...] = ()
     if body and not text.endswith('\n'):
-        notes = (Note(path.name, 'last line has no end', 1, 'kept; the file may be cut short'),)
+        notes = (NO_LINE_END(path.name),)
     return array, notes
 
 

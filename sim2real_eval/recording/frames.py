@@ -14,6 +14,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError, RecordingError
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.findings import FRAMES_ASSUMED, MOVING_JOINTS, TRANSFORM_REPLACED
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
@@ -81,10 +83,10 @@ class FrameTree:
         )
 
     @property
-    def assumed_note(self) -> str:
-        """Which frames were assumed to be equal, as the end of a line."""
+    def assumptions(self) -> list[Finding]:
+        """Which frames were assumed to be equal, if any."""
         pairs = ', '.join(f'{source} = {target}' for target, source in self.assumed)
-        return f'frames assumed equal: {pairs}'
+        return [FRAMES_ASSUMED(frames=pairs)] if pairs else []
 
 
 # -------- Static transforms from a robot description: the fixed joints of a URDF.
@@ -203,14 +205,14 @@ class TransformFile:
     sha256 : str
         Of its bytes, hexadecimal.
     transforms : tuple of StaticTransform
-    notes : tuple of str
+    notes : tuple of Finding
         What the user should know about them.
     """
 
     name: str
     sha256: str
     transforms: tuple[StaticTransform, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @classmethod
     def from_file(cls, path: str | Path) -> TransformFile:
@@ -249,12 +251,12 @@ class TransformFile:
         if not transforms:
             hint = f'; run `xacro {path.name} > robot.urdf` first' if b'xacro' in content else ''
             raise ParameterError(str(path), '', f'has no transform; must have one or more{hint}')
-        notes = (f'{path.name}: joints that move are taken at zero: {", ".join(moving)}',)
+        notes = (MOVING_JOINTS(path.name, joints=', '.join(moving)),)
         return cls(path.name, digest, transforms, notes if moving else ())
 
     def over(
         self, found: Sequence[StaticTransform]
-    ) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[StaticTransform, ...], tuple[Finding, ...]]:
         """Complete a recording's transforms, or replace those that contradict.
 
         Parameters
@@ -266,7 +268,7 @@ class TransformFile:
         -------
         transforms : tuple of StaticTransform
             Those of the file, and of the recording those that connect what they leave open.
-        notes : tuple of str
+        notes : tuple of Finding
             One for each of the recording's that says otherwise.
         """
         merged, notes = list(self.transforms), []
@@ -287,7 +289,7 @@ class TransformFile:
             if not all(
                 np.allclose(*pair, rtol=0.0, atol=_SAME) for pair in zip(pose, own, strict=True)
             ):
-                notes.append(f"{self.name} replaces the recording's transform {parent} -> {child}")
+                notes.append(TRANSFORM_REPLACED(self.name, frames=f'{parent} -> {child}'))
         return tuple(merged), tuple(notes)
 
     def settings(self) -> dict[str, str]:

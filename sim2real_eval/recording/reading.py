@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording import findings
 from sim2real_eval.recording.cdr import decode, decode_transforms
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN, check_messages
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
@@ -28,7 +30,6 @@ from sim2real_eval.recording.recording import (
     NAMED_ROLES,
     OPTIONAL_ROLES,
     ROLE_CLASSES,
-    Note,
     Recording,
     StaticTransform,
 )
@@ -51,7 +52,7 @@ class _Content:
     ros_types: dict[str, str] = dataclasses.field(default_factory=dict)
     roles: dict[str, str] = dataclasses.field(default_factory=dict)
     transforms: list[StaticTransform] = dataclasses.field(default_factory=list)
-    notes: list[Note] = dataclasses.field(default_factory=list)
+    notes: list[Finding] = dataclasses.field(default_factory=list)
     ignored: list[str] = dataclasses.field(default_factory=list)
     scenario: str | None = None
     keeps_arrival: bool = False
@@ -130,9 +131,7 @@ def read_recording(
     if reference is not None and reference.topic.strip('/') != roles.get('truth', '').strip('/'):
         reference = None
     if reference is not None:
-        action = 'not independent of them: errors against it come out too small'
-        count = len(messages[roles['truth']])
-        notes.append(Note(roles['truth'], str(reference), count, action))
+        notes.append(dataclasses.replace(reference, topic=roles['truth']).finding)
     label = name or given.name or run_name(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
@@ -207,12 +206,7 @@ def _read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> _Con
         where = f'{path}: {topic}'
         if len(entry.data) < entry.announced:
             content.notes.append(
-                Note(
-                    topic,
-                    f'{len(entry.data)} messages are there, {entry.announced} were announced',
-                    entry.announced - len(entry.data),
-                    'missing; the file may be cut short',
-                )
+                findings.CUT_SHORT(topic, found=len(entry.data), announced=entry.announced)
             )
         if entry.ros_type == TF_TYPE:
             if topic == _TF_STATIC:
@@ -229,7 +223,8 @@ def _read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> _Con
             if kind.name not in NAMED_TYPES:
                 raise
             problem = str(error).removeprefix(f'{where}: ')
-            content.notes.append(Note(topic, problem, len(entry.data), 'topic is left out'))
+            count = len(entry.data)
+            content.notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
             content.ignored.append(f'{topic} ({entry.ros_type})')
             continue
         content.messages[topic], content.ros_types[topic] = decoded.array, entry.ros_type
@@ -241,12 +236,14 @@ def _read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> _Con
                 'one topic must have one frame'
             )
         for frame, count in decoded.other_frames:
-            problem = f'frame_id is {frame!r}, not {decoded.array.frame!r}'
-            content.notes.append(Note(topic, problem, count, 'dropped'))
+            values = {'found': repr(frame), 'expected': repr(decoded.array.frame)}
+            content.notes.append(findings.OTHER_FRAME(topic, count=count, **values))
     return content
 
 
-def _check_topics(where: str, content: _Content, roles: dict[str, str], notes: list[Note]) -> None:
+def _check_topics(
+    where: str, content: _Content, roles: dict[str, str], notes: list[Finding]
+) -> None:
     """Check every topic; one that fails and is not needed is left out, with a note."""
     for topic in list(content.messages):
         is_truth = topic == roles.get('truth')
@@ -264,7 +261,8 @@ def _check_topics(where: str, content: _Content, roles: dict[str, str], notes: l
                 raise
             roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')
-            notes.append(Note(topic, problem, len(content.messages[topic]), 'topic is left out'))
+            count = len(content.messages[topic])
+            notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
             del content.messages[topic], content.ros_types[topic]
             continue
         content.messages[topic] = array
@@ -302,7 +300,7 @@ def _given_transforms(
 
 
 def _merged(
-    found: list[StaticTransform], given: list[StaticTransform], notes: list[Note]
+    found: list[StaticTransform], given: list[StaticTransform], notes: list[Finding]
 ) -> tuple[StaticTransform, ...]:
     """Keep one transform per child frame: the last one, those of the YAML before those of tf."""
     result: dict[str, StaticTransform] = {}
@@ -311,11 +309,11 @@ def _merged(
         norm = float(np.linalg.norm(values[3:]))
         frames = f'{transform.parent} -> {transform.child}'
         if not np.isfinite(values).all() or norm < 1e-6:
-            notes.append(Note(_TF_STATIC, f'{frames} is not a transform', 1, 'dropped'))
+            notes.append(findings.BAD_TRANSFORM(_TF_STATIC, frames=frames))
             continue
         known = result.get(transform.child)
         if known is not None and known != transform:
-            problem = f'{known.parent} -> {known.child} is given twice'
-            notes.append(Note(_TF_STATIC, problem, 1, 'the later one is used'))
+            frames = f'{known.parent} -> {known.child}'
+            notes.append(findings.TRANSFORM_TWICE(_TF_STATIC, frames=frames))
         result[transform.child] = transform
     return tuple(result.values())

@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Told, Weight
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.findings import OF_COVARIANCES, REFERENCE
 from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import (
@@ -25,7 +26,6 @@ __all__ = [
     'NAMED_ROLES',
     'OPTIONAL_ROLES',
     'ROLE_CLASSES',
-    'Note',
     'Recording',
     'ReferenceTruth',
     'StaticTransform',
@@ -58,9 +58,11 @@ class ReferenceTruth:
     deviation: Mapping[str, float] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def __str__(self) -> str:
+    @property
+    def finding(self) -> Finding:
+        """What it means for errors against this truth."""
         sensors = ' and '.join(self.made_from) or "the recording's own sensors"
-        return f'truth is a reference that {self.made_by} made from {sensors}'
+        return REFERENCE(self.topic, made_by=self.made_by, sensors=sensors)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the content of `truth` in recording.yaml."""
@@ -97,39 +99,6 @@ ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
 OPTIONAL_ROLES = ('mag', 'camera_pose', 'features', 'camera_info')
 # Roles that are never taken for their type alone, which other topics have too.
 NAMED_ROLES = ('truth', 'camera_pose', 'features', 'camera_info')
-
-
-@dataclasses.dataclass(frozen=True)
-class Note:
-    """Something that was repaired in a recording, or that its user should know.
-
-    Attributes
-    ----------
-    topic : str
-        Topic, or file where there is no topic.
-    problem : str
-        What was found, with its value.
-    count : int
-        Messages (or places) concerned.
-    action : str
-        What was done about it, or what it means for the result.
-    weight : Weight
-        How much it weighs among what is told.
-    """
-
-    topic: str
-    problem: str
-    count: int
-    action: str
-    weight: Weight = Weight.ROUTINE
-
-    def __str__(self) -> str:
-        return f'{self.topic}: {self.problem} ({self.count}x): {self.action}'
-
-    @property
-    def told(self) -> Told:
-        """The note as the user is told it."""
-        return Told(str(self), self.weight)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +139,7 @@ class Recording:
         Keys of `ROLE_CLASSES` to topic; a role that the run does not have is missing.
     transforms : tuple of StaticTransform
         From /tf_static, static_transforms.yaml or recording.yaml.
-    notes : tuple of Note
+    notes : tuple of Finding
         What was repaired or is suspicious.
     ros_types : mapping of str to str
         Message type by topic where it is not the usual one of its array class.
@@ -186,7 +155,7 @@ class Recording:
     messages: Mapping[str, MessageArray]
     roles: Mapping[str, str]
     transforms: tuple[StaticTransform, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Finding, ...] = ()
     ros_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     reference: ReferenceTruth | None = None
@@ -271,15 +240,15 @@ class Recording:
             f'{has}); name one in recording.yaml or by option'
         )
 
-    def repairs(self, topics: Collection[str]) -> list[str]:
-        """Return what was found in some topics and done about it.
+    def repairs(self, topics: Collection[str]) -> list[Finding]:
+        """Return what was found in some topics.
 
-        But for covariances, of which notes say what robot_localization makes of them.
+        Without covariances: those findings say what robot_localization makes of them.
         """
         return [
-            str(note)
+            note
             for note in self.notes
-            if note.topic in topics and 'covariance' not in note.problem
+            if note.subject in topics and note.kind not in OF_COVARIANCES
         ]
 
     def with_messages(self, role: str, array: MessageArray | None) -> Recording:

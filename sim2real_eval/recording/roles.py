@@ -11,13 +11,14 @@ from itertools import combinations
 from pathlib import Path
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.findings import ONLY_ONE, OVERLAP
 from sim2real_eval.recording.message_types import known_type
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
     OPTIONAL_ROLES,
     ROLE_CLASSES,
-    Note,
     Recording,
 )
 from sim_sensors.core.measurements import MessageArray
@@ -49,7 +50,7 @@ def assign_roles(
     types: Mapping[str, str],
     chosen: Mapping[str, str | None],
     known: Mapping[str, str],
-) -> tuple[dict[str, str], list[Note]]:
+) -> tuple[dict[str, str], list[Finding]]:
     """Give each role its topic.
 
     Parameters
@@ -65,7 +66,7 @@ def assign_roles(
 
     Returns
     -------
-    dict of str to str, list of Note
+    dict of str to str, list of Finding
         Role to topic. A role without any topic is missing. Where the default topic is missing and
         exactly one topic has the type of imu, gps or mag, that one is taken, with a note. The
         truth is never guessed, as wheel odometry has its type too; nor is what a camera gave.
@@ -76,7 +77,7 @@ def assign_roles(
         When a named topic is missing or of another type, or several are candidates for imu or gps.
     """
     roles: dict[str, str] = {}
-    notes: list[Note] = []
+    notes: list[Finding] = []
     for role, wanted in ROLE_CLASSES.items():
         same = [topic for topic, name in types.items() if known_type(name).array is wanted]
         if role in chosen:
@@ -89,8 +90,7 @@ def assign_roles(
             roles[role] = DEFAULT_TOPICS[role]
         elif role not in NAMED_ROLES and len(same) == 1:
             roles[role] = same[0]
-            problem = f'{DEFAULT_TOPICS[role]} is missing'
-            notes.append(Note(same[0], problem, 1, f'taken as {role}, the only one of its type'))
+            notes.append(ONLY_ONE(same[0], default=DEFAULT_TOPICS[role], role=role))
         elif role not in (*NAMED_ROLES, *OPTIONAL_ROLES) and same:
             raise RecordingError(
                 f'{where}: {role}: {DEFAULT_TOPICS[role]} is missing and {len(same)} topics have '
@@ -153,7 +153,7 @@ _FULL = 0.95
 
 def check_overlap(
     where: str, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
-) -> list[Note]:
+) -> list[Finding]:
     """Compare the time spans of the topics that have a role which a judge needs.
 
     Raises
@@ -179,11 +179,7 @@ def check_overlap(
     longest = max(end - start for start, end in spans.values())
     if common >= _FULL * longest:
         return []
-    problem = (
-        f'topics have {max(0, common) * 1e-9:.2f} s in common, the longest has '
-        f'{longest * 1e-9:.2f} s'
-    )
-    return [Note(', '.join(spans), problem, 1, 'only the common time can be judged')]
+    return [OVERLAP(', '.join(spans), common=max(0, common) * 1e-9, longest=longest * 1e-9)]
 
 
 def _shown(span: tuple[int, int]) -> str:

@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.recording import Note
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.findings import LOW_PASSED
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
@@ -24,7 +25,7 @@ _SETTLED = 2.5
 
 def low_passed(
     where: str, topic: str, truth: OdometryArray, cutoff: float
-) -> tuple[OdometryArray, Note]:
+) -> tuple[OdometryArray, Finding]:
     """Return the truth with positions, attitudes and twists low-passed, and what it changed.
 
     A Butterworth filter of second order runs forwards and backwards: no lag, and -3 dB at the
@@ -87,13 +88,7 @@ def low_passed(
     moved = math.sqrt(float(np.mean(np.sum((position - truth.position) ** 2, axis=1))))
     turned = rotations.between(old, orientation)
     angle = math.sqrt(float(np.mean(np.sum(turned**2, axis=1))))
-    note = Note(
-        topic,
-        f'low-passed at {cutoff:g} Hz, as recording.yaml says',
-        len(truth),
-        f'moved positions by {1e3 * moved:.2g} mm and attitudes by {math.degrees(angle):.2g} deg '
-        'rms',
-    )
+    note = LOW_PASSED(topic, cutoff=cutoff, moved=1e3 * moved, turned=math.degrees(angle))
     changed = dataclasses.replace(
         truth,
         position=position,

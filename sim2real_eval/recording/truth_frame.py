@@ -9,6 +9,8 @@ import math
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.findings import TRUTH_NOT_ENU
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import FixArray, FloatArray, OdometryArray
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
@@ -80,7 +82,7 @@ def _frame_at(latitude: FloatArray, longitude: FloatArray, altitude: FloatArray)
 
 def frame_remarks(
     truth: OdometryArray, fixes: FixArray | None, frame: LocalFrame
-) -> tuple[str, ...]:
+) -> tuple[Finding, ...]:
     """Say when the fixes fit the truth far better after a turn: its axes are not east and north.
 
     The turn is the least-squares rotation about the vertical between the fixes and the true
@@ -95,8 +97,8 @@ def frame_remarks(
 
     Returns
     -------
-    tuple of str
-        Empty, or one line; also empty when the track is too short to tell.
+    tuple of Finding
+        Empty, or one; also empty when the track is too short to tell.
     """
     if fixes is None or len(fixes) < 3:
         return ()
@@ -121,11 +123,7 @@ def frame_remarks(
     after = _rms(measured - true @ np.array([[c, s], [-s, c]]))
     if abs(math.degrees(turn)) < _LEAST_TURN_DEG or before < max(_LEAST_RMS_M, 3.0 * after):
         return ()
-    return (
-        f'fixes are {before:.1f} m rms from the truth, but {after:.1f} m if the truth is turned '
-        f'by {math.degrees(turn):.0f} degrees: its frame is not east-north, so simulated fixes '
-        'and start headings are turned against the real ones',
-    )
+    return (TRUTH_NOT_ENU(before=before, after=after, turn=math.degrees(turn)),)
 
 
 def _rms(errors: FloatArray) -> float:

@@ -21,6 +21,7 @@ from sim2real_eval.characterization.imu_file import (
 from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.recovered_parameters import Reidentified
 from sim2real_eval.characterization.signals import quantity_of
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
 from sim2real_eval.report.allan import save_allan_plot
@@ -71,7 +72,7 @@ def allan_record(
                 'rate_hz': result.rate,
                 'samples': result.samples,
                 'seconds': result.seconds,
-                'notes': list(result.notes),
+                'notes': to_records(result.notes),
                 'axes': {one.axis: _axis_record(one, result.rate) for one in result.axes},
             }
             for result in results

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import check_result_folder, file_digest, fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.metrics.series_folder import REAL, write_series_folder
@@ -111,13 +112,13 @@ def comparison_record(
             {'model': model, 'scenario': scenario, 'mean': value}
             for (model, scenario), value in comparison.forward_rmse().items()
         ],
-        'notes': comparison.notes(),
+        'notes': to_records(comparison.notes()),
         'runs': [
             {
                 'model': run.model,
                 'recording': run.recording,
                 'repetition': run.repetition,
-                'notes': list(run.notes),
+                'notes': to_records(run.notes),
             }
             for run in comparison.runs
         ],

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import file_digest, fresh_folder, versions
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.scores import RunScore
@@ -111,7 +112,7 @@ def fit_record(
             )
         ],
         'failures': [dataclasses.asdict(failure) for failure in real.failures],
-        'notes': list(fit.notes),
+        'notes': to_records(fit.notes),
     }
 
 

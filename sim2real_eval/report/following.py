@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
+from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
@@ -151,7 +152,7 @@ _SERIES_ERRORS = ('along', 'across', 'distance', 'yaw_error')
 
 
 def following_record(
-    runs: Sequence[FollowedRun], settings: FollowSettings, *, seed: int, notes: Sequence[str]
+    runs: Sequence[FollowedRun], settings: FollowSettings, *, seed: int, notes: Sequence[Finding]
 ) -> dict[str, Any]:
     """Return everything that `follow` found, and what repeats it, as plain values.
 
@@ -173,7 +174,7 @@ def following_record(
             }
             for run in runs
         ],
-        'notes': list(notes),
+        'notes': to_records(notes),
     }
 
 

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
 from sim2real_eval.metrics.uncertainty.result import (
     DistanceUncertainty,
@@ -92,7 +94,7 @@ def _p_value(model: DistanceUncertainty) -> str:
     return '<0.001' if model.adjusted < 0.001 else f'{model.adjusted:.3f}'
 
 
-def pair_lines(known: Uncertainty, scenario: str) -> list[str]:
+def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
     """Say which neighbours of the ranking do not differ significantly, and what would do it."""
     order = known.order
     lines = []
@@ -106,7 +108,7 @@ def pair_lines(known: Uncertainty, scenario: str) -> list[str]:
     if len(lines) > _MOST_PAIRS:
         shown.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
     where = 'pooled' if scenario == POOLED else scenario
-    return [f'not significantly different ({where}): {"; ".join(shown)}']
+    return [NOT_SIGNIFICANT(pairs='; '.join(shown)).of(where)]
 
 
 def _more(known: Uncertainty, pair: PairUncertainty) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from sim2real_eval.characterization.calibration import Calibration
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.imu_file import chain_yaml
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import write_bytes, write_json
 from sim2real_eval.report.allan import save_allan_plot
@@ -97,7 +98,7 @@ def calibration_record(found: Calibration) -> dict[str, Any]:
         'seed': found.seed,
         'recordings': list(found.names),
         'not_characterised': list(found.problems),
-        'notes': list(found.notes),
+        'notes': to_records(found.notes),
         'gps': None,
         'imu': None,
     }
@@ -139,7 +140,7 @@ def _gps_record(gps: GpsResult) -> dict[str, Any]:
         'covariance_consistency': [
             {**dataclasses.asdict(one), 'verdict': one.verdict} for one in gps.consistency
         ],
-        'notes': list(gps.notes),
+        'notes': to_records(gps.notes),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from rich.table import Table
 
 from sim2real_eval.benches.wheels.study import Driven, WheelStudy
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import check_result_folder, fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.report.console import plain_table
@@ -148,7 +149,7 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
             }
             for variant in study.variants
         ],
-        'notes': study.notes(),
+        'notes': to_records(study.notes()),
     }
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from sim2real_eval.common.findings import by_severity, to_records
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.navsat_configuration import (
@@ -69,7 +70,10 @@ class JudgeHealth:
 
     def status(self) -> DiagnosticStatus:
         """Return counts and notes; WARN while there is anything to say or nothing to judge."""
-        notes = [*(why for _, why in self._refused.values()), *self._live.notes()]
+        notes = [
+            *(why for _, why in self._refused.values()),
+            *map(str, by_severity(self._live.notes())),
+        ]
         level = DiagnosticStatus.WARN if notes else DiagnosticStatus.OK
         if not any(self.received.values()):
             level = DiagnosticStatus.WARN
@@ -100,7 +104,7 @@ class JudgeHealth:
             'published': self.published,
             'resets': self.resets,
             'parts': [dataclasses.asdict(part) for part in self._live.parts],
-            'notes': self._live.notes(),
+            'notes': to_records(self._live.notes()),
         }
 
 

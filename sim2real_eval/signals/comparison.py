@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
 from sim2real_eval.metrics.uncertainty.permutation_test import (
     Divisible,
     distance_p_values,
@@ -23,11 +24,11 @@ from sim2real_eval.signals.distances import (
     log_spectral_distance,
     wasserstein,
 )
+from sim2real_eval.signals.findings import TOO_FEW_RUNS
 from sim2real_eval.signals.measured import QUANTITIES, SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.signals.pairs import Pair, pairs_of, partners
 from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepare
-from sim2real_eval.study.run_notes import merge_notes
 
 if TYPE_CHECKING:
     pass
@@ -102,14 +103,14 @@ class SignalComparison:
     names : dict of str to tuple of str
         Names of the runs by model, and those of the real ones as `real`.
     options : SignalOptions
-    notes : tuple of str
+    notes : tuple of Finding
     """
 
     rows: tuple[SignalRow, ...]
     prepared: Mapping[str, Mapping[str, PreparedQuantity]]
     names: Mapping[str, tuple[str, ...]]
     options: SignalOptions
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
     @property
     def models(self) -> list[str]:
@@ -145,7 +146,7 @@ class SignalComparison:
         """Return rows, notes and options as plain values."""
         return {
             'options': self.options.to_mapping(),
-            'notes': list(self.notes),
+            'notes': to_records(self.notes),
             'rows': [dataclasses.asdict(row) for row in self.rows],
         }
 
@@ -186,8 +187,8 @@ def compare_runs(
     """Compare signals that were held against their truth already; see `compare_signals`."""
     rows: list[SignalRow] = []
     prepared: dict[str, dict[str, PreparedQuantity]] = {}
-    notes: list[str] = []
-    few: dict[str, list[str]] = {}
+    notes: list[Finding] = []
+    few: dict[Finding, list[str]] = {}
     for model, runs in simulated.items():
         if not real or not runs:
             raise SignalComparisonError(
@@ -197,11 +198,11 @@ def compare_runs(
         rows += mine
         prepared[model] = ready
         notes += said
-        if lack:
+        if lack is not None:
             few.setdefault(lack, []).append(model)
     notes += [
-        text if len(few) == 1 and len(who) == len(simulated) else f'{", ".join(who)}: {text}'
-        for text, who in few.items()
+        one if len(few) == 1 and len(who) == len(simulated) else one.of(', '.join(who))
+        for one, who in few.items()
     ]
     about = [('real', run.notes) for run in real]
     about += [('simulated', run.notes) for runs in simulated.values() for run in runs]
@@ -211,7 +212,7 @@ def compare_runs(
         prepared,
         {'real': tuple(run.name for run in real), **names},
         options,
-        (*merge_notes(about), *dict.fromkeys(notes)),
+        tuple(by_severity([*merge_findings(about), *notes])),
     )
 
 
@@ -220,8 +221,8 @@ def _compare_model(
     real: Sequence[SensorSignals],
     runs: Sequence[SensorSignals],
     options: SignalOptions,
-) -> tuple[list[SignalRow], dict[str, PreparedQuantity], list[str], str]:
-    """Return rows, quantities, notes, and why nothing can be told from chance, if so."""
+) -> tuple[list[SignalRow], dict[str, PreparedQuantity], list[Finding], Finding | None]:
+    """Return rows, quantities, notes, and why no difference can be significant, if so."""
     everywhere = [
         quantity
         for quantity in QUANTITIES
@@ -241,18 +242,15 @@ def _compare_model(
     )
     enough = permutations.least <= options.level
     n = len(real)
-    lack = ''
+    lack = None
     if not enough:
-        lack = (
-            f'{len(real)} real and {len(runs)} simulated runs '
-            f'{"in pairs " if permutations.paired else ""}are too few to tell a difference from '
-            f'chance: the smallest possible p-value is {permutations.least:.2g}; 6 pairs, '
-            'or 4 unpaired runs of each, are the fewest'
-        )
+        values = {'real': n, 'simulated': len(runs), 'least': permutations.least}
+        pairing = 'paired' if permutations.paired else 'unpaired'
+        lack = TOO_FEW_RUNS(**values, pairing=pairing)
     rows: list[SignalRow] = []
     ready: dict[str, PreparedQuantity] = {}
     distances: list[Divisible] = []
-    said: dict[str, list[str]] = {}
+    said: dict[Finding, list[str]] = {}
     for quantity in everywhere:
         one = prepare(
             [run.measured[quantity.name] for run in real],
@@ -301,7 +299,7 @@ def _compare_model(
             _judged(row, found.single[2 * i :][:2], found.adjusted[2 * i :][:2], options.level)
             for i, row in enumerate(rows)
         ]
-    notes = [f'{", ".join(who)}: {note}' for note, who in said.items()]
+    notes = [note.of(', '.join(who)) for note, who in said.items()]
     return rows, ready, notes, lack
 
 

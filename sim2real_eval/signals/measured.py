@@ -9,8 +9,10 @@ from collections.abc import Callable, Collection
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth_frame import truth_origin
+from sim2real_eval.signals import findings
 from sim2real_eval.signals.agreement import (
     Lag,
     find_lag,
@@ -112,14 +114,14 @@ class SensorSignals:
         First and last stamp of the truth; the first is time 0.
     measured : dict of str to Measured
         By name of the quantity.
-    notes : tuple of str
+    notes : tuple of Finding
     """
 
     name: str
     start_ns: int
     end_ns: int
     measured: dict[str, Measured]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 def run_signals(
@@ -160,7 +162,7 @@ def run_signals(
         )
         recording = maker.real
     found: dict[str, Measured] = {}
-    notes = [str(note) for note in recording.notes] + list(maker.remarks)
+    notes = [*recording.notes, *maker.remarks]
     if recording.imu is not None and 'imu' in sensors:
         _check(recording, 'imu', len(recording.imu))
         notes += _truth_notes(maker, recording.imu)
@@ -172,10 +174,8 @@ def run_signals(
     if recording.mag is not None and 'mag' in sensors:
         if len(recording.mag) < _LEAST_SAMPLES:
             # Recordings have one that nobody asked for.
-            notes.append(
-                f'{recording.roles["mag"]} has {len(recording.mag)} measurements: left out; must '
-                f'have {_LEAST_SAMPLES} or more'
-            )
+            values = {'count': len(recording.mag), 'least': _LEAST_SAMPLES}
+            notes.append(findings.TOO_FEW_SAMPLES(recording.roles['mag'], **values))
         else:
             one = _field(recording.mag, maker, options)
             found[one.quantity.name] = one
@@ -194,26 +194,19 @@ def _check(recording: Recording, role: str, count: int) -> None:
         )
 
 
-def _truth_notes(maker: TwinMaker, imu: ImuArray) -> list[str]:
+def _truth_notes(maker: TwinMaker, imu: ImuArray) -> list[Finding]:
     notes = []
     rate = median_rate(seconds(maker.truth.stamp_ns, maker.start_ns))
     own = median_rate(seconds(imu.stamp_ns, maker.start_ns))
     if rate < 0.5 * own:
-        notes.append(
-            f'truth comes at {rate:.3g} Hz, the IMU at {own:.3g} Hz: what the body does above '
-            f'{0.5 * rate:.3g} Hz counts as an error of a real sensor, and a simulated one never '
-            'felt it'
-        )
+        notes.append(findings.TRUTH_SLOWER(truth=rate, imu=own, half=0.5 * rate))
     if not np.any(maker.truth.orientation[:, :2]):
-        notes.append(
-            'roll and pitch of the truth are 0 throughout: the slope of the ground counts as an '
-            'error of a real specific force'
-        )
+        notes.append(findings.TRUTH_LEVEL())
     return notes
 
 
 def _imu(
-    imu: ImuArray, maker: TwinMaker, options: SignalOptions, notes: list[str]
+    imu: ImuArray, maker: TwinMaker, options: SignalOptions, notes: list[Finding]
 ) -> list[Measured]:
     stamps = seconds(imu.stamp_ns, maker.start_ns)
     arm, turn = maker.mounting(imu.frame)
@@ -237,7 +230,7 @@ def _imu(
         yaw = _heading(body)
         # The nearest of all that differ by whole turns.
         yaw += 2.0 * np.pi * np.round((heading[0] - yaw[0]) / (2.0 * np.pi))
-        notes.append('yaw is that of the published orientation')
+        notes.append(findings.YAW_PUBLISHED())
     else:
         rate = rotations.rotate(
             np.broadcast_to(turn, (len(imu), 4)), np.asarray(imu.angular_velocity)
@@ -245,10 +238,7 @@ def _imu(
         steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(stamps)
         yaw = heading[0] + np.concatenate([[0.0], np.cumsum(steps)])
         if not no_rate:
-            notes.append(
-                'yaw is the integral of the body z rate from the true heading at the first '
-                'sample: no bias is taken out, and tilt is not compensated'
-            )
+            notes.append(findings.YAW_INTEGRATED())
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
     truths = (

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
+from sim2real_eval.signals import findings
 from sim2real_eval.signals.agreement import (
     Lag,
     SeriesAgreement,
@@ -85,7 +87,7 @@ class PreparedQuantity:
     real, simulated : tuple of PreparedRun
     signal_spectra, true_spectra, error_spectra : tuple of Spectrum
         Of all runs, real ones first.
-    notes : tuple of str
+    notes : tuple of Finding
     """
 
     quantity: Quantity
@@ -96,7 +98,7 @@ class PreparedQuantity:
     signal_spectra: tuple[Spectrum, ...]
     true_spectra: tuple[Spectrum, ...]
     error_spectra: tuple[Spectrum, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
     @property
     def frequency(self) -> FloatArray:
@@ -137,21 +139,15 @@ def prepare(
     """
     quantity = real[0].quantity
     runs = [*real, *simulated]
-    notes: list[str] = []
+    notes: list[Finding] = []
     slowest = min(median_rate(run.time) for run in runs)
     rate = options.rate or slowest
     if rate > 1.01 * slowest:
-        notes.append(
-            f'the grid runs at {rate:.4g} Hz, the slowest sensor at {slowest:.4g} Hz: what lies '
-            f'above {0.5 * slowest:.4g} Hz is interpolation'
-        )
+        notes.append(findings.GRID_TOO_FAST(grid=rate, sensor=slowest, half=0.5 * slowest))
     else:
         stray = max(off_grid(run.time, _rate(run, rate)) for run in runs)
         if stray > _OFF_GRID:
-            notes.append(
-                f'stamps are up to {stray:.1g} periods off a grid of {rate:.4g} Hz: linear '
-                'interpolation between them lowers the upper end of the spectra'
-            )
+            notes.append(findings.OFF_GRID(off=stray, grid=rate))
     rates = [_rate(run, rate) for run in runs]
     ready = [_on_grid(run, own) for run, own in zip(runs, rates, strict=True)]
     shortest = min(len(run.time) for run in ready)
@@ -161,14 +157,12 @@ def prepare(
             f'shortest run; must give {_LEAST_SAMPLES} or more'
         )
     if quantity.name == 'yaw' and options.trend_window > shortest:
-        notes.append(f'the trend is the median over all {shortest} samples of the shortest run')
+        notes.append(findings.TREND_IS_MEDIAN(samples=shortest))
     nperseg = options.nperseg or default_segment(shortest)
     if nperseg == -1:
         nperseg = shortest
     elif nperseg > shortest:
-        notes.append(
-            f'segments of {nperseg} samples are longer than the shortest run: {shortest} taken'
-        )
+        notes.append(findings.SEGMENTS_CUT(asked=nperseg, taken=shortest))
         nperseg = shortest
 
     def spectra(kind: str) -> tuple[Spectrum, ...]:

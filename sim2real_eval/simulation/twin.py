@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import Note, Recording, StaticTransform
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.simulation.findings import NOTHING_SEEN
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.camera_info import CameraInfoArray
@@ -173,12 +174,7 @@ def with_camera(
     recording = recording.with_messages('camera_info', info)
     recording = recording.with_messages('features', frames)
     if not len(seen.features.ids):
-        unseen = Note(
-            recording.roles['features'],
-            'nothing of the world was ever in the image',
-            len(seen.features),
-            'frames are empty; mind where the camera looks and where the motion goes',
-        )
+        unseen = NOTHING_SEEN(recording.roles['features'], count=len(seen.features))
         recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
     return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
 

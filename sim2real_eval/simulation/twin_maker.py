@@ -10,11 +10,13 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import decisive
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording import findings
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, Recording
 from sim2real_eval.recording.roles import with_planar_sensors
 from sim2real_eval.recording.truth_frame import frame_remarks, truth_of_base, truth_origin
+from sim2real_eval.simulation.findings import ATTITUDE_DIFFERS, RATE_DIFFERS
 from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_camera
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
@@ -95,7 +97,7 @@ class TwinMaker:
         First and last stamp of the truth.
     world : World
         What surrounds the sensors; its origin is that of the truth.
-    remarks : tuple of str
+    remarks : tuple of Finding
         What the truth's user should know.
 
     Raises
@@ -137,7 +139,7 @@ class TwinMaker:
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
-            *self.motion.remarks,
+            *(findings.TRUTH_CHECK(problem=remark) for remark in self.motion.remarks),
             *frame_remarks(truth, self.real.gps, self._frame),
         )
 
@@ -203,7 +205,7 @@ class TwinMaker:
             for role, placed in (('imu', inertial), ('gps', antenna), ('mag', compass))
             if placed is not None
         }
-        kept = tuple(note for note in recording.notes if note.topic not in replaced)
+        kept = tuple(note for note in recording.notes if note.subject not in replaced)
         return dataclasses.replace(recording, notes=kept)
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
@@ -231,8 +233,8 @@ class TwinMaker:
             mag=at_rate(twin.mag, self.real.mag),
         )
 
-    def model_notes(self, twin: Twin) -> tuple[str, ...]:
-        """Say where a simulated sensor is of another kind than the real one, one line each."""
+    def model_notes(self, twin: Twin) -> tuple[Finding, ...]:
+        """Say where a simulated sensor is of another kind than the real one."""
         notes = []
         for name, model, array in (
             ('GPS', twin.gps, self.real.gps),
@@ -240,22 +242,13 @@ class TwinMaker:
         ):
             real = _rate(array)
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
-                notes.append(
-                    decisive(
-                        f'simulated {name} at {model.rate:g} Hz, real one at {real:.3g} Hz: the '
-                        'rate alone can change VEPD severalfold; --match-rates (in a study file '
-                        '`match_rates: true`) simulates at the real rate'
-                    )
-                )
+                notes.append(RATE_DIFFERS(name, simulated=model.rate, real=real))
         if twin.imu is not None and self.real.imu is not None:
             real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())
             simulated_has = twin.imu.orientation.publishes
             if real_has != simulated_has:
                 has, lacks = ('real', 'simulated') if real_has else ('simulated', 'real')
-                notes.append(
-                    f'the {has} IMU publishes an orientation, the {lacks} one does not: part of '
-                    'the difference is the attitude; `orientation: mode:` of the model sets it'
-                )
+                notes.append(ATTITUDE_DIFFERS('IMU', has=has, lacks=lacks))
         return tuple(notes)
 
     def mounting(self, frame: str) -> tuple[FloatArray, FloatArray]:
@@ -285,15 +278,14 @@ class TwinMaker:
     def _first(self, array: MessageArray | None) -> int:
         return self.start_ns if array is None else int(array.stamp_ns[0])
 
-    def _body_remarks(self, truth: OdometryArray) -> tuple[str, ...]:
+    def _body_remarks(self, truth: OdometryArray) -> tuple[Finding, ...]:
         child = truth.child_frame.strip('/')
         if child == self._base:
             return ()
         if not child:
-            return (f'truth names no child frame: taken as that of {self._base}',)
-        if not self.real.transforms:
-            return (f'truth is given for {child}: without static transforms = {self._base}',)
-        return (f'truth is given for {child} and moved to {self._base} by static transforms',)
+            return (findings.TRUTH_NO_FRAME(base=self._base),)
+        moved = findings.TRUTH_MOVED if self.real.transforms else findings.TRUTH_ASSUMED
+        return (moved(child=child, base=self._base),)
 
 
 def _rate(array: MessageArray | None) -> float | None:

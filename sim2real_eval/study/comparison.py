@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from sim2real_eval.common.findings import Finding, by_severity, merge_models
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.scores import RunScore
@@ -21,8 +22,7 @@ from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.recording import Note, Recording
-from sim2real_eval.study.run_notes import notes_of_models
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.run_plan import ComparisonOptions, JudgedScore, RunPlan
 from sim_sensors.core.errors import Sim2RealError
 
@@ -70,9 +70,8 @@ class Source:
         )
         if self.transforms is not None:
             transforms, notes = self.transforms.over(recording.transforms)
-            told = tuple(Note('transforms', note, 1, 'the file counts') for note in notes)
             recording = dataclasses.replace(
-                recording, transforms=transforms, notes=(*recording.notes, *told)
+                recording, transforms=transforms, notes=(*recording.notes, *notes)
             )
         # Afterwards: the scenario may follow from the recording's own name, never from this one.
         return recording if self.name is None else dataclasses.replace(recording, name=self.name)
@@ -157,13 +156,17 @@ class Comparison:
                 groups.setdefault((run.model, scenario), []).append(run.forward.rmse)
         return {group: float(np.mean(values)) for group, values in groups.items()}
 
-    def notes(self) -> list[str]:
-        """Return what the user should know, alike notes of many runs merged into one line."""
+    def notes(self) -> list[Finding]:
+        """Return what the user should know, merged over the runs, the most severe first."""
         scenarios = list(dict.fromkeys(row.scenario for row in self.rows))
-        return [
-            *notes_of_models((run.model, run.notes) for run in self.runs),
-            *uncertainty_notes(self.uncertainty, [name for name in scenarios if name != POOLED]),
-        ]
+        return by_severity(
+            [
+                *merge_models((run.model, run.notes) for run in self.runs),
+                *uncertainty_notes(
+                    self.uncertainty, [name for name in scenarios if name != POOLED]
+                ),
+            ]
+        )
 
 
 def compare(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import check_result_folder
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
@@ -140,7 +141,7 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
             'scenario': run.scenario,
             'group': run.group,
             'values': dict(run.values),
-            'notes': list(run.notes),
+            'notes': to_records(run.notes),
         }
         for run in outcome.runs
     ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sim2real_eval.common.findings import from_records
 from sim2real_eval.metrics.distances import VepdRow, vepd_table
 from sim2real_eval.metrics.options import MetricOptions, all_speeds, speed
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
@@ -68,7 +69,7 @@ class StudyOutcome:
                     one['scenario'],
                     one['group'],
                     one['values'],
-                    tuple(one['notes']),
+                    from_records(one['notes']),
                 )
                 for one in found
             )

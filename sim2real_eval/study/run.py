@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.measurements import FloatArray
@@ -51,7 +52,7 @@ class StudyRun:
         `entropy_difference`, `n_samples`, `duration`), `forward_rmse` (m/s), `estimates` and
         `fixes_used`. Others, such as `position_rmse`, where they can be had: a run without truth
         of position has none.
-    notes : tuple of str
+    notes : tuple of Finding
         What the user should know, most important first.
     """
 
@@ -59,7 +60,7 @@ class StudyRun:
     scenario: str
     group: str
     values: Mapping[str, float]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @property
     def is_real(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.caveats import advice
@@ -77,7 +78,7 @@ class JudgedScore:
     forward : RunScore
         The same with body-forward speed, which unlike horizontal speed sees the heading.
     estimates, fixes_used : int
-    notes : tuple of str
+    notes : tuple of Finding
     """
 
     model: str
@@ -89,7 +90,7 @@ class JudgedScore:
     forward: RunScore
     estimates: int
     fixes_used: int
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -155,7 +156,7 @@ class RunPlan:
             first = Rotation.from_quat(self.maker.truth.orientation[0])
             self.start_heading = float(first.as_euler('xyz')[2])
         self._options = options
-        self._about = tuple(note.told for note in recording.notes) + self.maker.remarks
+        self._about = (*recording.notes, *self.maker.remarks)
 
     def __iter__(self) -> Iterator[PlannedRun]:
         yield self.real

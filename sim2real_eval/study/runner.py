@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.findings import Told, by_weight, weight_of
+from sim2real_eval.common.findings import merge_models, shared_findings, to_records
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure, StudyRun, told_failures
-from sim2real_eval.study.run_notes import notes_of_models
 from sim2real_eval.study.store import RunStore
 from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.core.errors import Sim2RealError
@@ -138,19 +137,16 @@ def _reasons(reasons: Sequence[str]) -> str:
     return '; '.join(reasons[:_MOST_REASONS]) + more
 
 
-def _notes(plan: StudyPlan, runs: Sequence[StudyRun]) -> list[str]:
-    """Return what the user should know, a line for what is alike; weightiest first."""
+def _notes(plan: StudyPlan, runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
+    """Return what the user should know; what all judges share is said once."""
     labels = [judge.label for judge in plan.file.judges]
-    found = {
-        label: notes_of_models(
-            (run.key.model, run.notes) for run in runs if run.key.judge == label
+    return to_records(
+        shared_findings(
+            {
+                label: merge_models(
+                    (run.key.model, run.notes) for run in runs if run.key.judge == label
+                )
+                for label in labels
+            }
         )
-        for label in labels
-    }
-    shared = set.intersection(*(set(notes) for notes in found.values()))
-    lines = [note for note in found[labels[0]] if note in shared]
-    for label, notes in found.items():
-        for note in notes:
-            if note not in shared:
-                lines.append(Told(f'judge {label}: {note}', weight_of(note)))
-    return [str(line) for line in by_weight(lines)]
+    )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.findings import Told, Weight, weight_of
+from sim2real_eval.common.findings import from_records, to_records
 from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
@@ -73,7 +73,7 @@ class RunStore:
             about = json.loads(self._arrays(_name(key), _ABOUT)[_ABOUT].tobytes())
         except Sim2RealError:
             return None
-        notes = tuple(Told(text, Weight(weight)) for text, weight in about['notes'])
+        notes = from_records(about['notes'])
         return StudyRun(key, about['scenario'], about['group'], about['values'], notes)
 
     def _signals(self, key: RunKey) -> EstimateSignals:
@@ -111,7 +111,7 @@ def encoded(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:
         'scenario': run.scenario,
         'group': run.group,
         'values': dict(run.values),
-        'notes': [[str(note), int(weight_of(note))] for note in run.notes],
+        'notes': to_records(run.notes),
     }
     text = json.dumps(about, ensure_ascii=False, allow_nan=False).encode()
     arrays = {field.name: getattr(signals, field.name) for field in dataclasses.fields(signals)}

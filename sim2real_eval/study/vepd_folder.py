@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real_eval.common.findings import from_records
 from sim2real_eval.metrics.series import read_series
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
@@ -39,7 +40,7 @@ def vepd_outcome(folder: str | Path) -> StudyOutcome:
         record = json.loads(path.read_text(encoding='utf-8'))
         judge = str(record['judge']['name'])
         notes = {
-            (one['model'], one['recording'], one['repetition']): tuple(one['notes'])
+            (one['model'], one['recording'], one['repetition']): from_records(one['notes'])
             for one in record['runs']
         }
         path = folder / 'runs.csv'

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from sim2real_eval.benches.attitude import findings
 from sim2real_eval.benches.attitude.estimate import AttitudeEstimate
 from sim2real_eval.benches.attitude.events import AttitudeEvents
 from sim2real_eval.benches.attitude.filter import ACCELEROMETER, CAMERA, MAGNETOMETER, xi_matrices
-from sim2real_eval.common.findings import decisive
+from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -141,20 +142,10 @@ _SPANS_S = (1.0, np.inf)
 _MOST = 2.0
 _FALSE_ALARMS = 1e-3
 
-_GYROSCOPE = (
-    'the gyroscope is {off} rad/s off where its noise leaves {left}: a bias or a scale factor, or '
-    'a truth that turns otherwise; --rest takes off the offset of a run that begins at rest, '
-    '--gyroscope-noise {noise}'
-)
-_TEXTS = {
-    ACCELEROMETER: 'the accelerometer is {off} m/s^2 off gravity where its noise leaves {left}: '
-    'the body accelerates, or the sensor is biased or mounted otherwise; --acceleration {noise}',
-    MAGNETOMETER: 'the magnetometer is {off} T off the expected field where its noise leaves '
-    '{left}: magnets, iron, or another field; --world says which to expect, --magnetometer-noise '
-    '{noise}, --without magnetometer leaves it out',
-    CAMERA: 'the poses of the camera are {off} rad off the truth where their covariance leaves '
-    '{left}: another frame or mounting, or noise that is not as stated; --without camera leaves '
-    'them out',
+_SUSPECTS = {
+    ACCELEROMETER: findings.ACCELEROMETER_OFF,
+    MAGNETOMETER: findings.MAGNETOMETER_OFF,
+    CAMERA: findings.CAMERA_OFF,
 }
 
 
@@ -164,8 +155,8 @@ def suspects(
     *,
     gravity: float,
     field: FloatArray,
-) -> tuple[str, ...]:
-    """Say which sensors measure what the filter does not know of, a line each.
+) -> tuple[Finding, ...]:
+    """Say which sensors measure what the filter does not know of.
 
     What a sensor measured less what it would at the true attitude is averaged over each second,
     and over the whole run. White noise of the stated covariance leaves averages whose normalised
@@ -185,14 +176,14 @@ def suspects(
     later = np.flatnonzero(events.dt > 0.0)
     dt = events.dt[later]
     turned = events.rate[later] * dt[:, None] - rotations.between(truth[later - 1], truth[later])
-    told = [_worst(_GYROSCOPE, events.stamp_ns[later], turned, events.density, dt)]
-    for kind, text in _TEXTS.items():
-        chosen = events.kind == kind
+    found = [_worst(findings.GYROSCOPE_OFF, events.stamp_ns[later], turned, events.density, dt)]
+    for number, kind in _SUSPECTS.items():
+        chosen = events.kind == number
         if chosen.any():
-            v = np.array([0.0, 0.0, gravity]) if kind == ACCELEROMETER else field
-            wrong, covariance = _differences(events, truth, chosen, kind, v)
-            told.append(_worst(text, events.stamp_ns[chosen], wrong, covariance))
-    return tuple(decisive(one) for one in told if one)
+            v = np.array([0.0, 0.0, gravity]) if number == ACCELEROMETER else field
+            wrong, covariance = _differences(events, truth, chosen, number, v)
+            found.append(_worst(kind, events.stamp_ns[chosen], wrong, covariance))
+    return tuple(one for one in found if one is not None)
 
 
 def _differences(
@@ -209,17 +200,17 @@ def _differences(
 
 
 def _worst(
-    text: str,
+    kind: FindingKind,
     stamps: IntArray,
     wrong: FloatArray,
     covariance: FloatArray,
     dt: FloatArray | None = None,
-) -> str:
-    """Return the line on a sensor from the span in which it is furthest off; empty if none.
+) -> Finding | None:
+    """Return what is wrong with a sensor, from the span in which it is furthest off.
 
     With `dt`, `wrong` is an integral over these times and `covariance` `(3, 3)` a density.
     """
-    found: dict[float, str] = {}
+    found: dict[float, Finding] = {}
     for span in _SPANS_S:
         time = (stamps - stamps[0]) * 1e-9
         whole = float(time[-1])
@@ -241,15 +232,8 @@ def _worst(
             off = float(np.sqrt(np.mean(np.sum(mean**2, axis=1))))
             noise = float(np.sqrt(np.mean(np.trace(left, axis1=1, axis2=2))))
             enough = off * np.sqrt(weight.mean() / 3.0)
-            # White noise is no help against what lasts: as much of it drowns the sensor.
-            advice = (
-                f'{enough:.1g} is as much noise in that time'
-                if span < whole
-                else 'says to trust it less'
-            )
-            shown = text.format(off=f'{off:.2g}', left=f'{noise:.2g}', noise=advice)
-            found[ratio / allowed] = f'averaged over {min(span, whole):.3g} s, {shown}'
-    return found[max(found)] if found else ''
+            found[ratio / allowed] = kind(span=min(span, whole), off=off, left=noise, noise=enough)
+    return found[max(found)] if found else None
 
 
 # Errors of the attitude filter as printed in [Ligorio2015], to be shown beside ours.

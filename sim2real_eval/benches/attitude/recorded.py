@@ -9,8 +9,9 @@ import numpy as np
 
 from sim2real_eval.benches.attitude.events import UPRIGHT, AttitudeInput
 from sim2real_eval.benches.attitude.filter import AttitudeError, AttitudeSettings
+from sim2real_eval.benches.attitude.findings import CAMERA_FRAME, SAME_TURN
 from sim2real_eval.benches.attitude.study import AttitudeRun, drawn_attitude, held_run
-from sim2real_eval.common.findings import assumed
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.synthetic import maker_with_field
 from sim_sensors.world.world import World
@@ -81,7 +82,7 @@ def recorded_run(
 
 def _remarks(
     given: AttitudeInput, real: Recording, settings: AttitudeSettings, base: str
-) -> list[str]:
+) -> list[Finding]:
     """Say what was repaired in what the filter reads, and which frames were taken to be equal."""
     used = {'imu': given.imu.frame}
     if given.mag is not None and settings.magnetometer:
@@ -93,18 +94,8 @@ def _remarks(
     if not real.transforms:
         others = [frame for role, frame in used.items() if role != 'camera_pose' and frame != base]
         if others:
-            remarks.append(
-                assumed(
-                    'no static transforms in the recording: '
-                    f'{", ".join(dict.fromkeys(others))} taken to be turned as {base}'
-                )
-            )
+            remarks.append(SAME_TURN(frames=', '.join(dict.fromkeys(others)), base=base))
     frame = used.get('camera_pose', '')
     if truth is not None and frame and frame.strip('/') != truth.frame.strip('/'):
-        remarks.append(
-            assumed(
-                f'poses of the camera are in {frame}, the truth in {truth.frame}: taken as the '
-                'same frame'
-            )
-        )
+        remarks.append(CAMERA_FRAME(camera=frame, truth=truth.frame))
     return remarks

@@ -13,10 +13,11 @@ from sim2real_eval.benches.attitude.errors import AttitudeErrors, attitude_error
 from sim2real_eval.benches.attitude.estimate import AttitudeEstimate, estimate_events
 from sim2real_eval.benches.attitude.events import UPRIGHT, AttitudeInput, events_of
 from sim2real_eval.benches.attitude.filter import AttitudeError, AttitudeSettings
+from sim2real_eval.benches.attitude.findings import NO_SUSPECT
+from sim2real_eval.common.findings import Finding, merge_findings
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
 from sim2real_eval.metrics.normalised_squares import Squares
-from sim2real_eval.study.run_notes import merge_notes
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core import rotations
@@ -88,9 +89,9 @@ class AttitudeRun:
     name : str
     estimate : AttitudeEstimate
     errors : AttitudeErrors
-    notes : tuple of str
+    notes : tuple of Finding
         What its user should know.
-    suspects : tuple of str
+    suspects : tuple of Finding
         Sensors that measure what the filter does not know of, to be told when it is overconfident;
         see `suspects`. Of simulated runs the first alone is looked at.
     """
@@ -98,8 +99,8 @@ class AttitudeRun:
     name: str
     estimate: AttitudeEstimate
     errors: AttitudeErrors
-    notes: tuple[str, ...] = ()
-    suspects: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    suspects: tuple[Finding, ...] = ()
 
     @property
     def squares(self) -> list[Squares]:
@@ -121,7 +122,7 @@ class AttitudeStudy:
         Share of the errors of x, y, z, w within their 99 % bounds.
     squares : list of Squares
         Over all runs: NEES summed at equal times, NIS one after the other; see `over_runs`.
-    suspects : tuple of str
+    suspects : tuple of Finding
         Of the runs, merged.
     """
 
@@ -130,7 +131,7 @@ class AttitudeStudy:
     rmse: FloatArray
     inside: FloatArray
     squares: list[Squares]
-    suspects: tuple[str, ...] = ()
+    suspects: tuple[Finding, ...] = ()
 
     @property
     def overall(self) -> FloatArray:
@@ -141,17 +142,12 @@ class AttitudeStudy:
         """Hold NEES and NIS against chi-square."""
         return [consistency(squares) for squares in self.squares]
 
-    def notes(self) -> tuple[str, ...]:
-        """Say where it comes from when the filter is overconfident, a line each."""
+    def notes(self) -> tuple[Finding, ...]:
+        """Say where it comes from when the filter is overconfident."""
         nees = consistency(self.squares[0])
         if nees.verdict != 'overconfident':
             return ()
-        return self.suspects or (
-            f'NEES is {nees.ratio:.2f} times what the filter states, but averaged over a second '
-            'each sensor is about as near the truth as its noise says: look for a first attitude '
-            'too far off for a linear filter (--initial-std), covariances that are not as stated, '
-            'or --rate held, which lags',
-        )
+        return self.suspects or (NO_SUSPECT(ratio=nees.ratio),)
 
 
 def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
@@ -208,7 +204,7 @@ def simulated_study(
 
 def study_of(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
     """Return the study of runs that are there already."""
-    merged = merge_notes(('recorded', run.suspects) for run in runs)
+    merged = merge_findings(('recorded', run.suspects) for run in runs)
     told = tuple(merged) if len(runs) > 1 else runs[0].suspects
     return _study(runs[0], [_of_run(run) for run in runs], told)
 
@@ -234,7 +230,7 @@ def _summary(setup: AttitudeSetup, number: int) -> _Summary:
 
 
 def _study(
-    first: AttitudeRun, summaries: Sequence[_Summary], told: tuple[str, ...]
+    first: AttitudeRun, summaries: Sequence[_Summary], told: tuple[Finding, ...]
 ) -> AttitudeStudy:
     names, rmse, inside, squares = zip(*summaries, strict=True)
     return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares), told)
@@ -278,7 +274,7 @@ def held_run(
         events, first, gravity=gravity, field=field, initial_std=settings.initial_std
     )
     errors = attitude_errors(estimate, truth_at(estimate.stamp_ns))
-    told: tuple[str, ...] = ()
+    told: tuple[Finding, ...] = ()
     if suspect:
         told = suspects(events, truth_at, gravity=gravity, field=field)
     return AttitudeRun(name, estimate, errors, suspects=told)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sim2real_eval.benches.wheels.findings import UNEVEN
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import RunScore, score_run
@@ -38,7 +40,6 @@ _STANDSTILL = 0.1
 # What a floor may have of unevenness: change of height [m] and tilt [rad].
 _EVEN_HEIGHT, _EVEN_TILT = 0.1, math.radians(2.0)
 # Errors below this [m] are not told.
-_EVEN_ERROR = 0.001
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,14 +55,14 @@ class RecordedMotion:
     label : str
         Goes before the labels of the random streams, so that two recordings have noise of their
         own.
-    remarks : tuple of str
+    remarks : tuple of Finding
         What the user should know of the truth.
     """
 
     recording: Recording
     motion: OdometryMotion
     label: str = ''
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Finding, ...] = ()
 
     @classmethod
     def of_motion(cls, motion: Motion, name: str) -> RecordedMotion:
@@ -159,22 +160,12 @@ class RecordedMotion:
         error = told[:, :2] - position[1:, :2]
         return float(np.sqrt(np.mean(np.sum(error**2, axis=1))))
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Finding, ...]:
         """Return the remarks, and what wheels cannot know of the motion."""
-        uneven = []
-        if self.height > _EVEN_HEIGHT:
-            uneven.append(f'rises and falls by {self.height:.3g} m')
-        if self.tilt > _EVEN_TILT:
-            uneven.append(f'tilts by up to {math.degrees(self.tilt):.3g} degrees')
-        if not uneven:
+        if self.height <= _EVEN_HEIGHT and self.tilt <= _EVEN_TILT:
             return self.remarks
-        off, error = '', self.planar_error
-        if error > _EVEN_ERROR:
-            off = f'; without any error of theirs x and y are {error:.2g} m (rms) off'
-        return (
-            f'the motion {" and ".join(uneven)}: wheels and judge know level ground alone{off}',
-            *self.remarks,
-        )
+        values = {'height': self.height, 'tilt': math.degrees(self.tilt)}
+        return (UNEVEN(**values, error=self.planar_error), *self.remarks)
 
     def at(self, stamp_ns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the true places `(n, 2)` in m and headings `(n,)` in rad at stamps `(n,)`.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from sim2real_eval.benches.wheels.findings import BLIND
 from sim2real_eval.benches.wheels.run import (
     JUDGES,
     Drift,
@@ -16,10 +17,9 @@ from sim2real_eval.benches.wheels.run import (
     WheelRun,
     wheel_run,
 )
-from sim2real_eval.common.findings import by_weight, decisive
+from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.distances import vepd
-from sim2real_eval.study.run_notes import merge_notes
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
 from sim_sensors.wheels.slip import Slip
@@ -106,17 +106,13 @@ class Driven:
         """Longest time without a pose in any run, s."""
         return max(run.longest_blind for run in self.all_runs)
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Finding, ...]:
         """Return what the user should know of the drive and of what the camera saw of it."""
         notes = self.drive.notes()
         if self.longest_blind <= _BLIND * self.drive.duration:
             return notes
         return (
-            decisive(
-                f'the camera gave no pose for up to {self.longest_blind:.3g} s of '
-                f'{self.drive.duration:.3g} s: so long the wheels are alone, also in the columns '
-                '"with"'
-            ),
+            BLIND(longest=self.longest_blind, duration=self.drive.duration),
             *notes,
         )
 
@@ -180,11 +176,11 @@ class WheelStudy:
             f'{name if len(self.driven) == 1 else f"{len(self.driven)} recordings"}, {way:.0f} m'
         )
 
-    def notes(self) -> list[str]:
-        """Return what the user should know, the weightiest first."""
+    def notes(self) -> list[Finding]:
+        """Return what the user should know, the most severe first."""
         if len(self.driven) == 1:
-            return by_weight(self.driven[0].notes())
-        return merge_notes(('driven', each.notes()) for each in self.driven)
+            return by_severity(self.driven[0].notes())
+        return merge_findings(('driven', each.notes()) for each in self.driven)
 
 
 def run_wheel_study(

@@ -11,6 +11,8 @@ import dataclasses
 
 import numpy as np
 
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.judge import findings
 from sim2real_eval.judge.error_state.estimate import judged_run
 from sim2real_eval.judge.error_state.initial_state import (
     first_moving_interval,
@@ -96,10 +98,8 @@ def filter_inputs(
         taken.x[:ahead], taken.P[:ahead] = before.x, before.P
     notes = [*inputs.notes, *attitude.notes, *_advice(taken, settings)]
     if ahead and count:
-        notes.append(
-            f'the first {ahead} estimates, {(known_ns - first_ns) * 1e-9:.1f} s, look ahead at '
-            f'the {count + 1} fixes of the start'
-        )
+        looked = (known_ns - first_ns) * 1e-9
+        notes.append(findings.LOOKS_AHEAD(estimates=ahead, time=looked, fixes=count + 1))
     parts, corrections = _parts(inputs, taken, events)
     judged = judged_run(inputs, settings, events, taken, parts, corrections, tuple(notes))
     return FilteredRun(judged, taken.x, taken.P)
@@ -116,20 +116,14 @@ def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
     )
 
 
-def _advice(taken: Taken, settings: InertialSettings) -> list[str]:
+def _advice(taken: Taken, settings: InertialSettings) -> list[Finding]:
     notes = []
     m, refused = len(taken.nis), int(np.sum(taken.accepted == 0))
     forced = int(np.sum(taken.accepted == 2))
     if 2 * refused > m:
-        notes.append(
-            f'the gate of {settings.gate:g} refused {refused} of {m} fixes: the filter follows '
-            'the IMU; noise of the IMU or covariances of the fixes are set too small'
-        )
+        notes.append(findings.FIXES_GATED(gate=settings.gate, refused=refused, fixes=m))
     if forced:
-        notes.append(
-            f'after {settings.gate_timeout:g} s without an accepted fix the next one was taken '
-            f'({forced}x), and the state taken to be as wrong as that fix said'
-        )
+        notes.append(findings.GATE_TIMEOUT(timeout=settings.gate_timeout, count=forced))
     return notes
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.error_state.loop import InertialEvents, Taken
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
 from sim2real_eval.judge.inertial.front_end import InertialInputs
@@ -37,7 +38,7 @@ def judged_run(
     taken: Taken,
     parts: tuple[PartCount, ...],
     corrections: Corrections,
-    notes: tuple[str, ...],
+    notes: tuple[Finding, ...],
 ) -> JudgedRun:
     """Return the run, its states moved from the IMU to base_link with their covariances.
 

@@ -23,6 +23,7 @@ from sim2real_eval.judge.external.process import JudgeProcess, executable
 from sim2real_eval.judge.external.published import OdometryInbox
 from sim2real_eval.judge.external.senders import Questions, Wait, Work
 from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.findings import REAL_PACED
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.topics import FIX, HEADING, route
@@ -172,10 +173,5 @@ class PacedSide(Side):
         embedded = judge(recording, setup.filter, setup.navsat, setup.case)
         (first_ns, began), (last_ns, ended) = self._shown[0], self._shown[-1]
         rate = (last_ns - first_ns) * 1e-9 / max(ended - began, 1e-9)
-        note = (
-            f'robot_localization judged, with its navsat_transform_node at {rate:.0%} of the '
-            'speed of the wall clock: its timer had an arbitrary phase, and another run gives '
-            'another result; the counts are those of the embedded judge, and the ticks those '
-            'before which estimates were collected'
-        )
+        note = REAL_PACED(rate=rate)
         return dataclasses.replace(self._published.run(embedded), notes=(*embedded.notes, note))

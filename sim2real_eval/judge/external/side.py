@@ -25,6 +25,7 @@ from sim2real_eval.judge.external.published import (
 )
 from sim2real_eval.judge.external.senders import FILTERED_TOPIC, Questions, Senders, Wait, Work
 from sim2real_eval.judge.external.static_frames import StaticFrames, coinciding_frames
+from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
@@ -307,9 +308,6 @@ class Side:
         run, apart = self._published.near_run(embedded, self._moved)
         if not len(run):
             return run
-        navsat = ', navsat_transform ours' if setup.navsat is not None else ''
-        note = (
-            f'robot_localization judged{navsat}; no velocity component is further from the '
-            f'embedded judge than {rounded_up(apart) * 1e6:g} um/s'
-        )
+        kind = REAL_FILTER if setup.navsat is None else REAL_FILTER_OWN_NAVSAT
+        note = kind(apart=rounded_up(apart) * 1e6)
         return dataclasses.replace(run, notes=(*run.notes, note))

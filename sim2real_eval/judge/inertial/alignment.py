@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.judge import findings
 from sim2real_eval.judge.inertial.front_end import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray
@@ -55,7 +57,7 @@ class FirstAttitude:
         Whether the vehicle stood while the IMU was levelled.
     heading_known : bool
         False when the heading is uniform over the turn.
-    notes : tuple of str
+    notes : tuple of Finding
     """
 
     stamp_ns: int
@@ -66,7 +68,7 @@ class FirstAttitude:
     gyroscope_bias_variance: FloatArray
     still: bool
     heading_known: bool
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 def first_attitude(
@@ -106,16 +108,10 @@ def first_attitude(
         shaken = math.hypot(quiet, rest.acceleration / settings.gravity)
     covariance += np.diag([shaken**2, shaken**2, deviation**2])
     level = 'in motion' if rest is None else 'at rest'
-    notes = [
-        f'start: levelled {level}, to {shaken:.2g} rad and the bias; heading '
-        f'{math.degrees(yaw):.0f} deg {about}'
-    ]
+    notes = [findings.LEVELLED(tilt=shaken, level=level), about]
     upright = float(attitude.as_matrix()[2, 2])
     if upright < _STEEP:
-        notes.append(
-            f'start: base_link is tilted by {math.degrees(math.acos(max(upright, -1.0))):.0f} '
-            'degrees: is the transform to the IMU wrong or missing?'
-        )
+        notes.append(findings.TILTED(tilt=math.degrees(math.acos(max(upright, -1.0)))))
     return FirstAttitude(
         stamp_ns=stamp_ns,
         orientation=attitude.as_quat(),
@@ -197,33 +193,28 @@ def _heading(
     settings: InertialSettings,
     given: float | None,
     known: _Known,
-) -> tuple[float, float, str]:
+) -> tuple[float, float, Finding]:
     """Return yaw, its deviation and where it is from."""
     start = settings.start
     if given is not None:
-        return given, start.heading_deviation, 'as given'
+        return given, start.heading_deviation, _known_heading(given, 'as given')
     at = int(np.searchsorted(inputs.imu_ns, inputs.fix_ns[0]))
     stated = float(inputs.imu_yaw[at])
     if start.heading in ('auto', 'orientation') and math.isfinite(stated):
         deviation = math.sqrt(float(inputs.imu_yaw_variance[at])) or start.heading_deviation
         if deviation < UNKNOWN_HEADING_DEVIATION:
-            return stated, deviation, "from the IMU's orientation"
+            return stated, deviation, _known_heading(stated, "from the IMU's orientation")
     if start.heading in ('auto', 'course'):
         course = _course(inputs, settings, known)
         if course is not None and course[1] < UNKNOWN_HEADING_DEVIATION:
             yaw, deviation, later = course
-            return (
-                yaw,
-                deviation,
-                f'from the course over ground of the fixes {later:.1f} s later, taken to drive '
-                'forwards',
-            )
-    return (
-        0.0,
-        UNKNOWN_HEADING_DEVIATION,
-        'unknown: nothing gives one, and a filter that is linear about a wrong one may take long '
-        'to find it, or never do; --start-heading or start.heading helps',
-    )
+            about = findings.HEADING_BY_COURSE(heading=math.degrees(yaw), later=later)
+            return yaw, deviation, about
+    return 0.0, UNKNOWN_HEADING_DEVIATION, findings.HEADING_UNKNOWN()
+
+
+def _known_heading(yaw: float, source: str) -> Finding:
+    return findings.HEADING(heading=math.degrees(yaw), source=source)
 
 
 def _course(

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.judge import findings
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
@@ -53,7 +55,7 @@ class InertialInputs:
     fix_topic : str
     fixes_received : int
         Messages of the GPS, unusable ones included.
-    notes : tuple of str
+    notes : tuple of Finding
         What the user should know, one line each.
     """
 
@@ -70,7 +72,7 @@ class InertialInputs:
     origin: LocalFrame
     fix_topic: str
     fixes_received: int
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 def inertial_inputs(
@@ -103,7 +105,7 @@ def inertial_inputs(
     imu, gps = recording.require('imu'), recording.require('gps')
     assert isinstance(imu, ImuArray)
     assert isinstance(gps, FixArray)
-    notes: list[str] = []
+    notes: list[Finding] = []
     if start_ns is not None:
         imu, gps = imu.take(imu.stamp_ns >= start_ns), gps.take(gps.stamp_ns >= start_ns)
     imu = _usable_imu(imu, f'{where}: {recording.roles["imu"]}', settings, notes)
@@ -115,11 +117,10 @@ def inertial_inputs(
     base = settings.base_link_frame
     turn, imu_arm = frames.lookup(base, imu.frame, 'imu')
     _, antenna = frames.lookup(base, gps.frame, 'gps')
-    if frames.assumed:
-        notes.append(f'no static transforms in the recording: {frames.assumed_note}')
+    notes += frames.assumptions
     valid = valid_fixes(gps)
     if len(valid) < len(gps):
-        notes.append(f'{len(gps) - len(valid)} of {len(gps)} messages of the GPS have no fix')
+        notes.append(findings.NO_FIX(count=len(gps) - len(valid), received=len(gps)))
     # An estimate needs IMU messages behind its first fix.
     inside = (valid.stamp_ns >= imu.stamp_ns[0]) & (valid.stamp_ns <= imu.stamp_ns[-1])
     inside &= bool(np.any(valid.stamp_ns[inside] < imu.stamp_ns[-1]))
@@ -129,7 +130,7 @@ def inertial_inputs(
             'must have one'
         )
     if not inside.all():
-        notes.append(f'{int(np.sum(~inside))} fixes before or after all IMU messages: left out')
+        notes.append(findings.FIXES_OUTSIDE(count=np.sum(~inside)))
     origin = LocalFrame(
         float(valid.latitude[0]), float(valid.longitude[0]), float(valid.altitude[0])
     )
@@ -154,7 +155,7 @@ def inertial_inputs(
 
 
 def _usable_imu(
-    imu: ImuArray, where: str, settings: InertialSettings, notes: list[str]
+    imu: ImuArray, where: str, settings: InertialSettings, notes: list[Finding]
 ) -> ImuArray:
     for name in ('angular_velocity', 'linear_acceleration'):
         absent = getattr(imu, f'{name}_covariance')[:, 0, 0] == _ABSENT
@@ -167,18 +168,15 @@ def _usable_imu(
     fresh = np.ones(len(imu), dtype=bool)
     fresh[1:] = np.diff(imu.stamp_ns) > 0
     if not fresh.all():
-        notes.append(f'{int(np.sum(~fresh))} IMU messages repeat a stamp: left out')
+        notes.append(findings.IMU_REPEATS(count=int(np.sum(~fresh))))
     imu = imu.take(fresh)
     if len(imu) < 2:
         raise JudgeError(f'{where}: has {len(imu)} usable messages; must have two or more')
     gaps = np.diff(imu.stamp_ns) * 1e-9
     long = gaps > settings.longest_gap
     if long.any():
-        notes.append(
-            f'{int(np.sum(long))} gaps of up to {float(np.max(gaps)):.2f} s between IMU messages '
-            f'are longer than {settings.longest_gap:g} s: bridged by lines, with the errors '
-            'gap_rate and gap_acceleration'
-        )
+        longest, limit = float(np.max(gaps)), settings.longest_gap
+        notes.append(findings.IMU_GAPS(count=np.sum(long), longest=longest, limit=limit))
     return imu
 
 
@@ -195,7 +193,7 @@ def _headings(imu: ImuArray, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
     return yaw, variance
 
 
-def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[str]) -> FloatArray:
+def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[Finding]) -> FloatArray:
     """Return the fixes' covariances as they can be used, (m, 3, 3)."""
     given = 0.5 * (fixes.position_covariance + fixes.position_covariance.transpose(0, 2, 1))
     diagonal = np.einsum('nii->ni', given)
@@ -215,18 +213,12 @@ def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[str]) 
     n = len(fixes)
     if unknown.any():
         text = ', '.join(f'{value:g}' for value in settings.fix_deviation)
-        notes.append(
-            f'{int(np.sum(unknown))} of {n} fixes state no covariance: taken as good to {text} m'
-        )
+        notes.append(findings.NO_COVARIANCE(count=np.sum(unknown), fixes=n, deviation=text))
     if vague.any():
-        notes.append(
-            f'{int(np.sum(vague))} of {n} fixes state more than {_MOST_VARIANCE**0.5:g} m: lowered'
-        )
+        most = _MOST_VARIANCE**0.5
+        notes.append(findings.COVARIANCE_LOWERED(count=np.sum(vague), fixes=n, most=most))
     raised = ~unknown & (stated < least).any(axis=1)
     if raised.any():
         text = ', '.join(f'{value:g}' for value in settings.least_fix_deviation)
-        notes.append(
-            f'{int(np.sum(raised))} of {n} fixes state less than {text} m (or nothing on an '
-            'axis): raised'
-        )
+        notes.append(findings.COVARIANCE_RAISED(count=np.sum(raised), fixes=n, least=text))
     return np.asarray(result)

@@ -9,11 +9,11 @@ import os
 from collections.abc import Sequence
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import assumed, decisive
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, quaternions
 from sim2real_eval.judge.robot_localization.advice import (
     datum_advice,
-    divergence_remedy,
+    divergence,
     enu_advice,
     input_advice,
     motion_advice,
@@ -24,6 +24,7 @@ from sim2real_eval.judge.robot_localization.advice import (
 )
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.filter import NO_STAMP, dynamics_of, new_filter
+from sim2real_eval.judge.robot_localization.findings import NO_FIX_IN_MESSAGES
 from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs, delayed
 from sim2real_eval.judge.robot_localization.navsat import early_fixes, lost_fixes, new_navsat_state
 from sim2real_eval.judge.robot_localization.navsat_configuration import (
@@ -94,7 +95,7 @@ class PreparedRecording:
     inputs : Inputs
     timing : Timing
         Among others the first and the last time of the clock.
-    notes : tuple of str
+    notes : tuple of Finding
         What can be said before the run.
     textbook : bool
         Whether an unscented filter is the textbook's.
@@ -102,7 +103,7 @@ class PreparedRecording:
 
     inputs: Inputs
     timing: Timing
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
     textbook: bool
 
 
@@ -133,8 +134,7 @@ def prepare(
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
     if len(inputs.messages.part) == 0:
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
-    if frames.assumed:
-        notes.append(assumed(f'no static transforms in the recording: {frames.assumed_note}'))
+    notes += frames.assumptions
     notes += input_advice(config, navsat, sources, headings, case.correct)
     notes += twist_advice(config, sources, turned=bool(transforms))
     if navsat is not None and fixes is not None:
@@ -150,15 +150,15 @@ def prepare(
     return PreparedRecording(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
 
 
-def _fixes(recording: Recording, topic: str, navsat: NavsatConfig, notes: list[str]) -> FixArray:
+def _fixes(
+    recording: Recording, topic: str, navsat: NavsatConfig, notes: list[Finding]
+) -> FixArray:
     array = recording.messages[topic]
     assert isinstance(array, FixArray)
     valid = valid_fixes(array)
     if len(valid) < len(array):
-        notes.append(
-            f'{navsat.title} dropped {len(array) - len(valid)} of {len(array)} messages of the '
-            'GPS that have no fix'
-        )
+        dropped = len(array) - len(valid)
+        notes.append(NO_FIX_IN_MESSAGES(navsat.title, dropped=dropped, received=len(array)))
     return valid
 
 
@@ -264,11 +264,9 @@ def _run(
         notes=tuple(notes),
         corrections=corrections,
         filtered_gps=filtered,
-        remedy=divergence_remedy(config.sigma_points is not None, prepared.textbook),
+        divergence=divergence(config.sigma_points is not None, prepared.textbook),
     )
-    if told := run.diverged:
-        run = dataclasses.replace(run, notes=(decisive(told), *run.notes))
-    return run
+    return dataclasses.replace(run, notes=(*run.diverged, *run.notes))
 
 
 def _navsat_ticks(navsat: NavsatConfig | None, timing: Timing) -> int:

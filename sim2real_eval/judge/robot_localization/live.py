@@ -11,6 +11,7 @@ from collections.abc import Set
 
 import numpy as np
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate, PartCount
 from sim2real_eval.judge.robot_localization.advice import (
     enu_advice,
@@ -279,12 +280,11 @@ class LiveJudge:
         """What became of each part of each input since the start or reset."""
         return self._filter.counts
 
-    def notes(self) -> list[str]:
-        """Say what the user should know about the estimate so far, one line each."""
+    def notes(self) -> list[Finding]:
+        """Say what the user should know about the estimate so far."""
         found = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
         found += part_advice(self.parts)
-        if self.frames.assumed:
-            found.append(f'no static transforms: {self.frames.assumed_note}')
+        found += self.frames.assumptions
         gps = self._gps
         if self._enu is not None:
             found += enu_advice(self.config, self._enu.config, self._enu.fixes_seen)

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import decisive
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
     SourceConfig,
     topic_name,
 )
+from sim2real_eval.judge.robot_localization.findings import OTHER_TOPIC
 from sim2real_eval.judge.robot_localization.navsat_configuration import (
     NavsatConfig,
     with_front_end,
@@ -140,7 +141,7 @@ class Routing:
         delivered; None for what navsat_transform publishes.
     fix, heading, command : str or None
         Topics of navsat_transform and of the commands; None where nobody listens.
-    notes : tuple of str
+    notes : tuple of Finding
         What the user should know about the choice.
     """
 
@@ -148,7 +149,7 @@ class Routing:
     fix: str | None
     heading: str | None
     command: str | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @property
     def takers(self) -> tuple[tuple[str, str], ...]:
@@ -188,7 +189,7 @@ def route(
                 'navsat_transform needs an IMU for the heading', '; use_odometry_yaw does without',
             )  # fmt: skip
     sources: dict[str, str | None] = {}
-    notes: list[str] = []
+    notes: list[Finding] = []
     taken_by = ''
     for source in _in_delivery_order(config, case):
         if source.topic == NAVSAT_TOPIC and navsat is not None:
@@ -199,12 +200,7 @@ def route(
             used = _stand_in(source, recording, topics, taken_by)
             sources[source.name] = used
             taken_by = source.name
-            notes.append(
-                decisive(
-                    f'{source.name} subscribes to {source.topic}, which the recording has not: '
-                    f'its IMU {used} used instead; --topic {source.name}=... names another'
-                )
-            )
+            notes.append(OTHER_TOPIC(source.name, wanted=source.topic, used=used))
     command = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
     if command is not None and not isinstance(recording.messages[command], TwistArray):
         command = None

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import version
+from sim2real_eval.judge import findings
 from sim2real_eval.judge.error_state.estimate import skew
 from sim2real_eval.judge.error_state.initial_state import grid
 from sim2real_eval.judge.estimate import JudgedRun, PartCount
@@ -116,30 +118,27 @@ def smooth(
     return _judged(inputs, settings, nodes, path, output_ns, notes)
 
 
-def _remarks(inputs: InertialInputs, settings: InertialSettings, nodes: Nodes) -> tuple[str, ...]:
+def _remarks(
+    inputs: InertialInputs, settings: InertialSettings, nodes: Nodes
+) -> tuple[Finding, ...]:
     """Say how the solution was found and what it should not be taken for."""
-    notes = ['a smoother has seen the future: no filter that runs live can be as good']
+    notes = [findings.SEES_FUTURE()]
     if not nodes.converged:
-        notes.append(
-            f'the smoother did not converge in {nodes.iterations} iterations: the estimate is '
-            'not the optimum'
-        )
+        notes.append(findings.NOT_CONVERGED(iterations=nodes.iterations))
     silent = np.diff(inputs.fix_ns) * 1e-9
     out = silent > _OUTAGE_S
     if out.any():
-        notes.append(
-            f'{int(np.sum(out))} times no fix for more than {_OUTAGE_S:g} s, at most '
-            f'{float(np.max(silent)):.1f} s: the IMU alone bridges that, from both ends'
-        )
+        longest = float(np.max(silent))
+        notes.append(findings.OUTAGES(count=int(np.sum(out)), limit=_OUTAGE_S, longest=longest))
     beyond = int(np.sum(nodes.fix_distance > settings.smoother.loss_width))
     if settings.smoother.loss != 'none' and beyond:
+        width, loss = settings.smoother.loss_width, settings.smoother.loss
         notes.append(
-            f'{beyond} of {len(inputs.fix)} fixes lie beyond {settings.smoother.loss_width:g} '
-            f'deviations and counted less (loss {settings.smoother.loss})'
+            findings.OUTLIERS(count=beyond, fixes=len(inputs.fix), width=width, loss=loss)
         )
     for name in ('lateral_deviation', 'vertical_deviation'):
         if getattr(settings, name) > 0.0:
-            notes.append(f'{name} means nothing to the smoother: nothing holds base_link')
+            notes.append(findings.SETTING_UNUSED(name))
     return tuple(notes)
 
 
@@ -149,7 +148,7 @@ def _judged(
     nodes: Nodes,
     path: bridging.ImuMotion,
     output_ns: IntArray,
-    notes: tuple[str, ...],
+    notes: tuple[Finding, ...],
 ) -> JudgedRun:
     """Move the motion of the IMU to base_link."""
     turn, arm = path.orientation, inputs.imu_arm

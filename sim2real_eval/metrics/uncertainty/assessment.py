@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.metrics.findings import NO_INTERVAL, TOO_FEW_MOTIONS
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, ResampledRuns, bounds
 from sim2real_eval.metrics.uncertainty.motions import MotionDraws, ScoredRuns
@@ -263,20 +265,13 @@ def _notes(
     motions: int,
     degrees: float,
     options: UncertaintyOptions,
-) -> tuple[str, ...]:
+) -> tuple[Finding, ...]:
     notes = []
     short = [model for model, one in permutations.items() if one.least > 1.0 - options.level]
     if short:
         least = max(permutations[model].least for model in short)
-        notes.append(
-            f'{", ".join(short)}: {motions} real motions are too few to tell a gap from chance at '
-            f'level {options.level:g}: the smallest possible p-value is {least:.2g}; at '
-            '0.95, 6 pairs, or 4 unpaired runs of each, are the fewest'
-        )
+        values = {'motions': motions, 'level': options.level, 'least': least}
+        notes.append(TOO_FEW_MOTIONS(', '.join(short), **values))
     if degrees < _FEWEST_DEGREES:
-        notes.append(
-            f'{motions} motions in as many strata are too few for an interval; needs 3 or more'
-            if motions > 1
-            else '1 motion: how far other motions would differ cannot be told'
-        )
+        notes.append(NO_INTERVAL(motions=motions))
     return tuple(notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
 from sim2real_eval.metrics.distances import POOLED, VEPD_COLUMNS, VepdRow
 from sim2real_eval.metrics.published import SeriesVepd
@@ -113,10 +114,10 @@ def uncertainty_fields(row: VepdRow, known: Mapping[str, Uncertainty]) -> tuple[
     )
 
 
-def uncertainty_notes(known: Mapping[str, Uncertainty], scenarios: Sequence[str]) -> list[str]:
-    """Return what cannot be told in which of the scenarios, alike notes once."""
-    said: dict[str, list[str]] = {}
+def uncertainty_notes(known: Mapping[str, Uncertainty], scenarios: Sequence[str]) -> list[Finding]:
+    """Return each finding once, with the scenarios that it concerns."""
+    said: dict[Finding, list[str]] = {}
     for scenario in scenarios:
         for note in known[scenario].notes:
             said.setdefault(note, []).append(scenario)
-    return [f'{", ".join(where)}: {note}' for note, where in said.items()]
+    return [note.of(', '.join(where)) for note, where in said.items()]

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from sim2real_eval.common.findings import Finding, to_records
 from sim_sensors.core.parameters import Parameters, parameter
 
 __all__ = ['DistanceUncertainty', 'PairUncertainty', 'Uncertainty', 'UncertaintyOptions']
@@ -148,7 +149,7 @@ class Uncertainty:
         In the order given.
     pairs : tuple of PairUncertainty
         Every pair of models.
-    notes : tuple of str
+    notes : tuple of Finding
         What cannot be told, and why.
     """
 
@@ -158,7 +159,7 @@ class Uncertainty:
     real_split: float | None
     models: tuple[DistanceUncertainty, ...]
     pairs: tuple[PairUncertainty, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     def of(self, model: str) -> DistanceUncertainty:
         """Return what is known of a model."""
@@ -185,7 +186,7 @@ class Uncertainty:
             'real_split': self.real_split,
             'models': [_plain(one) for one in self.models],
             'pairs': [{**_plain(one), 'more': self.more(one)} for one in self.pairs],
-            'notes': list(self.notes),
+            'notes': to_records(self.notes),
         }
 
     @property

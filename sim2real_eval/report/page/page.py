@@ -71,7 +71,7 @@ def study_page(
     runs = run_table(outcome, named, synthetic=synthetic)
     labels = [column.label for column in runs.columns]
     script = _asset('page.js')
-    notes = [str(note) for note in record.get('notes') or []]
+    notes = [str(note['text']) for note in record.get('notes') or []]
     text: str = (
         _environment()
         .get_template('page.html')

@@ -13,6 +13,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.comparison import Comparison, Failure, JudgedScore, Source, assemble
@@ -97,7 +98,7 @@ class Tally:
             'repetition': score.repetition,
             'real': _scores(real),
             'simulated': _scores(score),
-            'notes': list(dict.fromkeys(real.notes + score.notes)),
+            'notes': to_records(real.notes + score.notes),
         }
         if pace is not None:
             self._last['wall_s'] = pace.wall_s
@@ -199,7 +200,7 @@ class Tally:
         failures = self.failures
         notes = list(self.notes)
         if self._last is not None:
-            notes += self._last['notes']
+            notes += [note['text'] for note in self._last['notes']]
         level, message = DiagnosticStatus.OK, self.running or 'between runs'
         if self.finished:
             message = 'finished'

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import FitError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.simulation.twin import Twin
@@ -33,7 +34,7 @@ class _Task(NamedTuple):
 
 class _Simulated(NamedTuple):
     scores: FloatArray  # (c, r, 3)
-    notes: tuple[tuple[tuple[str, ...], ...], ...]  # of every candidate's repetitions
+    notes: tuple[tuple[tuple[Finding, ...], ...], ...]  # of every candidate's repetitions
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class RealRuns:
     scenarios: tuple[str, ...]
     scores: FloatArray
     failures: tuple[Failure, ...]
-    notes: tuple[tuple[str, tuple[str, ...]], ...]
+    notes: tuple[tuple[str, tuple[Finding, ...]], ...]
 
     @property
     def points(self) -> FloatArray:
@@ -107,7 +108,7 @@ def judge_real(
 
 def _real(
     source: Source, options: ComparisonOptions
-) -> tuple[str, str, list[float], tuple[str, ...]] | str:
+) -> tuple[str, str, list[float], tuple[Finding, ...]] | str:
     try:
         plan = RunPlan(source.read(), options)
         scored = plan.score(plan.real, plan.judge(plan.real))
@@ -138,7 +139,7 @@ class Evaluations:
         Their coordinates, see `Tuned.coordinate`.
     scores : (c, n, r, 3) float
         As `RealRuns.scores`, per recording and repetition; NaN where the judge failed.
-    notes : list of tuple of tuple of str
+    notes : list of tuple of tuple of Finding
         What every candidate's runs told, recording by recording and repetition by repetition.
     tells : (c,) bool
         Whether a candidate tells of its coordinates: the start does not when axes that are tuned
@@ -158,7 +159,7 @@ class Evaluations:
         self.values = np.empty((0, len(tuned)))
         self.units = np.empty((0, len(tuned)))
         self.scores = np.empty((0, len(real.names), options.repetitions, 3))
-        self.notes: list[tuple[tuple[str, ...], ...]] = []
+        self.notes: list[tuple[tuple[Finding, ...], ...]] = []
         self.tells = np.empty(0, dtype=np.bool_)
         self._twin = twin
         self._options = options
@@ -249,7 +250,7 @@ def _simulated(task: _Task, options: ComparisonOptions) -> _Simulated:
     )
 
 
-def _attempt(plan: RunPlan, run: PlannedRun) -> tuple[list[float], tuple[str, ...]]:
+def _attempt(plan: RunPlan, run: PlannedRun) -> tuple[list[float], tuple[Finding, ...]]:
     try:
         scored = plan.score(run, plan.judge(run))
     except Sim2RealError:

@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sim2real_eval.common.errors import FitError
-from sim2real_eval.common.findings import assumed, by_weight, decisive
+from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.comparison import Source
+from sim2real_eval.study.fitting import findings
 from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns, judge_real
 from sim2real_eval.study.fitting.identification import LEAST_RECORDINGS, Identified, identify
 from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.search import default_budget, search
 from sim2real_eval.study.fitting.tuned import Tuned
 from sim2real_eval.study.fitting.validation import BEFORE, HELD_OUT, Validation, validate
-from sim2real_eval.study.run_notes import merge_notes
 from sim2real_eval.study.run_plan import ComparisonOptions
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
@@ -96,7 +96,7 @@ class Fit:
         Recordings that each fold holds out.
     error : float
         By how much the interpolated objective was wrong where it was last tried.
-    notes : tuple of str
+    notes : tuple of Finding
         What the user should know, most important first.
     """
 
@@ -107,7 +107,7 @@ class Fit:
     evaluations: Evaluations
     folds: tuple[np.ndarray, ...]
     error: float
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
     @property
     def real(self) -> RealRuns:
@@ -194,10 +194,10 @@ def fit(
         tuple(folds),
         error,
         tuple(
-            by_weight(
+            by_severity(
                 [
                     *_notes(evaluations, parameters, validation),
-                    *merge_notes(
+                    *merge_findings(
                         [
                             *(('real', notes) for _, notes in real.notes),
                             *(
@@ -212,57 +212,31 @@ def fit(
     )
 
 
-def _gain(validation: Validation) -> str:
-    return f'{validation.before:.4g} became {validation.after:.4g} on the recordings fitted to'
-
-
 def _notes(
     evaluations: Evaluations, parameters: Sequence[Identified], validation: Validation
-) -> list[str]:
+) -> list[Finding]:
     notes = []
     real = evaluations.real
     n = len(real.names)
     scores, p_value = validation.scores, validation.p_value
+    gain = {'before': validation.before, 'after': validation.after}
+    held_out = {**gain, 'given': scores[BEFORE], 'fitted': scores[HELD_OUT]}
     if validation.verdict == 'unchanged':
-        notes.append(decisive('nothing within the bounds is better than the model given'))
+        notes.append(findings.UNCHANGED())
     if validation.verdict == 'better':
-        notes.append(
-            decisive(
-                f'better: {_gain(validation)}, and held-out recordings are predicted better '
-                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out; p-value '
-                f'{p_value:.2g} if neither model were better)'
-            )
-        )
+        notes.append(findings.BETTER(**held_out, p=p_value))
     if validation.verdict == 'over-fits':
-        notes.append(
-            decisive(
-                f'over-fits: {_gain(validation)}, but held-out recordings are predicted no better '
-                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out): keep the '
-                'model given, or tune less'
-            )
-        )
+        notes.append(findings.OVER_FITS(**held_out))
     if validation.verdict == 'unproven' and p_value is not None:
-        few = f'; fewer than {LEAST_RECORDINGS} recordings prove nothing' * (n < LEAST_RECORDINGS)
-        notes.append(
-            decisive(
-                f'not proven: {_gain(validation)}, and held-out recordings are predicted better '
-                f'(score {scores[BEFORE]:.4g} before, {scores[HELD_OUT]:.4g} held out), but so '
-                f'much has a chance of {p_value:.2g} if neither model were better{few}'
-            )
-        )
+        notes.append(findings.UNPROVEN(**held_out, p=p_value))
     if validation.verdict == 'not validated':
-        notes.append(decisive('no recording was held out: whether it over-fits is not known'))
+        notes.append(findings.NOT_VALIDATED())
     for one in parameters:
         if one.verdict != 'identified':
-            notes.append(decisive(f'{one.tuned.name}: {one.verdict}'))
+            notes.append(findings.NOT_IDENTIFIED(one.tuned.name, verdict=one.verdict))
     if n < LEAST_RECORDINGS:
-        notes.append(
-            assumed(
-                f'{n} recordings: intervals of parameters hold for these recordings only, from '
-                f'draws of the simulated noise; {LEAST_RECORDINGS} or more would tell of others'
-            )
-        )
+        notes.append(findings.FEW_RECORDINGS(count=n))
     bad = int((~evaluations.usable).sum())
     if bad:
-        notes.append(f'{bad} candidates could not be judged on every recording and were left out')
+        notes.append(findings.CANDIDATES_LEFT_OUT(count=bad))
     return notes

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the analysis of sensors at standstill may find."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import decisive, routine
+
+UNIT_IS_G = decisive(
+    'signals.unit_is_g',
+    'the specific force at rest is {force:.4g m/s^2}, so the accelerometer seems to be in {unit}',
+    'All accelerometer values are wrong by the ratio of the units.',
+    'give the unit with --accel-unit',
+)
+NOT_GRAVITY = decisive(
+    'signals.not_gravity',
+    'the specific force at rest is {force:.4g m/s^2}, but gravity is {gravity:.4g m/s^2}',
+    'A driver removed gravity, or the bias is large, or the unit is another.',
+    'give the unit with --accel-unit',
+)
+UNIT_IS_DEGREES = decisive(
+    'signals.unit_is_degrees',
+    'the white noise of the gyroscope is {noise:.2g rad/s/sqrt(Hz)}, ten times that of cheap '
+    'sensors',
+    'If the values are in deg/s, they are 57 times too large.',
+    'give the unit with --gyro-unit deg/s',
+)
+AHEAD = routine(
+    'signals.stamps_ahead',
+    '{count:d} samples with a stamp ahead of the next samples dropped',
+    'A glitch of the clock.',
+)
+REPEATED = routine(
+    'signals.stamps_repeated',
+    '{count:d} samples with a repeated or backward stamp dropped',
+    'Samples must increase in time.',
+)
+CUT = routine(
+    'signals.cut',
+    '{count:d} gaps of up to {longest:.3g s} cut the record; the longest piece, {kept:d} of '
+    '{samples:d} samples, is analysed',
+    'Averages over long times need a record without gaps.',
+)
+INTERPOLATED = routine(
+    'signals.interpolated',
+    '{count:d} missing samples ({share:.2g} of all) interpolated, which lowers white noise by '
+    'about {lower:.1%}',
+    'Short gaps are filled, so that samples are evenly spaced.',
+)
+JITTER = routine(
+    'signals.jitter',
+    'stamps jitter by {size:.3g ms} (at most {most:.3g ms}) about {rate:.6g Hz}; samples are '
+    'treated as evenly spaced',
+    'The sensor samples more evenly than the computer stamps.',
+)
+MOVES = routine(
+    'signals.moves',
+    '{moving:d} of {windows:d} windows move or vibrate; the longest standstill, {start:.6g} to '
+    '{stop:.6g s} ({share:.0%}), is analysed',
+    'Motion would count as noise.',
+)
+OUTLIERS = routine(
+    'allan.outliers',
+    '{count:d} of {samples:d} samples are outliers, up to {largest:.3g} {unit} off, and replaced '
+    '({method}); white noise changes by {change:+.2%} ({gaussian:+.2%} for clean Gaussian noise)',
+    'Single large errors would dominate the Allan variance.',
+)
+CONSTANT = routine('allan.constant', 'is constant and left out', 'There is no noise to analyse.')
+MISFIT = routine(
+    'allan.misfit',
+    'five terms follow the curve to {misfit:.1%} of the deviation',
+    'There are other disturbances; the uncertainties include them.',
+)
+NOT_RECOVERED = routine(
+    'allan.not_recovered',
+    'simulated from the fit and analysed again, {terms} did not come back within 3 sigma',
+    'The record does not determine these values well, or their uncertainty is too small.',
+    'record for longer',
+)
+BAD_FIXES = routine(
+    'gps.bad_fixes',
+    '{count:d} of {fixes:d} messages have no fix, or a repeated stamp',
+    'They are left out.',
+)
+STANDS_STILL = routine(
+    'gps.standstill',
+    'the GPS stands still during {share:.0%} of the fixes: {spans}',
+    'Only these times are analysed.',
+)
+NO_LEVER_ARM = routine(
+    'sensor.no_lever_arm',
+    'no static transform connects frame {frame!r} to {base!r}: no lever arm',
+    'The model gets no mounting.',
+    'give the transforms in recording.yaml',
+)
+LEFT_OUT = routine(
+    'sensor.left_out', 'left out for the {sensor}: {problem}', 'The others are used.'
+)
+NO_SENSOR = routine(
+    'sensor.missing', 'no {sensor} in the recordings: no {file}', 'There is nothing to analyse.'
+)
+MOSTLY_ROUNDING = decisive(
+    'gps.mostly_rounding',
+    'fixes come in steps of {step:.2g m}, more than twice their deviation: the result is mostly '
+    'rounding',
+    'The driver or the log rounds the coordinates.',
+    'record coordinates with more digits',
+)
+ROUNDING = routine(
+    'gps.rounding',
+    'fixes come in steps of {step:.2g m}: rounding alone makes white noise of {noise:.2g m}',
+    'The driver or the log rounds the coordinates.',
+)
+FIXES_CONSTANT = routine(
+    'gps.constant',
+    'the fixes never change; the models have no error there',
+    'A receiver may hold its position at standstill.',
+    'switch off the static filter of the receiver',
+)
+WANDER_UNBOUND = routine(
+    'gps.wander_unbounded',
+    '{seconds:.3g s} at standstill do not bound its wander (time > {lower:.2g s}); the model has '
+    'the likeliest, {wander:.2g m} and {time:.2g s}',
+    'The model may wander too little in longer runs.',
+    'record a longer standstill',
+)
+GPS_NOT_RECOVERED = routine(
+    'gps.not_recovered',
+    'simulated and identified again, {name} of {given:.3g} came back as {found:.3g}, beyond '
+    '3 sigma',
+    'The record does not determine this value well, or its uncertainty is too small.',
+    'record for longer',
+)
+SHORT_STANDSTILL = routine(
+    'imu.short_standstill',
+    '{seconds:.3g s} at standstill show white noise and bias only',
+    'Bias instability takes tens of minutes, a random walk hours.',
+    'record a longer standstill',
+)
+ONE_SECOND = routine(
+    'signals.one_second',
+    'all samples are 1 s apart',
+    'Their time may be a number of samples.',
+    'if so, name that column - in --columns and give the --rate',
+)
+STAMPS_WIN = routine(
+    'signals.stamps_win',
+    'the stamps give {found:.6g Hz}, so the given {given:g Hz} are not used',
+    'Stamps have precedence over --rate.',
+    'name the column - in --columns to ignore the stamps',
+)
+RATE_WINS = routine(
+    'signals.rate_wins',
+    'the file says {found:g Hz}; the given {given:g Hz} are used',
+    '--rate has precedence over the header of the file.',
+)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the error-state filter, the smoother and judges in other processes may find."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import assumed, decisive, routine
+
+DIVERGED = decisive(
+    'estimate.diverged',
+    'the estimate is not a number from t = {first:.2f s} after the first one on ({count:d} of '
+    '{estimates:d} estimates)',
+    'The filter is unstable with these covariances.',
+    'check the noise settings and the covariances of the messages',
+    per_model=True,
+)
+LOOKS_AHEAD = routine(
+    'error_state.looks_ahead',
+    'the first {estimates:d} estimates, {time:.1f s}, use the {fixes:d} fixes of the start, which '
+    'are later',
+    'The velocity of a moving start is known only after a few fixes.',
+)
+FIXES_GATED = routine(
+    'error_state.gated',
+    'the gate of {gate:g} rejected {refused:d} of {fixes:d} fixes: the filter follows the IMU',
+    'The fixes contradict the prediction by more than the covariances allow.',
+    'raise the noise of the IMU or the covariances of the fixes',
+)
+GATE_TIMEOUT = routine(
+    'error_state.gate_timeout',
+    'after {timeout:g s} without an accepted fix the next one was accepted ({count:d}x)',
+    'The uncertainty of the state was set to the size of the innovation.',
+)
+SEES_FUTURE = routine(
+    'smoother.sees_future',
+    'a smoother uses future measurements: no live filter can be as good',
+    'Use it as a reference, not as a judge of what a robot would know.',
+)
+NOT_CONVERGED = routine(
+    'smoother.not_converged',
+    'did not converge in {iterations:d} iterations: the estimate is not the optimum',
+    'The result depends on where the optimisation started.',
+)
+OUTAGES = routine(
+    'smoother.outages',
+    '{count:d} times no fix for more than {limit:g s}, at most {longest:.1f s}: the IMU alone '
+    'bridges the outage',
+    'The estimate is less accurate in the middle of an outage.',
+)
+OUTLIERS = routine(
+    'smoother.outliers',
+    '{count:d} of {fixes:d} fixes are more than {width:g} deviations off and got less weight '
+    '(loss {loss})',
+    'The robust loss limits the influence of outliers.',
+)
+SETTING_UNUSED = routine(
+    'smoother.setting_unused',
+    'has no effect on the smoother',
+    'The smoother has no constraint on the velocity of base_link.',
+)
+NO_FIX = routine(
+    'inertial.messages_without_fix',
+    '{count:d} of {received:d} messages of the GPS have no fix',
+    'The receiver had no fix at these times; this is a real outage.',
+)
+FIXES_OUTSIDE = routine(
+    'inertial.fixes_outside',
+    '{count:d} fixes before or after all IMU messages are left out',
+    'The estimate exists only while there are IMU messages.',
+)
+IMU_REPEATS = routine(
+    'inertial.imu_repeats',
+    '{count:d} IMU messages repeat a stamp and are left out',
+    'Nothing can be integrated over a time of zero.',
+)
+IMU_GAPS = routine(
+    'inertial.imu_gaps',
+    '{count:d} gaps of up to {longest:.2f s} between IMU messages are longer than {limit:g s}: '
+    'interpolated, with the errors gap_rate and gap_acceleration',
+    'The motion during a gap is unknown, so the uncertainty grows.',
+)
+NO_COVARIANCE = assumed(
+    'inertial.no_covariance',
+    '{count:d} of {fixes:d} fixes have no covariance: a deviation of {deviation} m is assumed',
+    'The receiver does not state its accuracy.',
+    'set `fix_deviation` of the judge',
+)
+COVARIANCE_LOWERED = routine(
+    'inertial.covariance_lowered',
+    '{count:d} of {fixes:d} fixes state a deviation over {most:g m}: lowered to it',
+    'Larger values carry no information and cost numerical accuracy.',
+)
+COVARIANCE_RAISED = routine(
+    'inertial.covariance_raised',
+    '{count:d} of {fixes:d} fixes state a deviation below {least} m, or none on an axis: raised',
+    'Receivers often state a better accuracy than they have.',
+)
+LEVELLED = routine(
+    'inertial.levelled',
+    'start: levelled {level}, accurate to {tilt:.2g rad} and the bias',
+    'How the first roll and pitch were found.',
+)
+HEADING = routine(
+    'inertial.heading',
+    'start: heading {heading:.0f deg} {source}',
+    'How the first heading was found.',
+)
+HEADING_BY_COURSE = assumed(
+    'inertial.heading_by_course',
+    'start: heading {heading:.0f deg} from the course over ground of the fixes {later:.1f s} '
+    'later, assumed to drive forwards',
+    'The heading is wrong by 180 degrees if the vehicle starts backwards.',
+    'give the heading with --start-heading if it does',
+)
+HEADING_UNKNOWN = assumed(
+    'inertial.heading_unknown',
+    'start: the heading is unknown, and 0 deg is assumed: a filter linearised about a wrong '
+    'heading may need long to correct it, or never does',
+    'Neither the IMU nor the fixes of the start give a heading.',
+    'give it with --start-heading or `start.heading`',
+)
+TILTED = routine(
+    'inertial.tilted',
+    'start: base_link is tilted by {tilt:.0f degrees}',
+    'Vehicles start nearly level, so the mounting of the IMU is most likely wrong.',
+    'check the transform to the IMU',
+)
+REAL_FILTER = routine(
+    'external.real_filter',
+    'robot_localization judged; its velocity differs from the embedded judge by at most '
+    '{apart:g um/s}',
+    'The real nodes confirm the embedded judge.',
+)
+REAL_FILTER_OWN_NAVSAT = routine(
+    'external.real_filter_own_navsat',
+    'robot_localization judged, with the embedded navsat_transform; its velocity differs from the '
+    'embedded judge by at most {apart:g um/s}',
+    'The real ekf_node confirms the embedded judge; navsat_transform_node did not run.',
+)
+REAL_PACED = routine(
+    'external.real_paced',
+    'robot_localization judged with its navsat_transform_node at {rate:.0%} of real time: another '
+    'run gives another result, as the phase of its timer is random',
+    'Counts and ticks are those of the embedded judge on the same messages.',
+)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user must know about a run before believing its score."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import decisive, routine
+
+SLOW_TRUTH = routine(
+    'truth.slow',
+    'truth comes at {rate:.3g Hz}, the grid runs at {grid:g Hz}: motion faster than {half:.3g Hz} '
+    'counts as an error of the estimate, and interpolation makes the upper part of its spectrum',
+    'Between its samples the truth is a straight line.',
+    'compare at the rate of the truth with --rate (in a study file `metric: {rate: HZ}`)',
+)
+MOVING_START = decisive(
+    'truth.moving_start',
+    'truth starts at {speed:.1f m/s}: a judge that starts at rest is scored for finding the '
+    'speed, not for its sensors',
+    'The first seconds dominate the error.',
+    'leave the start out with --warmup SECONDS (in a study file `metric: {warmup: SECONDS}`)',
+)
+SHORT_RUN = routine(
+    'run.short',
+    'run lasts {duration:.1f s} (paper: 20 s): the start has a large influence, and the entropy '
+    'comes from {samples:d} samples only',
+    'Metrics of short runs vary more from run to run.',
+    'record longer runs',
+)
+SERIES_GAP = routine(
+    'run.gap',
+    'has a gap of {gap:.1f s}, bridged by a straight line',
+    'Messages are missing; the error inside the gap is interpolation.',
+)
+ENDS_EARLY = routine(
+    'run.ends_early',
+    'ends {time:.1f s} before the {other}: the rest of the run does not count',
+    'Only the common time is compared.',
+)
+STARTS_LATE = routine(
+    'run.starts_late',
+    'starts {time:.1f s} after time zero: until then its first value is held',
+    'The judge needs time to start, or the truth begins later.',
+)
+PLANAR = routine(
+    'consistency.planar',
+    'two_d_mode measures z, roll, pitch and their rates as 0 with every part: they do not count '
+    'as degrees of freedom of the NIS, and errors are those of x, y and yaw',
+    'The consistency test uses the part of the state that moves.',
+)
+NO_INNOVATIONS = routine(
+    'consistency.no_innovations',
+    'the judge has no innovations, as it is a smoother, so there is no NIS',
+    'A smoother does not predict its measurements.',
+)
+NO_TRUTH = routine(
+    'consistency.no_truth', 'the recording has no truth, so there is no NEES', 'NEES needs errors.'
+)
+NO_NUMBERS = decisive(
+    'consistency.no_numbers',
+    'no estimate is a number, so there is no NEES',
+    'The filter has diverged.',
+)
+WORLD_FROM_START = routine(
+    'consistency.world_from_start',
+    'the judge passed on no fixes that define its world, so the truth is aligned with the first '
+    'estimate: errors in x, y, z and yaw start at zero',
+    'Only errors since the start are seen.',
+)
+TRUTH_ALIGNED = routine(
+    'consistency.truth_aligned',
+    'the truth is turned by {turn:.1f degrees}, as the judge turned the fixes, and aligned with '
+    '{fixes:d} of them',
+    'The constant error of the fixes is not seen.',
+)
+INCOMPLETE = routine(
+    'series.incomplete',
+    '{columns}: {count:d} samples without time or velocity are dropped',
+    'A series needs pairs of time and velocity.',
+)
+ZEROS_DIFFER = routine(
+    'series.zeros_differ',
+    'zeros of gt_time and gt_vel are in different rows: dropping them separately, as the paper '
+    'does, pairs velocities with the times of other samples',
+    'The published files are padded with zeros.',
+)
+NOT_A_SERIES = routine(
+    'series.not_a_series',
+    'not <scenario>_<number>.csv; left out',
+    'The file name does not say scenario and run.',
+)
+SCENARIO_SKIPPED = routine(
+    'series.scenario_skipped',
+    '{count:d} runs of scenario {scenario} left out, as in the paper',
+    'The paper leaves the scenario `rest` out.',
+)
+MIXTURES_DIFFER = routine(
+    'vepd.mixtures_differ',
+    '{runs}: the pooled row compares different mixtures of scenarios',
+    'Ranks of the pooled row compare models that did different things.',
+    'use as many runs of each scenario for real and simulated sensors',
+)
+TOO_FEW_MOTIONS = routine(
+    'uncertainty.too_few_motions',
+    '{motions:d} real motions are too few for a significant gap at level {level:g}: the smallest '
+    'possible p-value is {least:.2g}',
+    'A permutation test of n pairs has 2^n labellings.',
+    'use at least 6 pairs, or 4 unpaired runs of each (at level 0.95)',
+)
+NO_INTERVAL = routine(
+    'uncertainty.no_interval',
+    '{motions:d} motions are too few for an interval',
+    'The spread between motions cannot be estimated.',
+    'use 3 motions or more',
+)
+NOT_SIGNIFICANT = routine(
+    'uncertainty.not_significant',
+    'not significantly different: {pairs}',
+    'The order of these models in the ranking may be chance.',
+    'record more motions',
+)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What comparing the signals of sensors may find."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import routine
+
+GRID_TOO_FAST = routine(
+    'signals.grid_too_fast',
+    'the grid runs at {grid:.4g Hz}, the slowest sensor at {sensor:.4g Hz}: above {half:.4g Hz} '
+    'the spectrum is interpolation',
+    'No sensor measures above half its rate.',
+    'choose a lower --rate',
+)
+OFF_GRID = routine(
+    'signals.off_grid',
+    'stamps are up to {off:.1g} periods off a grid of {grid:.4g Hz}: linear interpolation lowers '
+    'the upper end of the spectra',
+    'Spectra need evenly spaced samples.',
+)
+TREND_IS_MEDIAN = routine(
+    'signals.trend_is_median',
+    'the trend is the median over all {samples:d} samples of the shortest run',
+    'The run is shorter than the window of the trend.',
+)
+SEGMENTS_CUT = routine(
+    'signals.segments_cut',
+    'segments of {asked:d} samples are longer than the shortest run: {taken:d} samples used',
+    'Longer segments resolve lower frequencies.',
+    'record longer runs',
+)
+TOO_FEW_SAMPLES = routine(
+    'signals.too_few_samples',
+    'has {count:d} measurements and is left out; must have {least:d} or more',
+    'Statistics of so few measurements have no meaning.',
+)
+TRUTH_SLOWER = routine(
+    'signals.truth_slower',
+    'truth comes at {truth:.3g Hz}, the IMU at {imu:.3g Hz}: motion above {half:.3g Hz} counts as '
+    'an error of a real sensor, and a simulated one does not measure it',
+    'Vibration is part of the measured errors.',
+    'use a faster truth, or compare below this frequency',
+)
+TRUTH_LEVEL = routine(
+    'signals.truth_level',
+    'roll and pitch of the truth are always 0: the slope of the ground counts as an error of a '
+    'real specific force',
+    'The truth is planar. One degree of slope is 0.17 m/s^2.',
+)
+YAW_PUBLISHED = routine(
+    'signals.yaw_published',
+    'yaw is that of the published orientation',
+    'The IMU has a filter of its own.',
+)
+YAW_INTEGRATED = routine(
+    'signals.yaw_integrated',
+    'yaw is the integral of the body z rate from the true heading at the first sample, without '
+    'correction of bias and tilt',
+    'The IMU publishes no orientation.',
+)
+TOO_FEW_RUNS = routine(
+    'signals.too_few_runs',
+    '{real:d} real and {simulated:d} simulated runs ({pairing}) are too few for a significant '
+    'difference: the smallest possible p-value is {least:.2g}',
+    'A permutation test of n pairs has 2^n labellings.',
+    'use at least 6 pairs, or 4 unpaired runs of each',
+)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What simulating the sensors of a recording may find."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import decisive, routine
+
+RATE_DIFFERS = decisive(
+    'twin.rate_differs',
+    'simulated at {simulated:g Hz}, real one at {real:.3g Hz}: the rate alone can change VEPD '
+    'severalfold',
+    'The comparison measures the difference of the rates, not of the errors.',
+    'simulate at the real rate with --match-rates (in a study file `match_rates: true`)',
+)
+ATTITUDE_DIFFERS = routine(
+    'twin.attitude_differs',
+    'the {has} one publishes an orientation, the {lacks} one does not: part of the difference is '
+    'the attitude',
+    'A judge uses a published orientation, so it knows more in one of the two runs.',
+    'set `orientation: mode:` of the model',
+)
+NOTHING_SEEN = routine(
+    'twin.nothing_seen',
+    'the camera never saw anything of the world ({count:d} empty frames)',
+    'The feature tracks are empty.',
+    'check where the camera points and where the motion goes',
+)
