@@ -89,7 +89,9 @@ def test_the_sensor_that_is_wrong_is_named_and_no_other(names, wrong) -> None:
         )
     )
     sensors = ('gyroscope', 'accelerometer', 'magnetometer')
-    told = [name for name in sensors if any(f'the {name} is' in one for one in study.suspects)]
+    told = [
+        name for name in sensors if f'attitude.{name}_off' in {one.code for one in study.suspects}
+    ]
     assert tuple(told) == names
     assert len(study.suspects) == len(names)
     assert (study.notes() == ()) == (not names)

@@ -340,7 +340,7 @@ def test_fixes_that_never_change_have_no_error() -> None:
         assert not fit.white.observable
         assert fit.white.value == 0.0
         assert fit.white.upper <= 1e-6
-    assert sum('the fixes never change' in note for note in found.notes) == 3
+    assert sum('the fixes never change' in str(note) for note in found.notes) == 3
     for name, noise in found.noises().items():
         drawn = errors(noise, 100, found.rate, 0)
         assert np.abs(drawn).max() < 1e-6, name

@@ -265,7 +265,7 @@ def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     record = json.loads(done.out)
     spans = [one['seconds'] for one in record['gps']['standstills']]
     assert spans == pytest.approx([35.25, 16.5], abs=0.3)
-    assert any('steps of 0.011 m' in note for note in record['gps']['notes'])
+    assert any('steps of 0.011 m' in note['text'] for note in record['gps']['notes'])
     assert record['gps']['axes']['north']['white']['value'] == pytest.approx(0.0035, abs=1e-3)
     assert record['gps']['covariance_consistency'][0]['verdict'] == 'perhaps underconfident'
     cruise = call(capsys, 'characterize', real_dir / 'comma2k19' / 'comma2k19_seg40_mcap')

@@ -55,9 +55,9 @@ def test_a_known_noise_is_found_within_its_interval(
     assert one['high'] / one['low'] < 2.5
     assert one['verdict'] == 'identified'
     assert record['verdict'] == 'better'
-    assert record['notes'][0].startswith('better: ')
+    assert record['notes'][0]['code'] == 'fit.better'
     # What vepd would say of the simulated runs: two of each of six recordings.
-    assert any('12 of 12 simulated runs: ' in note for note in record['notes'])
+    assert any('12 of 12 simulated runs: ' in note['text'] for note in record['notes'])
     assert record['after'] < 0.2 * record['before']
     model = load_gps(out / 'gps.yaml')
     assert model.noise.std == (one['fitted'],) * 3

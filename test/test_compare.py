@@ -72,7 +72,7 @@ def test_identical_recordings_give_zero() -> None:
         assert row.real == row.simulated
         assert row.verdict == 'too few runs'
         assert row.error_p is row.error_split_half is None
-    assert any('too few' in note for note in comparison.notes)
+    assert any('too few' in str(note) for note in comparison.notes)
 
 
 def test_ideal_sensors_read_the_truth_at_their_mounting() -> None:
@@ -160,7 +160,7 @@ def test_yaw_is_of_the_orientation_where_there_is_one() -> None:
     assert row.real.rmse == pytest.approx(0.3, abs=1e-9)
     gyro = compare_signals([given], [given], dataclasses.replace(PLAIN, yaw='gyro'))
     assert rows_of(gyro)['yaw'].real.rmse < 1e-3
-    assert any('no bias is taken out' in note for note in gyro.notes)
+    assert any(note.code == 'signals.yaw_integrated' for note in gyro.notes)
 
 
 def test_different_sensors_are_called_so_and_identical_ones_not() -> None:
@@ -186,7 +186,7 @@ def test_different_sensors_are_called_so_and_identical_ones_not() -> None:
     text.print(signal_tables(comparison))
     lines = text.export_text().splitlines()
     assert max(len(line) for line in lines) <= 80
-    assert not any('…' in line for line in lines)
+    assert not any('…' in str(line) for line in lines)
 
 
 def test_what_an_imu_marks_as_absent_is_not_compared() -> None:
@@ -196,7 +196,7 @@ def test_what_an_imu_marks_as_absent_is_not_compared() -> None:
     blind = dataclasses.replace(run.imu, angular_velocity_covariance=absent)
     found = run_signals(run.with_messages('imu', blind), dataclasses.replace(PLAIN, yaw='gyro'))
     assert list(found.measured) == ['specific_force']
-    assert not any('yaw' in note for note in found.notes)
+    assert not any('yaw' in str(note) for note in found.notes)
     force = run.imu.linear_acceleration.copy()
     force[7, 1] = np.nan
     torn = dataclasses.replace(run.imu, linear_acceleration=force)
@@ -385,7 +385,7 @@ def test_each_model_of_a_sensor_is_compared_once(runs: list[Path]) -> None:
     # With single runs there are neither split-half distances nor p-values; a note says so, once.
     assert 'null_median' not in shown
     assert 'too few' not in shown
-    assert len([note for note in comparison.notes if 'too few' in note]) == 1
+    assert len([note for note in comparison.notes if 'too few' in str(note)]) == 1
 
 
 def test_models_of_a_sensor_that_was_not_recorded_are_left_out(tmp_path: Path) -> None:

@@ -140,4 +140,4 @@ def test_a_magnetometer_with_few_samples_spoils_no_comparison() -> None:
     few = run.with_messages('mag', run.mag.take(slice(0, 20)))
     found = run_signals(few, OPTIONS, world=WORLD)
     assert 'magnetic_field' not in found.measured
-    assert any('20 measurements' in note for note in found.notes)
+    assert any('20 measurements' in str(note) for note in found.notes)

@@ -243,7 +243,7 @@ def test_a_lost_filter_comes_back_after_its_patience() -> None:
     ).judged
     # The last accepted one is that before the jump.
     assert run.parts[0].rejected == 24
-    assert any('after 5 s without an accepted fix' in note for note in run.notes)
+    assert any('after 5 s without an accepted fix' in str(note) for note in run.notes)
     truth = truth_at(DRIVE, run.stamp_ns[-1:])
     np.testing.assert_allclose(run.position[-1], truth.position[0] + [100.0, 0.0, 0.0], atol=0.3)
 

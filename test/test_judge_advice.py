@@ -9,6 +9,7 @@ import pytest
 from judge_examples import filter_config, imu, mask, navsat_config, odometry, stamps
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.judge.robot_localization.advice import (
     input_advice,
@@ -21,7 +22,7 @@ from sim_sensors.core.measurements import ImuArray
 CLOCK = stamps(10.0, 1.0)
 
 
-def heard(folder: Path, states: tuple[str, ...], array: ImuArray, **more: object) -> list[str]:
+def heard(folder: Path, states: tuple[str, ...], array: ImuArray, **more: object) -> list[Finding]:
     config = filter_config(folder, imu0='imu', imu0_config=mask(*states), **more)
     return input_advice(config, None, {'imu0': array}, None)
 
@@ -29,7 +30,8 @@ def heard(folder: Path, states: tuple[str, ...], array: ImuArray, **more: object
 def test_orientation_that_is_configured_but_absent_is_told(tmp_path: Path) -> None:
     absent = imu(CLOCK, attitude=False)
     (note,) = heard(tmp_path, ('yaw', 'vyaw'), absent)
-    assert note.startswith('imu0 is configured to measure orientation, but imu carries none (-1)')
+    assert (note.code, note.subject) == ('rl.no_start_heading', 'imu0')
+    assert note.words == {'topic': 'imu'}
     assert not heard(tmp_path, ('vyaw',), absent)
     assert not heard(tmp_path, ('yaw',), imu(CLOCK))
 
@@ -37,7 +39,7 @@ def test_orientation_that_is_configured_but_absent_is_told(tmp_path: Path) -> No
 def test_gravity_without_orientation_is_told(tmp_path: Path) -> None:
     remove = {'imu0_remove_gravitational_acceleration': True}
     (note,) = heard(tmp_path, ('ax',), imu(CLOCK, attitude=False), **remove)
-    assert 'gravity is removed with the attitude estimated by the filter' in note
+    assert note.code == 'rl.gravity_by_estimate'
     assert not heard(tmp_path, ('ax',), imu(CLOCK), **remove)
     assert not heard(tmp_path, ('ax',), imu(CLOCK, attitude=False))
 
@@ -55,7 +57,7 @@ def test_heading_of_navsat_transform_from_an_absent_orientation_is_told(tmp_path
     sources = {'odom0': odometry(CLOCK)}
     navsat = navsat_config(tmp_path)
     (note,) = input_advice(config, navsat, sources, imu(CLOCK, attitude=False))
-    assert 'start heading counts as 0 (east)' in note
+    assert note.code == 'rl.navsat_no_heading'
     assert not input_advice(config, navsat, sources, imu(CLOCK))
     assert not input_advice(config, None, sources, imu(CLOCK, attitude=False))
     assert not input_advice(config, navsat, sources, None)
@@ -69,9 +71,8 @@ def test_a_gate_that_refuses_most_is_told(fused: int, rejected: int, told: bool)
     notes = part_advice([part])
     assert len(notes) == int(told)
     if told:
-        assert notes[0].startswith(
-            f'imu0 twist (imu): the Mahalanobis gate refused {rejected} of {fused + rejected}'
-        )
+        assert (notes[0].code, notes[0].subject) == ('rl.gated', 'imu0 twist (imu)')
+        assert notes[0].numbers == {'refused': rejected, 'judged': fused + rejected}
 
 
 def test_an_input_without_a_message_is_told() -> None:
@@ -80,7 +81,7 @@ def test_an_input_without_a_message_is_told() -> None:
     skipped = PartCount('imu0 pose', 'imu', 0, 0, 0, 0, 0)
     heard = PartCount('imu0 twist', 'imu', 9, 0, 0, 9, 0)
     (note,) = part_advice([silent, skipped, heard])
-    assert note == 'odom0 (wheel/odom): no message, so it measured nothing'
+    assert (note.code, note.subject) == ('rl.no_message', 'odom0 (wheel/odom)')
 
 
 def test_gravity_left_in_by_the_mounting_is_told() -> None:
@@ -88,31 +89,29 @@ def test_gravity_left_in_by_the_mounting_is_told() -> None:
     roll = Rotation.from_euler('x', 0.5).as_matrix()
     yaw = Rotation.from_euler('z', 2.0).as_matrix()
     (note,) = mounting_advice([('imu0', roll), ('imu1', yaw)], 9.80665)
-    assert note.startswith('imu0 is mounted with roll or pitch')
-    assert 'about 4.7 m/s^2' in note
+    assert (note.code, note.subject) == ('rl.gravity_left', 'imu0')
+    assert 'about 4.7 m/s^2' in str(note)
 
 
 def test_older_messages_are_told() -> None:
     (note,) = part_advice([PartCount('odom0 pose', 'odom', 10, 3, 0, 7, 0)])
-    assert '3 of 10 messages are older' in note
+    assert (note.code, note.numbers) == ('rl.older', {'refused': 3, 'received': 10})
 
 
 def test_dropped_fixes_are_told() -> None:
     (none,) = navsat_advice(fixes=20, used=0, lost=5, early=0, frequency=10.0)
-    assert none.startswith('navsat_transform passed on none of 20 fixes')
+    assert (none.code, none.numbers) == ('navsat.fixes_unused', {'fixes': 20})
     (some,) = navsat_advice(fixes=20, used=10, lost=9, early=0, frequency=10.0)
-    assert some == (
-        'navsat_transform (10 Hz timer) dropped 9 of 20 fixes that a newer one overtook before '
-        'its tick'
-    )
+    assert some.code == 'navsat.fixes_overtaken'
+    assert some.numbers == {'frequency': 10.0, 'dropped': 9, 'fixes': 20}
     assert not navsat_advice(fixes=20, used=19, lost=0, early=0, frequency=10.0)
     (nothing,) = navsat_advice(fixes=0, used=0, lost=0, early=0, frequency=10.0)
-    assert 'no valid fix' in nothing
+    assert nothing.code == 'navsat.no_fix'
 
 
 def test_fixes_before_the_datum_are_told() -> None:
     early, lost = navsat_advice(fixes=20, used=10, lost=6, early=3, frequency=10.0)
-    assert early.startswith('navsat_transform dropped 3 of 20 fixes that came before its datum')
-    assert 'dropped 6 of 20' in lost
+    assert (early.code, early.numbers) == ('navsat.fixes_early', {'dropped': 3, 'fixes': 20})
+    assert (lost.code, lost.numbers['dropped']) == ('navsat.fixes_overtaken', 6)
     (all_of_them,) = navsat_advice(fixes=20, used=0, lost=0, early=20, frequency=10.0)
-    assert 'dropped 20 of 20 fixes that came before' in all_of_them
+    assert all_of_them.code == 'navsat.fixes_early'

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from cli_examples import call, write_runs
 
-from sim2real_eval.common.findings import Weight, weight_of
+from sim2real_eval.common.findings import Severity
 from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import read_recording
@@ -93,8 +93,8 @@ def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> Non
     recording = read_recording(run)
     imu = Options(section='ekf_filter_node_map', topics={'imu0': '/vn100/imu'})
     notes = JudgeSetup.load(dual, options=imu).judge(recording).notes
-    (told,) = [note for note in notes if 'vn100/imu' in note]
-    assert weight_of(told) == Weight.DECISIVE
+    (told,) = [note for note in notes if 'vn100/imu' in str(note)]
+    assert told.severity == Severity.DECISIVE
     odom = Options(section='ekf_filter_node_map', topics={'odom0': '/imu/date'})
     with pytest.raises(Sim2RealError, match='did you mean imu/data'):
         JudgeSetup.load(dual, options=odom).judge(recording)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from judge_examples import read_rows
 
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
@@ -146,10 +147,10 @@ def test_the_run_says_what_became_of_each_input(reference_dir: Path) -> None:
     for part in judged.parts:
         assert part.received == part.older + part.unusable + part.fused + part.rejected
     assert parts['imu0 twist'].rejected > parts['imu0 twist'].fused
-    assert any(note.startswith('imu0 twist') for note in judged.notes)
+    assert any(note.subject.startswith('imu0 twist') for note in judged.notes)
     # Increments: the first fix gives none.
     assert parts['odom0 pose'].unusable == 1
     summary = judged.summary()
     assert summary['estimates'] == len(judged)
-    assert summary['notes'] == list(judged.notes)
+    assert summary['notes'] == to_records(judged.notes)
     assert str(judged).startswith(f'{len(judged)} estimates')

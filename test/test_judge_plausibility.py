@@ -8,11 +8,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sim2real_eval.common.findings import Weight, assumed, by_weight, decisive, weight_of
 from sim2real_eval.judge.robot_localization.advice import datum_advice, motion_advice, twist_advice
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, SourceConfig
 from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
-from sim2real_eval.study.run_notes import merge_notes
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import FixArray, OdometryArray
 
@@ -67,17 +65,13 @@ def test_speed_and_jumps() -> None:
     assert motion_advice(STAMPS, position, velocity) == []
     velocity[2, 1], position[3, 2] = 120.0, 5000.0
     fast, jump = motion_advice(STAMPS, position, velocity)
-    assert 't = 0.20 s' in fast
-    assert '134 m/s' in fast
-    assert '5e+03 m at t = 0.30 s' in jump
+    assert fast.numbers == {
+        'limit': 100.0,
+        'first': pytest.approx(0.2),
+        'speed': pytest.approx(np.hypot(60.0, 120.0)),
+    }
+    assert jump.numbers['first'] == pytest.approx(0.3)
+    assert jump.numbers['step'] == pytest.approx(5000.0, rel=1e-3)
     nothing = np.full((4, 3), np.nan)
     assert motion_advice(STAMPS, nothing, nothing) == []
     assert motion_advice(STAMPS[:0], nothing[:0], nothing[:0]) == []
-
-
-def test_weightier_notes_come_first_and_stay_so_when_merged() -> None:
-    notes = ['routine', assumed('2 frames'), decisive('1 gate'), 'more']
-    assert by_weight(notes) == ['1 gate', '2 frames', 'routine', 'more']
-    merged = merge_notes([('real', notes), ('real', ['routine', decisive('3 gate')])])
-    assert merged[0] == '2 of 2 real runs: 1 to 3 gate'
-    assert weight_of(merged[0]) == Weight.DECISIVE

@@ -170,4 +170,4 @@ def test_only_newer_messages_of_a_topic_count(tmp_path: Path) -> None:
     twist = next(part for part in found.parts if part.name == 'imu0 twist')
     # An equal stamp is accepted, so the last message of the repetition counts.
     assert (twist.received, twist.older, twist.fused) == (200, 99, 101)
-    assert any('99 of 200 messages are older' in note for note in found.notes)
+    assert any('99 of 200 messages are older' in str(note) for note in found.notes)

@@ -90,7 +90,7 @@ def test_the_truth_is_turned_as_the_fixes_were_and_laid_through_them() -> None:
         moved.position - position, np.tile(mean, (len(truth), 1)), atol=1e-3
     )
     np.testing.assert_array_equal(moved.linear_velocity, truth.linear_velocity)
-    assert 'turned by 40.1 degrees' in remarks[0]
+    assert 'turned by 40.1 degrees' in str(remarks[0])
     # A receiver that has no fix yet says NaN, which tells nothing.
     given = measured(truth, noise)
     latitude, status = given.latitude.copy(), given.status.copy()
@@ -107,7 +107,7 @@ def test_without_fixes_the_truth_goes_through_the_first_estimate() -> None:
     moved, remarks = truth_in_world(judged, truth, None, np.zeros(3))
     np.testing.assert_allclose(moved.position, judged.position, atol=1e-9)
     np.testing.assert_allclose(moved.orientation, judged.orientation, atol=1e-9)
-    assert 'errors begin at zero' in remarks[0]
+    assert 'start at zero' in str(remarks[0])
     # Fixes that do not move, or that the judge was not given, tell no turn.
     for given in (fixes(judged.stamp_ns[::10]), fixes(judged.stamp_ns[::10] + 5)):
         still = dataclasses.replace(
@@ -143,8 +143,8 @@ def test_the_world_of_navsat_transform_is_found() -> None:
         f'NEES {name}' for name in ('position', 'orientation', 'velocity', 'angular velocity')
     ]
     assert [int(squares.freedom[0]) for squares in checked.squares[-4:]] == [2, 1, 2, 1]
-    assert any('two_d_mode' in note for note in checked.notes)
-    assert any(remarks[0] in note for note in checked.notes)
+    assert any('two_d_mode' in str(note) for note in checked.notes)
+    assert remarks[0] in checked.notes
     blind = recording.with_messages('truth', None)
     assert len(check_consistency(setup, blind, judged).squares) == len(names) - 4
 

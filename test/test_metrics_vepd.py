@@ -136,7 +136,7 @@ def test_uneven_coverage_is_told_and_missing_scenarios_have_no_row() -> None:
         ('all', 'part'),
     ]
     (note,) = coverage_notes(real, sim)
-    assert note.startswith('part: sine 2 real, 0 simulated; loop 0 real, 1 simulated')
+    assert str(note).startswith('part: sine 2 real, 0 simulated; loop 0 real, 1 simulated')
 
 
 def test_tables_of_nothing_and_a_scenario_called_all_are_refused() -> None:

@@ -72,7 +72,7 @@ def test_features_and_poses_come_back_to_the_bit(tmp_path: Path, storage: str) -
     assert arrays_equal(read.camera_pose, given.camera_pose)
     assert read.camera_info is not None
     assert arrays_equal(read.camera_info, given.camera_info)
-    assert not [note for note in read.notes if note.topic == '/camera/features']
+    assert not [note for note in read.notes if note.subject == '/camera/features']
 
 
 def test_rosbags_and_the_codec_agree_about_a_frame() -> None:

@@ -85,7 +85,7 @@ def test_what_any_camera_tells_comes_back_to_the_bit(
     read = read_recording(tmp_path / 'seen')
     assert read.camera_info is not None
     assert arrays_equal(read.camera_info, given)
-    assert not [note for note in read.notes if note.topic == '/camera/camera_info']
+    assert not [note for note in read.notes if note.subject == '/camera/camera_info']
 
 
 def test_a_camera_that_never_tells_anything_survives_the_table(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_camera_that_tells_no_numbers_is_left_out(tmp_path: Path) -> None:
     write_recording(recorded(broken), tmp_path / 'seen')
     read = read_recording(tmp_path / 'seen')
     assert read.camera_info is None
-    notes = [str(note) for note in read.notes if note.topic == '/camera/camera_info']
+    notes = [str(note) for note in read.notes if note.subject == '/camera/camera_info']
     assert len(notes) == 1
     assert 'matrix is not finite' in notes[0]
     assert notes[0].endswith('topic is left out')

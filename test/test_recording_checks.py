@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from recording_examples import drive
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
@@ -34,10 +35,14 @@ def reread(recording: Recording, tmp_path: Path, storage: str = 'mcap', **option
     return read_recording(tmp_path / 'line_3', **options)
 
 
-def note_on(recording: Recording, words: str) -> tuple[int, str]:
-    found = [note for note in recording.notes if words in note.problem]
+def note_on(recording: Recording, code: str) -> Finding:
+    found = [note for note in recording.notes if note.code == f'recording.{code}']
     assert len(found) == 1, [str(note) for note in recording.notes]
-    return found[0].count, found[0].action
+    return found[0]
+
+
+def count_of(recording: Recording, code: str) -> float:
+    return note_on(recording, code).numbers['count']
 
 
 @pytest.mark.parametrize('storage', STORAGES)
@@ -54,7 +59,7 @@ def test_values_that_are_not_finite_are_dropped(
     rates = good.imu.angular_velocity.copy()
     rates[[5, 17], 1] = value
     read = reread(altered(good, 'imu', angular_velocity=rates), tmp_path, storage)
-    assert note_on(read, 'angular_velocity is not finite') == (2, 'dropped')
+    assert count_of(read, 'not_finite') == 2
     keep = np.delete(np.arange(len(rates)), [5, 17])
     assert read.imu.angular_velocity.tolist() == rates[keep].tolist()
 
@@ -76,7 +81,7 @@ def test_a_broken_topic_without_a_role_is_left_out(tmp_path: Path) -> None:
     )
     read = reread(dataclasses.replace(good, messages={**good.messages, '/odom': bad}), tmp_path)
     assert '/odom' not in read.messages
-    assert any(n.topic == '/odom' and n.action == 'topic is left out' for n in read.notes)
+    assert any(n.subject == '/odom' and n.code == 'recording.topic_left_out' for n in read.notes)
 
 
 @pytest.mark.parametrize('storage', STORAGES)
@@ -87,9 +92,9 @@ def test_fixes_without_a_fix_are_dropped_however_many(tmp_path: Path, storage: s
     latitude = good.gps.latitude.copy()
     latitude[10:30] = np.nan
     read = reread(altered(good, 'gps', status=status, latitude=latitude), tmp_path, storage)
-    assert note_on(read, 'STATUS_NO_FIX') == (20, 'dropped')
+    assert count_of(read, 'no_fix') == 20
     assert len(read.gps) == 20
-    assert note_on(read, 'gap of up to 2.100 s')[0] == 1
+    assert note_on(read, 'gap').numbers['gap'] == pytest.approx(2.1)
     with pytest.raises(RecordingError, match='no usable message is left: STATUS_NO_FIX'):
         reread(altered(good, 'gps', status=status - status - 1), tmp_path / 'none', storage)
 
@@ -101,7 +106,7 @@ def test_backward_stamps_are_dropped_as_ekf_node_drops_them(tmp_path: Path, stor
     stamp[50] -= 35_000_000
     arrival = good.imu.stamp_ns
     read = reread(altered(good, 'imu', stamp_ns=stamp, arrival_ns=arrival), tmp_path, storage)
-    assert note_on(read, 'stamp runs backwards') == (1, 'dropped')
+    assert count_of(read, 'stamp_back') == 1
     assert read.imu.stamp_ns.tolist() == np.delete(stamp, 50).tolist()
 
 
@@ -119,11 +124,8 @@ def test_repeated_stamps_stay_in_sensors_and_leave_the_truth(tmp_path: Path) -> 
         stamp[20] = stamp[19]
         good = altered(good, role, stamp_ns=stamp)
     read = reread(good, tmp_path)
-    remarks = {n.topic: n.action for n in read.notes if n.problem.startswith('stamp is repeated')}
-    assert remarks == {
-        '/imu/data': 'kept, as ekf_node does',
-        '/ground_truth/odometry': 'dropped',
-    }
+    assert note_on(read, 'stamp_repeated').subject == '/imu/data'
+    assert note_on(read, 'truth_repeated').subject == '/ground_truth/odometry'
     assert (len(read.imu), len(read.truth)) == (400, 199)
     assert np.diff(read.truth.stamp_ns).min() > 0
 
@@ -133,7 +135,7 @@ def test_one_stamp_far_in_the_future_does_not_cost_the_rest(tmp_path: Path) -> N
     stamp = good.imu.stamp_ns.copy()
     stamp[3] += 10**18
     read = reread(altered(good, 'imu', stamp_ns=stamp), tmp_path)
-    assert note_on(read, 'off the receive time') == (1, 'dropped')
+    assert count_of(read, 'stamp_off') == 1
     assert len(read.imu) == 399
 
 
@@ -147,7 +149,7 @@ def test_one_stamp_ahead_costs_itself_alone_without_receive_times_to_judge_it_by
     stamp = good.require(role).stamp_ns.copy()
     stamp[40] += int(ahead_s * 1e9)
     read = reread(altered(good, role, stamp_ns=stamp, arrival_ns=stamp), tmp_path, 'csv')
-    assert note_on(read, 'ahead of the next messages') == (1, 'dropped')
+    assert count_of(read, 'stamp_ahead') == 1
     assert read.require(role).stamp_ns.tolist() == np.delete(stamp, 40).tolist()
 
 
@@ -157,14 +159,14 @@ def test_stamps_that_swap_places_are_late_ones_as_for_ekf_node(tmp_path: Path) -
     stamp = good.imu.stamp_ns.copy()
     stamp[40] += 25_000_000
     read = reread(altered(good, 'imu', stamp_ns=stamp), tmp_path)
-    assert note_on(read, 'stamp runs backwards') == (2, 'dropped')
+    assert count_of(read, 'stamp_back') == 2
     assert read.imu.stamp_ns.tolist() == np.delete(stamp, [41, 42]).tolist()
 
 
 def test_zero_stamps_take_the_receive_time(tmp_path: Path) -> None:
     good = drive()
     read = reread(altered(good, 'imu', stamp_ns=np.zeros(400, np.int64)), tmp_path)
-    assert note_on(read, 'header stamp is zero') == (400, 'receive time used')
+    assert count_of(read, 'stamp_zero') == 400
     assert read.imu.stamp_ns.tolist() == good.imu.arrival_ns.tolist()
 
 
@@ -184,7 +186,7 @@ def test_topics_that_do_not_overlap_are_refused_and_partial_overlap_is_remarked(
                 reread(moved, tmp_path / place)
         else:
             read = reread(moved, tmp_path / place)
-            assert note_on(read, 'topics have 1.98 s in common')[0] == 1
+            assert note_on(read, 'overlap').numbers['common'] == pytest.approx(1.98, abs=0.005)
 
 
 def test_unknown_and_absent_quantities_are_told_with_their_consequence(tmp_path: Path) -> None:
@@ -200,10 +202,10 @@ def test_unknown_and_absent_quantities_are_told_with_their_consequence(tmp_path:
         ),
         tmp_path,
     )
-    count, action = note_on(read, 'position covariance is all zero')
-    assert count == 40
-    assert 'believes it completely' in action
-    assert note_on(read, 'orientation is absent')[0] == 400
+    unknown = note_on(read, 'covariance_zero')
+    assert unknown.numbers == {'count': 40}
+    assert 'trusts the measurement completely' in str(unknown)
+    assert count_of(read, 'quantity_absent') == 400
     assert read.imu.orientation.tolist() == [[0, 0, 0, 1]] * 400
 
 
@@ -221,7 +223,7 @@ def test_zero_quaternions(tmp_path: Path) -> None:
     assert len(read.truth) == 199
     norms = np.linalg.norm(read.truth.orientation, axis=1)
     assert np.abs(norms - 1).max() < 1e-12
-    assert note_on(read, 'quaternion of norm 3')[0] == 1
+    assert note_on(read, 'quaternion_norm').numbers == {'norm': 3.0, 'count': 1}
 
 
 def test_impossible_coordinates_are_dropped(tmp_path: Path) -> None:
@@ -229,14 +231,17 @@ def test_impossible_coordinates_are_dropped(tmp_path: Path) -> None:
     latitude, longitude = good.gps.latitude.copy(), good.gps.longitude.copy()
     latitude[3], longitude[4] = 90.5, -181.0
     read = reread(altered(good, 'gps', latitude=latitude, longitude=longitude), tmp_path)
-    assert note_on(read, 'latitude 90.5 deg')[0] == 1
-    assert note_on(read, 'longitude -181 deg')[0] == 1
+    wrong = [one for one in read.notes if one.code == 'recording.out_of_range']
+    assert [(one.words['field'], one.numbers['value']) for one in wrong] == [
+        ('latitude', 90.5),
+        ('longitude', -181.0),
+    ]
     assert len(read.gps) == 38
 
 
 def test_a_missing_altitude_is_set_to_zero(tmp_path: Path) -> None:
     read = reread(altered(drive(), 'gps', altitude=np.full(40, np.nan)), tmp_path)
-    assert note_on(read, 'altitude is absent')[0] == 40
+    assert count_of(read, 'no_altitude') == 40
     assert not read.gps.altitude.any()
 
 
@@ -260,7 +265,7 @@ def test_whatever_the_stamps_the_result_is_in_order(
         return
     assert np.diff(result.stamp_ns).min(initial=1) >= (1 if is_truth else 0)
     assert np.isfinite(result.position).all()
-    dropped = sum(note.count for note in notes if note.action == 'dropped')
+    dropped = sum(one.numbers['count'] for one in notes if 'stamp' in one.numbers)
     assert len(result) + dropped == n
 
 
@@ -297,7 +302,7 @@ def test_a_single_candidate_is_taken_with_a_note_and_several_are_refused(tmp_pat
     (tmp_path / 'one/recording.yaml').unlink()
     read = read_recording(tmp_path / 'one')
     assert read.roles == {'imu': '/x/imu/data', 'gps': '/x/gps/fix', 'mag': '/x/imu/mag'}
-    assert note_on(read, '/imu/data is missing')[1] == 'taken as imu, the only one of its type'
+    assert note_on(read, 'role_guessed').words == {'default': '/imu/data', 'role': 'imu'}
     # Two topics have the type of a truth; none of them is guessed to be one.
     with pytest.raises(RecordingError, match=r'no truth topic .*/x/odom'):
         read.require('truth')

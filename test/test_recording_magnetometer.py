@@ -33,8 +33,8 @@ def test_a_magnetometer_that_is_broken_or_in_doubt_spoils_no_recording(tmp_path:
     write_recording(good.with_messages('mag', nothing), tmp_path / 'broken')
     read = read_recording(tmp_path / 'broken')
     assert (read.mag, read.roles) == (None, {k: v for k, v in good.roles.items() if k != 'mag'})
-    notes = [note for note in read.notes if note.topic == '/imu/mag']
-    assert [note.action for note in notes] == ['topic is left out']
+    notes = [note for note in read.notes if note.subject == '/imu/mag']
+    assert [note.code for note in notes] == ['recording.topic_left_out']
     assert '200 of 200 messages are broken' in notes[0].problem
     late = dataclasses.replace(
         field, stamp_ns=field.stamp_ns + 10**12, arrival_ns=field.arrival_ns + 10**12

@@ -22,6 +22,7 @@ from ros_examples import Graph
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.findings import NO_NUMBERS, NO_TRUTH
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench
@@ -50,7 +51,7 @@ RUN = JudgedRun(
     gps_position=np.full((2, 3), np.nan),
     gps_covariance=np.ones((2, 6, 6)),
     parts=(),
-    notes=('a',),
+    notes=(NO_TRUTH(),),
 )
 
 
@@ -94,7 +95,7 @@ def test_two_runs_are_alike(
 
 
 def test_notes_count_where_bits_do_and_rows_anyway() -> None:
-    other = dataclasses.replace(RUN, notes=('b',))
+    other = dataclasses.replace(RUN, notes=(NO_NUMBERS(),))
     assert first_difference(RUN, other, exact=True) == 'notes differ'
     assert first_difference(RUN, other, exact=False) is None
     shorter = dataclasses.replace(RUN, position=RUN.position[:1])

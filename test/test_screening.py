@@ -116,8 +116,8 @@ def test_repeats_are_dropped_and_short_holes_filled() -> None:
     np.testing.assert_allclose(found.values, values)
     assert found.stamp_ns is None
     assert found.rate == pytest.approx(100.0, rel=1e-9)
-    assert '1 samples with a repeated' in found.notes[0]
-    assert '3 missing samples' in found.notes[1]
+    assert '1 samples with a repeated' in str(found.notes[0])
+    assert '3 missing samples' in str(found.notes[1])
 
 
 def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
@@ -128,7 +128,7 @@ def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
     found = evenly_spaced(signals(values, rate=None, stamps=stamps))
     np.testing.assert_allclose(found.values, values)
     assert found.rate == pytest.approx(100.0, rel=1e-9)
-    assert found.notes[0] == '1 samples with a stamp ahead of the next samples dropped'
+    assert found.notes[0].code == 'signals.stamps_ahead'
 
 
 def test_a_long_gap_leaves_the_longer_piece() -> None:
@@ -136,8 +136,8 @@ def test_a_long_gap_leaves_the_longer_piece() -> None:
     keep = np.r_[0:300, 320:1000]
     found = evenly_spaced(signals(values[keep], rate=None, stamps=even_stamps(1000)[keep]))
     assert np.array_equal(found.values, values[320:])
-    assert '1 gaps of up to 0.21 s' in found.notes[0]
-    assert '680 of 980' in found.notes[0]
+    assert '1 gaps of up to 0.21 s' in str(found.notes[0])
+    assert '680 of 980' in str(found.notes[0])
 
 
 def test_jitter_is_told_and_the_mean_rate_kept() -> None:
@@ -147,7 +147,7 @@ def test_jitter_is_told_and_the_mean_rate_kept() -> None:
     )
     assert len(found) == 5000
     assert found.rate == pytest.approx(100.0, rel=1e-4)
-    assert 'jitter by 1' in found.notes[0]
+    assert 'jitter by 1' in str(found.notes[0])
     with pytest.raises(SignalFileError, match='too few'):
         evenly_spaced(signals(noise('few', 5, 3), rate=None, stamps=even_stamps(5)))
 
@@ -179,7 +179,7 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
     assert found.still == 80
     kept = prepared(signals(values), AllanOptions())
     assert len(kept) == 6000
-    assert '50 to 110 s (46%)' in kept.notes[0]
+    assert '50 to 110 s (46%)' in str(kept.notes[0])
     whole = prepared(signals(values), AllanOptions(reject_motion=False))
     assert len(whole) == len(values)
 
@@ -234,9 +234,9 @@ def test_notes_say_what_was_done_and_a_dead_axis_is_left_out() -> None:
     assert [one.axis for one in result.axes] == [
         axis for axis in AXES if axis != 'accelerometer_y'
     ]
-    (outlier,) = (note for note in result.notes if 'outliers' in note)
+    (outlier,) = (note for note in result.notes if 'outliers' in str(note))
     assert 'gyroscope_x: 1 of 10000 samples' in outlier
-    assert 'accelerometer_y: is constant and left out' in result.notes
+    assert any(str(note) == 'accelerometer_y: is constant and left out' for note in result.notes)
     assert result.axes[-1].mean == pytest.approx(9.8, abs=0.01)
     values[17, 1] = np.nan
     with pytest.raises(SignalFileError, match=r'gyroscope_y: sample 17 is nan'):

@@ -134,7 +134,7 @@ def test_a_true_zero_speed_and_a_zero_first_time_shift_velocities_and_are_told(
     np.testing.assert_array_equal(read.series.gt_time, [0.4, 0.6])
     np.testing.assert_array_equal(read.series.gt_vel, [5.0, 7.0])  # 5.0 belongs to 0.0
     assert len(read.notes) == 1
-    assert 'different rows' in read.notes[0]
+    assert 'different rows' in str(read.notes[0])
     kept = read_series(tmp_path / 'path_1.csv')
     np.testing.assert_array_equal(kept.series.gt_vel, [5.0, 0.0, 7.0])
 
@@ -152,7 +152,7 @@ def test_lone_nans_are_dropped_in_pairs_and_told(tmp_path: Path) -> None:
     read = read_series(tmp_path / 'a_1.csv')
     np.testing.assert_array_equal(read.series.se_time, [0.1, 0.3, 0.4])
     np.testing.assert_array_equal(read.series.gt_vel, [1.0, 2.0])
-    assert [note.split(': ')[2] for note in read.notes] == [
+    assert [note.problem for note in read.notes] == [
         '1 samples without time or velocity dropped'
     ] * 2
 
@@ -232,8 +232,8 @@ def test_rest_is_skipped_and_told(tmp_path: Path) -> None:
     (folder / 'Real' / 'README').write_text('hello')
     read = read_series_folder(folder)
     assert {key.scenario for key in read.series} == {'sine'}
-    assert any('1 runs of scenario rest left out' in note for note in read.notes)
-    assert any('README' in note for note in read.notes)
+    assert any('1 runs of scenario rest left out' in str(note) for note in read.notes)
+    assert any('README' in str(note) for note in read.notes)
 
 
 def test_a_rewritten_folder_holds_no_stale_run(tmp_path: Path) -> None:

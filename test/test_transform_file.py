@@ -83,7 +83,9 @@ def test_a_description_gives_fixed_joints_and_moving_ones_at_zero(tmp_path: Path
     given_file = TransformFile.from_file(file(tmp_path, ROBOT, 'robot'))
     assert [one.child for one in given_file.transforms] == ['mast', 'imu_link', 'wheel_link']
     assert given_file.transforms[2] == StaticTransform('base_link', 'wheel_link', (0.0, 1.0, 0.0))
-    assert given_file.notes == ('robot: joints that move are taken at zero: wheel',)
+    assert [(one.code, one.words) for one in given_file.notes] == [
+        ('recording.moving_joints', {'joints': 'wheel'})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_the_file_completes_the_recording_and_counts_where_both_speak(
     given_file = TransformFile.from_file(file(tmp_path, text, 'frames.yaml'))
     merged, notes = given_file.over(recorded)
     assert len(notes) == told
-    assert all(note.startswith('frames.yaml replaces the recording') for note in notes)
+    assert all(note.code == 'recording.transform_replaced' for note in notes)
     tree = FrameTree(merged)
     for frame, x in where.items():
         np.testing.assert_allclose(tree.lookup('base', frame, '')[1], [x, 0.0, 0.0], atol=1e-15)
@@ -169,15 +171,15 @@ def test_the_judge_and_the_twins_take_the_sensors_from_the_file(tmp_path: Path) 
     judged = judge(run, config, None, ReplayOptions(transforms=given_file))
     yaw = Rotation.from_quat(judged.orientation[-1]).as_euler('xyz')[2]
     assert yaw == pytest.approx(2.0 - 1.57, abs=1e-6)
-    moved = [note for note in judged.notes if note.startswith('robot.urdf')]
-    assert moved == [
-        'robot.urdf: joints that move are taken at zero: wheel',
-        "robot.urdf replaces the recording's transform base_link -> imu_link",
+    moved = [note for note in judged.notes if note.subject == 'robot.urdf']
+    assert [(one.code, *one.words.values()) for one in moved] == [
+        ('recording.moving_joints', 'wheel'),
+        ('recording.transform_replaced', 'base_link -> imu_link'),
     ]
     write_recording(run, tmp_path / 'run', storage='csv')
     read = Source(str(tmp_path / 'run'), transforms=given_file).read()
     assert read.transforms == given_file.transforms
-    assert sum('robot.urdf replaces' in str(note) for note in read.notes) == 1
+    assert sum(note.code == 'recording.transform_replaced' for note in read.notes) == 1
     again = judge(read, config, None, ReplayOptions(transforms=given_file))
     assert again.position.tobytes() == judged.position.tobytes()
-    assert not any('replaces' in note for note in again.notes)
+    assert not any(note.code == 'recording.transform_replaced' for note in again.notes)

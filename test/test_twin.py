@@ -11,7 +11,8 @@ from recording_examples import arrays_equal
 from recording_examples import drive as full_recording
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.recording import Note, Recording, StaticTransform
+from sim2real_eval.recording.findings import STAMP_ZERO
+from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.truth_frame import truth_origin
 from sim2real_eval.simulation.synthetic import START_NS, truth_of
 from sim2real_eval.simulation.twin import Twin
@@ -240,7 +241,7 @@ def test_only_the_named_sensors_are_replaced() -> None:
 
 def test_notes_on_a_sensor_go_with_it() -> None:
     """That the real IMU states no covariance, say, is not true of the one in its place."""
-    notes = tuple(Note(topic, 'is odd', 3, 'kept') for topic in ('/imu/data', '/gps/fix', '/odom'))
+    notes = tuple(STAMP_ZERO(topic, count=3) for topic in ('/imu/data', '/gps/fix', '/odom'))
     maker = TwinMaker(dataclasses.replace(full_recording(), notes=notes), seed=1)
     assert maker.make(dataclasses.replace(NOISY, gps=None)).notes == notes[1:]
     assert maker.make(NOISY).notes == notes[2:]
@@ -307,13 +308,14 @@ def test_rates_of_the_real_sensors_can_be_taken_and_are_told_otherwise() -> None
     slow = real.with_messages('gps', real.gps.take(slice(None, None, 4)))
     maker = TwinMaker(slow, seed=0)
     (note, *_) = maker.model_notes(NOISY)
-    assert note.startswith('simulated GPS at 10 Hz, real one at 2.5 Hz')
+    assert (note.code, note.subject) == ('twin.rate_differs', 'GPS')
+    assert note.numbers == {'simulated': 10.0, 'real': 2.5}
     fitted = maker.at_real_rates(NOISY)
     assert fitted.gps is not None
     assert fitted.imu is not None
     assert (fitted.gps.rate, fitted.imu.rate) == (2.5, 100.0)
     (attitude,) = maker.model_notes(fitted)
-    assert attitude.startswith('the real IMU publishes an orientation, the simulated one does not')
+    assert (attitude.code, attitude.words['has']) == ('twin.attitude_differs', 'real')
     twin = maker.make(fitted)
     assert twin.gps is not None
     assert slow.gps is not None

@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out)
     twin = dataclasses.replace(variants[0], **beside)
     groups = _twins(options, twin, world) if options.truth else _motions(options, twin, world, out)
-    written = []
+    written: list[dict[str, Any]] = []
     failures = []
     with progress_bar(options.runs * len(groups), 'recordings') as advance:
         for group in groups:

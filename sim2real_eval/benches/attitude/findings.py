@@ -6,36 +6,36 @@ from __future__ import annotations
 from sim2real_eval.common.findings import assumed, decisive, routine
 
 _SPAN = 'averaged over {span:.3g s}, '
+_NOISE = '; white noise of {noise:.1g} in this time would explain it'
+_MEANING = 'The filter is overconfident because of this sensor.'
 
 GYROSCOPE_OFF = decisive(
     'attitude.gyroscope_off',
     f'{_SPAN}the gyroscope is {{off:.2g rad/s}} off, where its noise explains {{left:.2g}}: it '
-    'has a bias or a scale error, or the truth turns differently',
-    'The filter is overconfident because of this sensor.',
-    'remove the offset of a run that starts at rest with --rest, or trust the sensor less with '
-    '--gyroscope-noise',
+    f'has a bias or a scale error, or the truth turns differently{_NOISE}',
+    _MEANING,
+    'remove the offset of a run that starts at rest with --rest, or set --gyroscope-noise',
 )
 ACCELEROMETER_OFF = decisive(
     'attitude.accelerometer_off',
     f'{_SPAN}the accelerometer is {{off:.2g m/s^2}} off gravity, where its noise explains '
-    '{left:.2g}: the body accelerates, or the sensor is biased or mounted differently; white '
-    'noise of {noise:.1g m/s^2/sqrt(Hz)} would explain it',
-    'The filter is overconfident because of this sensor.',
-    'trust the sensor less with --acceleration',
+    f'{{left:.2g}}: the body accelerates, or the sensor has a bias or another mounting{_NOISE}',
+    _MEANING,
+    'set --acceleration',
 )
 MAGNETOMETER_OFF = decisive(
     'attitude.magnetometer_off',
     f'{_SPAN}the magnetometer is {{off:.2g T}} off the expected field, where its noise explains '
-    '{left:.2g}: magnets, iron, or another field',
-    'The filter is overconfident because of this sensor.',
-    'give the expected field with --world, trust the sensor less with --magnetometer-noise, or '
-    'leave it out with --without magnetometer',
+    f'{{left:.2g}}: magnets, iron, or another field{_NOISE}',
+    _MEANING,
+    'give the expected field with --world, set --magnetometer-noise, or leave the sensor out with '
+    '--without magnetometer',
 )
 CAMERA_OFF = decisive(
     'attitude.camera_off',
     f'{_SPAN}the poses of the camera are {{off:.2g rad}} off the truth, where their covariance '
-    'explains {left:.2g}: another frame or mounting, or wrong covariances',
-    'The filter is overconfident because of this sensor.',
+    f'explains {{left:.2g}}: another frame or mounting, or wrong covariances{_NOISE}',
+    _MEANING,
     'leave the camera out with --without camera',
 )
 NO_SUSPECT = routine(

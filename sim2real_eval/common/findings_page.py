@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/findings.md: every code with meaning, severity and remedy.
+
+`python -m sim2real_eval.common.findings_page > docs/findings.md` writes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+
+from sim2real_eval.common.findings import FindingKind, declared_kinds
+
+__all__ = ['findings_page']
+
+_INTRODUCTION = """\
+<!-- Made by `python -m sim2real_eval.common.findings_page`; change the declarations instead. -->
+# Findings
+
+Whatever the tool tells you about a recording or a run is a *finding*: a record with a code.
+The terminal shows it as text under "Please note", the most severe first. JSON output
+(`--json`, `study.json`, `vepd.json` ...) has the record:
+
+```json
+{"code": "navsat.no_fix", "severity": "decisive", "subject": "navsat_transform", "numbers": {},
+ "words": {}, "text": "navsat_transform: got no valid fix, ...", "remedy": "check status ..."}
+```
+
+`numbers` maps each name to `{"value": ..., "unit": ...}`. The findings of many runs are merged by
+code, subject and words: `runs` then lists group, count and total, and a value that differs is a
+pair of the least and the greatest. `where` names a judge, a scenario or a recording if the finding
+does not concern all.
+
+| severity | meaning |
+|---|---|
+| decisive | The result, or a part of it, means nothing unless you act. |
+| assumed | The recording does not say it, so a value was assumed. |
+| routine | Worth knowing; no action is needed. |
+
+A package of your own declares its findings with `decisive`, `assumed` or `routine` of
+`sim2real_eval.common.findings`, and makes one by calling the declaration.
+"""
+
+
+def findings_page() -> str:
+    """Return docs/findings.md."""
+    return _INTRODUCTION + ''.join(_sections())
+
+
+def _sections() -> Iterator[str]:
+    area = ''
+    for code, kind in declared_kinds().items():
+        if area != code.partition('.')[0]:
+            area = code.partition('.')[0]
+            yield f'\n## {area}\n'
+        yield f'\n### {code}\n\n{_described(kind)}'
+
+
+def _described(kind: FindingKind) -> str:
+    # In place of a format the reader sees the unit.
+    text = re.sub(r'\{(\w+)(?::\S*?( [^}]*)?)?\}', r'<\1>\2', kind.text)
+    about = [f'*{kind.severity.name.lower()}*: `{text}`', kind.meaning]
+    about += [f'Remedy: {kind.remedy}.'] if kind.remedy else []
+    fill = functools.partial(textwrap.fill, width=100, break_on_hyphens=False)
+    return '\n\n'.join(map(fill, about)) + '\n'
+
+
+if __name__ == '__main__':
+    sys.stdout.write(findings_page())

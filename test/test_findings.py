@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings of many runs become few without losing a code, a count or the ends of a range."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sim2real_eval
+from sim2real_eval.common.errors import Sim2RealError
+from sim2real_eval.common.findings import (
+    Finding,
+    FindingKind,
+    Severity,
+    by_severity,
+    declared_kinds,
+    from_records,
+    merge_findings,
+    merge_models,
+    shared_findings,
+    to_records,
+)
+from sim2real_eval.common.findings_page import findings_page
+
+KINDS = declared_kinds()
+SOURCES = Path(sim2real_eval.__file__).parent
+NUMBERS = st.integers(-(2**62), 2**62) | st.floats(-1e6, 1e6, allow_nan=False)
+
+
+def example(kind: FindingKind, number: float = 2.0, word: str = 'this') -> Finding:
+    """Make a finding of any kind."""
+    values = {
+        name: (int(number) if form.endswith('d') else number) if form else word
+        for name, form, _ in kind.fields
+    }
+    return kind('/imu', **values)
+
+
+@st.composite
+def findings(draw: st.DrawFn) -> Finding:
+    kind = draw(st.sampled_from(sorted(KINDS.values(), key=lambda kind: kind.code)[::9]))
+    number, word = draw(NUMBERS), draw(st.sampled_from(['imu0', 'imu1']))
+    return example(kind, number, word)
+
+
+RUNS = st.lists(
+    st.tuples(st.sampled_from(['real', 'ch_rw', 'airsim']), st.lists(findings(), max_size=4)),
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize('code', KINDS)
+def test_each_declaration_shows_itself_alone_and_merged(code: str) -> None:
+    kind = KINDS[code]
+    assert re.fullmatch(r'[a-z_]+\.[a-z0-9_]+', code)
+    assert kind.meaning.endswith('.')
+    assert not kind.remedy.endswith('.')
+    low, high = example(kind, 2.0), example(kind, 3.0)
+    (merged,) = merge_findings([('real', [low]), ('real', [high])])
+    assert str(merged).startswith('2 of 2 real runs: /imu: ')
+    assert str(low).endswith(kind.remedy)
+    assert from_records(json.loads(json.dumps(to_records([low, merged])))) == (low, merged)
+
+
+def test_the_page_lists_every_code_as_it_is_declared() -> None:
+    page = SOURCES.parent / 'docs/findings.md'
+    assert page.read_text(encoding='utf-8') == findings_page(), 'run scripts/findings_page.py'
+
+
+def test_all_codes_are_declared_where_declared_kinds_looks() -> None:
+    """Nobody makes a finding or a kind by hand: both would be missing from the page."""
+    makers = re.compile(r'\bFindingKind\(|(?<![\w.])Finding\(|= (?:decisive|assumed|routine)\(')
+    for path in SOURCES.rglob('*.py'):
+        if path.name != 'findings.py':
+            assert not makers.search(path.read_text(encoding='utf-8')), path
+
+
+def test_every_declared_code_has_a_producer() -> None:
+    texts = {path: path.read_text(encoding='utf-8') for path in SOURCES.rglob('*.py')}
+    for path, text in texts.items():
+        if path.name == 'findings.py' and path.parent.name != 'common':
+            for name in re.findall(r'^([A-Z]\w*) = (?:\w+)\($', text, re.MULTILINE):
+                used = re.compile(rf'\b{name}\b')
+                assert any(used.search(other) for at, other in texts.items() if at != path), name
+
+
+def test_a_finding_needs_the_values_of_its_template() -> None:
+    kind = KINDS['recording.gap']
+    with pytest.raises(ValueError, match='do not fit'):
+        kind('/imu', count=3)
+    with pytest.raises(ValueError, match='do not fit'):
+        KINDS['recording.stamp_zero']('/imu', count=3, more=1)
+
+
+def test_an_unknown_code_is_refused() -> None:
+    record = {**example(KINDS['recording.gap']).to_record(), 'code': 'nothing.known'}
+    with pytest.raises(Sim2RealError, match=r"'nothing\.known' is unknown"):
+        Finding.from_record(record)
+
+
+def test_numbers_become_ranges_and_runs_are_counted_by_group() -> None:
+    kind = KINDS['recording.stamp_zero']
+    runs = [
+        ('real', [kind('/imu', count=3), kind('/gps', count=1)]),
+        ('real', [kind('/imu', count=12), kind('/imu', count=20)]),
+        ('simulated', [kind('/imu', count=5)]),
+        ('simulated', []),
+    ]
+    gps, imu = merge_findings(runs)
+    assert str(gps).startswith('1 of 2 real runs: /gps: header stamp is zero (1x)')
+    assert imu.runs == (('real', 2, 2), ('simulated', 1, 2))
+    assert imu.numbers == {'count': (3, 20)}
+    assert '(3 to 20x)' in str(imu)
+
+
+def test_models_are_named_where_an_estimate_runs_away() -> None:
+    fast, odd = KINDS['estimate.too_fast'], KINDS['recording.stamp_zero']('/imu', count=3)
+    away = fast(limit=100, first=2.0, speed=500.0)
+    runs = [('real', [odd]), ('ch_rw', [odd]), ('airsim', [odd, away]), ('airsim', [away])]
+    first, second = merge_models(runs)
+    assert first.runs == (('simulated airsim', 2, 2),)
+    assert second.runs == (('real', 1, 1), ('simulated', 2, 3))
+
+
+def test_what_all_judges_share_is_said_once() -> None:
+    odd, gap = example(KINDS['recording.stamp_zero']), example(KINDS['recording.gap'])
+    both = shared_findings({'a': [odd], 'b': [gap, odd]})
+    assert [one.where for one in both if one.code == odd.code] == ['']
+    assert [one.where for one in both if one.code == gap.code] == ['judge b']
+
+
+def test_the_most_severe_come_first() -> None:
+    found = by_severity(example(kind) for kind in KINDS.values())
+    severities = [one.severity for one in found]
+    assert severities == sorted(severities)
+    assert set(severities) == set(Severity)
+
+
+@settings(deadline=None, max_examples=100)
+@given(RUNS, st.randoms())
+def test_the_order_of_runs_changes_nothing(
+    runs: list[tuple[str, list[Finding]]], random: object
+) -> None:
+    shuffled = list(runs)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert merge_findings(runs) == merge_findings(shuffled)
+    assert merge_models(runs) == merge_models(shuffled)
+
+
+@settings(deadline=None, max_examples=100)
+@given(RUNS)
+def test_merging_keeps_every_code_and_every_number(
+    runs: list[tuple[str, list[Finding]]],
+) -> None:
+    merged = merge_findings(runs)
+    given_codes = {(one.code, *one.words.values()) for _, found in runs for one in found}
+    assert {(one.code, *one.words.values()) for one in merged} == given_codes
+    for one in merged:
+        same = [
+            other
+            for _, found in runs
+            for other in found
+            if (other.code, other.words) == (one.code, one.words)
+        ]
+        for name, number in one.numbers.items():
+            values = [other.numbers[name] for other in same]
+            ends = number if isinstance(number, tuple) else (number, number)
+            assert ends == (min(values), max(values))
+    assert from_records(to_records(merged)) == tuple(merged)
