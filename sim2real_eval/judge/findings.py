@@ -13,6 +13,17 @@ DIVERGED = decisive(
     'check the noise settings and the covariances of the messages',
     per_model=True,
 )
+NOTE = routine('judge.note', '{text}', 'A note of a judge that declares no codes of its own.')
+COURSE_AS_HEADING = assumed(
+    'judge.course_as_heading',
+    'the judge estimates no orientation: the heading is that of the velocity',
+    'The forward speed cannot be negative.',
+)
+START_HEADING_UNUSED = routine(
+    'judge.start_heading_unused',
+    'the judge takes no start heading; the true one was not used',
+    'Other judges of the comparison may know more.',
+)
 LOOKS_AHEAD = routine(
     'error_state.looks_ahead',
     'the first {estimates:d} estimates, {time:.1f s}, use the {fixes:d} fixes of the start, which '

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
@@ -163,8 +165,8 @@ class Estimate:
         m, in a world frame whose axes are east, north and up.
     position_covariance : (n, 3, 3) float, optional
         m^2.
-    notes : tuple of str
-        What the user should know, one line each.
+    notes : tuple of (Finding or str)
+        What the user should know; a text becomes a finding with the code `judge.note`.
 
     Examples
     --------
@@ -179,7 +181,7 @@ class Estimate:
     velocity_covariance: ArrayLike | None = None
     position: ArrayLike | None = None
     position_covariance: ArrayLike | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding | str, ...] = ()
 
     def judged(self) -> JudgedRun:
         """Return the run, with NaN for what is not known.
@@ -195,10 +197,12 @@ class Estimate:
             raise JudgeError('stamp_ns must be (n,) integers, ns, that increase')
         velocity = self._array('velocity', (n, 3))
         orientation = self._array('orientation', (n, 4))
-        notes = self.notes
+        notes = [
+            findings.NOTE(text=note) if isinstance(note, str) else note for note in self.notes
+        ]
         if self.orientation is None:
             orientation = from_heading(np.arctan2(velocity[:, 1], velocity[:, 0]))
-            notes += ('the judge knows no orientation: the heading is that of the velocity',)
+            notes.append(findings.COURSE_AS_HEADING())
         pose, twist = np.full((n, 6, 6), np.nan), np.full((n, 6, 6), np.nan)
         pose[:, :3, :3] = self._array('position_covariance', (n, 3, 3))
         # Rows, then columns: R' P R.
@@ -218,7 +222,7 @@ class Estimate:
             gps_position=np.zeros((0, 3)),
             gps_covariance=np.zeros((0, 6, 6)),
             parts=(),
-            notes=notes,
+            notes=tuple(notes),
             unknown=frozenset(unknown | ({'position'} if self.position is None else set())),
         )
 
@@ -294,8 +298,7 @@ class _OutsideJudge:
         if not isinstance(run, JudgedRun):
             raise JudgeError(f'{self.name}: returned {type(run).__name__}; must be an Estimate')
         if start_heading is not None and 'start_heading' not in taken:
-            note = 'the judge takes no heading to start with; the true one was not used'
-            run = dataclasses.replace(run, notes=(*run.notes, note))
+            run = dataclasses.replace(run, notes=(*run.notes, findings.START_HEADING_UNUSED()))
         return run
 
     def __reduce__(self) -> tuple[Any, ...]:
