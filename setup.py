@@ -9,6 +9,7 @@ from setuptools import find_packages, setup
 
 NAME = 'sim2real_sensors'
 CLUSTER = 'distributed>=2024.1'
+PANDAS = 'pandas>=2.1'
 GTSAM = "gtsam>=4.3; python_version >= '3.11'"
 # Resolved: colcon --symlink-install runs a link to this file in its build space.
 HERE = Path(__file__).resolve().parent
@@ -80,6 +81,8 @@ setup(
         ],
         # `sim2real study --cluster`: the runs of a study on several machines.
         'cluster': [CLUSTER],
+        # VepdResult.to_dataframe.
+        'pandas': [PANDAS],
         # The smoother (`--judge gtsam`, `sim2real reference`): 4.3 has lever arms of antennas, and
         # wheels from Python 3.11 on.
         'gtsam': [GTSAM],
@@ -98,6 +101,7 @@ setup(
             'mypy>=2.4,<2.5',
             # An independent projection and pose, for the camera.
             'opencv-python-headless>=4.9',
+            PANDAS,
             'pytest>=8.0',
             'pytest-xdist>=3.5',
             # WPILib's swerve odometry, an independent answer to that of wheel_odometry.

@@ -1,2 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes measurements from true motion: trajectories, noise processes and sensor models."""
+"""Makes measurements from true motion: trajectories, noise processes and sensor models.
+
+`import sim_sensors` shows what a script needs, see docs/python.md; each folder shows the names of
+its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.api import (
+        GpsModel,
+        ImuModel,
+        Sim2RealError,
+        Trajectory,
+        World,
+        load_gps,
+        load_imu,
+        load_mag,
+        load_world,
+        motion_of,
+        simulate_gps,
+        simulate_imu,
+    )
+
+__all__ = [
+    'GpsModel',
+    'ImuModel',
+    'Sim2RealError',
+    'Trajectory',
+    'World',
+    'load_gps',
+    'load_imu',
+    'load_mag',
+    'load_world',
+    'motion_of',
+    'simulate_gps',
+    'simulate_imu',
+]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'api')

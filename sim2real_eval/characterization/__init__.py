@@ -1,2 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sensor errors from recordings in which the sensor stood still."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim2real_eval.characterization.allan import AllanCurve, allan_curve
+    from sim2real_eval.characterization.allan_fit import AllanFit, fit_terms
+    from sim2real_eval.characterization.calibration import Calibration
+    from sim2real_eval.characterization.noise_terms import NoiseTerms
+    from sim2real_eval.characterization.signals import Signals
+
+__all__ = [
+    'AllanCurve',
+    'AllanFit',
+    'Calibration',
+    'NoiseTerms',
+    'Signals',
+    'allan_curve',
+    'fit_terms',
+]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(
+        __name__, __all__, 'allan', 'allan_fit', 'noise_terms', 'calibration', 'signals'
+    )

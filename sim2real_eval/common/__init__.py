@@ -1,2 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every room shares: findings, tables, result folders, workers and provenance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim2real_eval.common.errors import FitError, JudgeError, RecordingError
+    from sim2real_eval.common.findings import Finding, FindingKind, Severity
+
+__all__ = ['Finding', 'FindingKind', 'FitError', 'JudgeError', 'RecordingError', 'Severity']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'errors', 'findings')

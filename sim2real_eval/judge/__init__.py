@@ -1,2 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges: from a recording to an estimate of its velocity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim2real_eval.judge.estimate import JudgedRun
+    from sim2real_eval.judge.protocol import Estimate, Judge, JudgeRequest, load_judge
+    from sim2real_eval.judge.setup import JudgeSetup, profiles
+
+__all__ = [
+    'Estimate',
+    'Judge',
+    'JudgeRequest',
+    'JudgeSetup',
+    'JudgedRun',
+    'load_judge',
+    'profiles',
+]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'protocol', 'estimate', 'setup')

@@ -133,6 +133,11 @@ def load_judge(request: JudgeRequest) -> Judge:
     Sim2RealError
         For an unknown name, options that do not go with it, wrong parameters, or a judge that
         needs what is not installed.
+
+    Examples
+    --------
+    >>> load_judge(JudgeRequest('embedded', config='clean')).base_link_frame
+    'base_link'
     """
     kind = JUDGES.get(request.judge, where='judge', folder=request.folder)
     if request.given and not getattr(kind, 'takes_node_options', False):

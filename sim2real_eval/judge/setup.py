@@ -36,7 +36,13 @@ _START_HEADING_VARIANCE = 0.01
 
 
 def profiles() -> list[str]:
-    """Return the names of the judge profiles that are shipped."""
+    """Return the names of the judge profiles that are shipped.
+
+    Examples
+    --------
+    >>> 'paper_released' in profiles()
+    True
+    """
     return [name for name in config_names('judge') if not name.endswith(_NAVSAT_SUFFIX)]
 
 

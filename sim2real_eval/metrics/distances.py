@@ -270,6 +270,12 @@ class EnergyDistance:
 
 
 def energy_distance(first: FloatArray, second: FloatArray) -> float:
-    """Return the energy distance between two sets of points, (n, k) and (m, k)."""
+    """Return the energy distance between two sets of points, (n, k) and (m, k).
+
+    Examples
+    --------
+    >>> energy_distance(np.zeros((4, 2)), np.zeros((3, 2)))
+    0.0
+    """
     labels = np.arange(len(first) + len(second)) < len(first)
     return float(EnergyDistance.of(np.concatenate([first, second])).between(labels[None])[0])

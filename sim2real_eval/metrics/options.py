@@ -26,6 +26,11 @@ class MetricOptions(Parameters):
 
     See docs/vepd.md for what each does to the number. `MetricOptions()` is the pipeline of the
     paper's Tables I and II for files without zero padding.
+
+    Examples
+    --------
+    >>> MetricOptions(warmup=3.0).rate
+    15.0
     """
 
     rate: float = parameter(

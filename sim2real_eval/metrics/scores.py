@@ -196,6 +196,13 @@ def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> R
         perfect estimate: the paper skips its scenario `rest`).
     SeriesError
         When the warm-up leaves nothing.
+
+    Examples
+    --------
+    >>> time = np.linspace(0.0, 20.0, 401)
+    >>> series = VelocitySeries(time, np.full(401, 1.1), time, np.ones(401))
+    >>> round(score_run(series).rmse, 6)
+    0.1
     """
     options = options or MetricOptions()
     run = resample(series, options)

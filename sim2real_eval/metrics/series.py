@@ -145,7 +145,19 @@ class ReadSeries(NamedTuple):
 
 
 def write_series(path: str | Path, series: VelocitySeries) -> Path:
-    """Write a series in the paper's CSV layout, floats exact, padding empty."""
+    """Write a series in the paper's CSV layout, floats exact, padding empty.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> series = VelocitySeries([0.0, 0.1], [1.0, 1.1], [0.0, 0.2], [1.0, 1.2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(write_series(f'{folder}/run.csv', series).read_text())
+    se_time,se_vel,gt_time,gt_vel
+    0.0,1.0,0.0,1.0
+    0.1,1.1,0.2,1.2
+    <BLANKLINE>
+    """
     columns = [getattr(series, column).tolist() for column in COLUMNS]
     return write_columns(path, COLUMNS, columns)
 
@@ -171,6 +183,15 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
     ------
     SeriesError
         Naming the file, the line or column and what is allowed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> series = VelocitySeries([0.0, 0.1], [1.0, 1.1], [0.0, 0.2], [1.0, 1.2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = read_series(write_series(f'{folder}/run.csv', series)).series
+    >>> again.se_vel
+    array([1. , 1.1])
     """
     where = str(path)
     table = _columns(Path(path), where)

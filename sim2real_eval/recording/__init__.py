@@ -1,2 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of real and simulated runs: read, checked, written; their frames and truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim2real_eval.recording.frames import FrameTree
+    from sim2real_eval.recording.reading import read_recording
+    from sim2real_eval.recording.recording import Recording, StaticTransform
+    from sim2real_eval.recording.writing import write_recording
+
+__all__ = ['FrameTree', 'Recording', 'StaticTransform', 'read_recording', 'write_recording']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'recording', 'reading', 'writing', 'frames')

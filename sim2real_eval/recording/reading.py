@@ -91,6 +91,18 @@ def read_recording(
     ------
     RecordingError
         One line: what is wrong, where, and what is allowed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> text = 'stamp_ns,x,y,z,qx,qy,qz,qw,vx_body,vy_body,vz_body,wx,wy,wz'
+    >>> rows = [f'{k}00000000,{k},0,0,0,0,0,1,10,0,0,0,0,0' for k in range(1, 5)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, 'truth.csv').write_text(chr(10).join([text, *rows]))
+    ...     recording = read_recording(folder, name='drive', scenario='line')
+    >>> recording.roles, len(recording.truth)
+    ({'truth': '/ground_truth/odometry'}, 4)
     """
     path = Path(path)
     if not path.exists():

@@ -147,6 +147,14 @@ class Recording:
         Topics that hold other types, as `topic (type)`.
     reference : ReferenceTruth or None
         Set when the truth is an estimate that was made from the recording's own sensors.
+
+    Examples
+    --------
+    >>> from sim2real_eval import simulate
+    >>> from sim_sensors import motion_of
+    >>> drive = simulate(motion_of('line', duration=2.0), gps='baseline', imu='ideal')
+    >>> drive.scenario, len(drive.gps), drive.roles['imu']
+    ('default', 21, '/imu/data')
     """
 
     name: str

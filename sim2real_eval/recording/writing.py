@@ -59,6 +59,20 @@ def write_recording(
     ------
     RecordingError
         When the target exists, cannot be made, or there is nothing to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sim2real_eval.recording.reading import read_recording
+    >>> from sim_sensors import motion_of
+    >>> from sim_sensors.motion import truth_of
+    >>> truth = truth_of(motion_of('line', duration=2.0))
+    >>> drive = Recording('drive', 'line', '', {'/odom': truth}, {'truth': '/odom'})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_recording(drive, f'{folder}/drive')
+    ...     again = read_recording(f'{folder}/drive')
+    >>> again.name, bool((again.truth.position == truth.position).all())
+    ('drive', True)
     """
     path = Path(path)
     if storage not in ('mcap', 'sqlite3', 'csv'):

@@ -67,6 +67,13 @@ def vepd_console_table(
     -------
     rich.table.Table
         Four decimals; in runs, two of them mean something (docs/vepd.md).
+
+    Examples
+    --------
+    >>> from sim2real_eval.metrics.distances import VepdRow
+    >>> row = VepdRow(8, 8, 0.1, 0.02, 0.06, 'ch_gauss', 'all', 1.0)
+    >>> vepd_console_table([row], title='VEPD').row_count
+    1
     """
     # Narrow: with every column it still fits a terminal of 80 characters, numbers unbroken.
     table = plain_table(title)

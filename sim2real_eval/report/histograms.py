@@ -99,6 +99,13 @@ def histogram_figure(
     ------
     MetricError
         When there is no model, or no real run.
+
+    Examples
+    --------
+    >>> scores = [RunScore(rmse, 0.2, 0.3, 0.1, 300, 20.0) for rmse in (0.1, 0.2, 0.3)]
+    >>> figure = histogram_figure(scores, {'ch_gauss': scores}, RMSE)
+    >>> len(figure.axes)
+    1
     """
     if not sim or not real:
         raise MetricError('no runs to plot; need real runs and at least one model')

@@ -1,2 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals of real sensors against those of simulated ones, each against its own truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim2real_eval.signals.comparison import SignalComparison
+    from sim2real_eval.signals.distances import log_spectral_distance, wasserstein
+    from sim2real_eval.signals.options import SignalOptions
+
+__all__ = ['SignalComparison', 'SignalOptions', 'log_spectral_distance', 'wasserstein']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'comparison', 'distances')

@@ -32,6 +32,11 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     ----------
     first, second : sequence of (n,) float
         Errors of each run.
+
+    Examples
+    --------
+    >>> wasserstein([np.array([0.0, 1.0])], [np.array([2.0, 3.0])])
+    2.0
     """
     from scipy.stats import wasserstein_distance
 
@@ -51,6 +56,11 @@ def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:
     ----------
     first, second : (..., m) float
         Densities on the same frequencies. What is below -240 dB of the largest counts as that.
+
+    Examples
+    --------
+    >>> float(log_spectral_distance(np.full(4, 10.0), np.ones(4)))
+    10.0
     """
     largest = max(float(np.max(first)), float(np.max(second)))
     if largest == 0.0:

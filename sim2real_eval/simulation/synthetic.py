@@ -48,6 +48,16 @@ def synthetic_recording(
     ------
     Sim2RealError
         When the motion is too short to be one.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_gps, load_imu, motion_of
+    >>> from sim2real_eval.simulation import Twin
+    >>> motion = motion_of('line', duration=2.0)
+    >>> own = Twin('own', load_gps('baseline'), load_imu('ideal'))
+    >>> drive = synthetic_recording(motion, own, seed=1, run='drive', scenario='line')
+    >>> len(drive.imu), len(drive.truth)
+    (201, 201)
     """
     topic = DEFAULT_TOPICS['truth']
     bare = Recording(

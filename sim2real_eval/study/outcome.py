@@ -43,6 +43,14 @@ class StudyOutcome:
         Judge by judge, in each recording by recording: the real run, then variant by variant.
     load : callable
         Returns the signals of a run.
+
+    Examples
+    --------
+    See `sim2real_eval.run_study`, which returns one; of a folder that holds a study:
+
+    >>> StudyOutcome.read('no_such_folder')
+    Traceback (most recent call last):
+    sim_sensors.core.errors.Sim2RealError: no_such_folder/study.json: cannot be read: ...
     """
 
     record: Mapping[str, Any]

@@ -258,6 +258,14 @@ def simulate(
     """See a whole motion with the camera that `model.start` gives.
 
     For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_world, motion_of
+    >>> motion = motion_of('standstill', duration=1.0)
+    >>> camera, room = load_camera('ideal_vga'), load_world('chessboard')
+    >>> len(simulate(camera, motion, seed=1, run='1', world=room).features)
+    31
     """
     camera = model.start(seed, run, sensor, world=world)
     stamp_ns, seen = camera.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

@@ -165,7 +165,19 @@ def parameter(
     choices: tuple[str, ...] = (),
     read_only: bool = False,
 ) -> Any:
-    """Declare a dataclass field as a parameter; see `Parameter` for the arguments."""
+    """Declare a dataclass field as a parameter; see `Parameter` for the arguments.
+
+    Examples
+    --------
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Lamp(Parameters):
+    ...     power: float = parameter(5.0, 'W', 'Of the lamp.', minimum=0.0)
+    >>> Lamp.from_mapping({'power': 7.0}, 'lamp.yaml')
+    Lamp(power=7.0)
+    >>> Lamp.from_mapping({'power': -1.0}, 'lamp.yaml')
+    Traceback (most recent call last):
+    sim_sensors.core.errors.ParameterError: lamp.yaml: power: -1.0 is not allowed; must be ...
+    """
     declaration = Parameter(
         default, unit, doc, minimum, maximum, minimum_excluded, choices, read_only
     )

@@ -52,6 +52,12 @@ def stream(seed: int, run: str, sensor: str, source: str) -> np.random.Generator
     numpy.random.Generator
         PCG64 generator seeded by a numpy `SeedSequence` whose spawn key is a hash of the three
         labels.
+
+    Examples
+    --------
+    >>> first, again = stream(7, 'run1', 'gps', 'white'), stream(7, 'run1', 'gps', 'white')
+    >>> bool(first.normal() == again.normal())
+    True
     """
     labels = '\x00'.join((run, sensor, source)).encode()
     digest = hashlib.sha256(labels).digest()

@@ -1,2 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A robot follows a reference path: references, controllers and their errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.following.follower import Follower, FollowSettings, SimulatedDrive
+    from sim_sensors.following.reference import ReferenceMotion
+    from sim_sensors.following.tracking import TRACKERS, Tracker
+
+__all__ = [
+    'TRACKERS',
+    'FollowSettings',
+    'Follower',
+    'ReferenceMotion',
+    'SimulatedDrive',
+    'Tracker',
+]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'follower', 'reference', 'tracking')

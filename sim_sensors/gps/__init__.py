@@ -1,2 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPS receivers: the sensor, its position errors, covariances and kinds of fix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.gps.gps import GpsModel, GpsSensor, simulate
+    from sim_sensors.gps.position_noise import PositionNoise
+
+__all__ = ['GpsModel', 'GpsSensor', 'PositionNoise', 'simulate']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'gps', 'position_noise')

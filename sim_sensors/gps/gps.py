@@ -97,7 +97,14 @@ class GpsMeasurement:
 
 @dataclasses.dataclass(frozen=True)
 class GpsModel(VariedParameters):
-    """A GPS: an error of the position and a covariance that is stated for it."""
+    """A GPS: an error of the position and a covariance that is stated for it.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_gps
+    >>> load_gps('ch_gauss').rate, GpsModel(rate=5.0).rate
+    (10.0, 5.0)
+    """
 
     kind: ClassVar[str] = 'gps'
     varied: ClassVar[Mapping[str, Registry[Any]]] = {
@@ -248,6 +255,14 @@ def simulate(
     """Fix a whole motion with the receiver that `model.start` gives.
 
     For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_gps, motion_of
+    >>> motion = motion_of('line', duration=2.0)
+    >>> fixes = simulate(load_gps('ch_gauss'), motion, seed=1, run='1')
+    >>> len(fixes), fixes.frame
+    (21, 'gps_link')
     """
     gps = model.start(seed, run, sensor, frame=frame)
     stamp_ns, fixes = gps.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

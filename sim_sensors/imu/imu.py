@@ -101,7 +101,14 @@ class ImuMeasurement:
 
 @dataclasses.dataclass(frozen=True)
 class ImuModel(Parameters, abc.ABC):
-    """What all IMU models have: rate, mounting, orientation and covariance."""
+    """What all IMU models have: rate, mounting, orientation and covariance.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_imu
+    >>> load_imu('chrono').rate
+    100.0
+    """
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
@@ -297,6 +304,14 @@ def simulate(
     """Measure a whole motion with the sensor that `model.start` gives.
 
     For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_imu, motion_of
+    >>> motion = motion_of('standstill', duration=2.0)
+    >>> measured = simulate(load_imu('ideal'), motion, seed=1, run='1')
+    >>> measured.linear_acceleration[0]
+    array([0.     , 0.     , 9.80665])
     """
     imu = model.start(seed, run, sensor, gravity=gravity)
     stamp_ns, ideal = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

@@ -1,2 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Magnetometers: true motion through a magnetic field in, field with errors out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerSensor, simulate
+
+__all__ = ['Magnetometer', 'MagnetometerSensor', 'simulate']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'magnetometer')

@@ -219,6 +219,14 @@ def simulate(
     """Measure a whole motion with the sensor that `model.start` gives.
 
     For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+
+    Examples
+    --------
+    >>> from sim_sensors import World, load_mag, motion_of
+    >>> motion = motion_of('standstill', duration=2.0)
+    >>> field = simulate(load_mag('ideal'), motion, seed=1, run='1', world=World())
+    >>> field.magnetic_field.shape
+    (201, 3)
     """
     magnetometer = model.start(seed, run, sensor, world=world)
     stamp_ns, field = magnetometer.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

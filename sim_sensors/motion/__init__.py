@@ -1,2 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """True motion: analytic scenarios, driven vehicles, waypoints and recorded odometry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.motions import motion_of, truth_of
+    from sim_sensors.motion.odometry import OdometryMotion
+    from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.motion.waypoints import WaypointMotion
+
+__all__ = ['Motion', 'OdometryMotion', 'Trajectory', 'WaypointMotion', 'motion_of', 'truth_of']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(
+        __name__, __all__, 'trajectory', 'motions', 'odometry', 'waypoints'
+    )

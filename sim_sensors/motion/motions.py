@@ -53,7 +53,12 @@ def motion_names() -> list[str]:
 
 
 def motion_of(
-    name: str, *, seed: int, run: str, duration: float, parameters: Mapping[str, object]
+    name: str,
+    *,
+    duration: float,
+    seed: int = 0,
+    run: str = '1',
+    parameters: Mapping[str, object] | None = None,
 ) -> Motion:
     """Return a motion: a drive of the ART vehicle, or an analytic scenario.
 
@@ -62,11 +67,11 @@ def motion_of(
     name : str
         `drive_line`, `drive_circle`, `drive_half_sine`, the name of a scenario, or a class in a
         file, `my_motion.py:Spiral`.
-    seed, run
-        Labels of the variation of a drive; an analytic scenario is the same in every run.
     duration : float
         s.
-    parameters : mapping
+    seed, run
+        Labels of the variation of a drive; an analytic scenario is the same in every run.
+    parameters : mapping, optional
         Parameters of an analytic scenario.
 
     Raises
@@ -75,6 +80,11 @@ def motion_of(
         For an unknown name, or parameters for a drive.
     ParameterError
         For a wrong parameter of a scenario.
+
+    Examples
+    --------
+    >>> motion_of('circle', duration=10.0, parameters={'radius': 5.0}).duration
+    10.0
     """
     if name in _DRIVEN:
         if parameters:
@@ -88,7 +98,9 @@ def motion_of(
             f'scenario {name!r} is unknown{did_you_mean(name, known)}; must be one of '
             f'{", ".join(known)}, or a class in a file, such as my_motion.py:Spiral'
         ) from None
-    motion: Motion = kind.from_mapping({**parameters, 'duration': duration}, f'scenario {name}')
+    motion: Motion = kind.from_mapping(
+        {**(parameters or {}), 'duration': duration}, f'scenario {name}'
+    )
     return motion
 
 
@@ -105,6 +117,12 @@ def truth_of(
         Hz.
     start_ns : int
         Stamp of motion time 0.
+
+    Examples
+    --------
+    >>> motion = motion_of('line', duration=2.0)
+    >>> truth_of(motion, rate=50.0).position.shape
+    (101, 3)
     """
     stamp_ns, times = sample_motion(motion, rate, start_ns=None, origin_ns=start_ns)
     sampled = motion.at(times)

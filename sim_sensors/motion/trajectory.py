@@ -105,6 +105,13 @@ class Trajectory:
         When it is made of wrong shapes, values that are not finite or quaternions that are not
         of unit norm (to 1e-6; they are made so exactly). It may be empty, as the answer to no
         times is.
+
+    Examples
+    --------
+    >>> from sim_sensors import motion_of
+    >>> sampled = motion_of('line', duration=2.0).at(np.array([0.0, 1.0]))
+    >>> len(sampled), sampled.velocity.shape
+    (2, (2, 3))
     """
 
     time: FloatArray

@@ -1,2 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stochastic processes of sensor errors, and the errors of three axes measured together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.noise.flicker import Flicker
+    from sim_sensors.noise.processes import GaussMarkov, RandomWalk, White
+
+__all__ = ['Flicker', 'GaussMarkov', 'RandomWalk', 'White']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'processes', 'flicker')

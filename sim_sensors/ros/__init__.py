@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ROS 2 nodes of the sensors; the only place in this package that imports ROS."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

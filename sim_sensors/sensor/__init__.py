@@ -1,2 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all kinds of sensor share: the base class, delivery, covariances and the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.sensor.delivery import Channel, Delivery
+    from sim_sensors.sensor.sensor import Sensor
+
+__all__ = ['Channel', 'Delivery', 'Sensor']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'sensor', 'delivery')

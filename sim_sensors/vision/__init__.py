@@ -1,2 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Poses from tags that a camera sees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.vision.vision_pose import VisionModel, VisionSensor, simulate
+
+__all__ = ['VisionModel', 'VisionSensor', 'simulate']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'vision_pose')

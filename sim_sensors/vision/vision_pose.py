@@ -241,6 +241,15 @@ def simulate(
     -------
     PoseArray
         Those that are accepted and arrive.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_world, motion_of
+    >>> motion = motion_of('standstill', duration=1.0)
+    >>> ring = load_world('tag_ring')
+    >>> poses = simulate(load_vision('tags'), motion, seed=1, run='1', world=ring)
+    >>> poses.position.shape[1]
+    3
     """
     vision = model.start(seed, run, sensor, world=world)
     stamp_ns, told = vision.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

@@ -273,6 +273,14 @@ def simulate(
     """Tell of a whole motion with the odometry that `model.start` gives.
 
     For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
+
+    Examples
+    --------
+    >>> from sim_sensors import motion_of
+    >>> motion = motion_of('line', duration=2.0)
+    >>> told = simulate(WheelOdometryModel(), motion, seed=1, run='1')
+    >>> len(told), told.child_frame
+    (101, 'base_link')
     """
     wheels = model.start(seed, run, sensor)
     stamp_ns, told = wheels.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)

@@ -1,2 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The world that sensors stand in: geodesy, gravity, magnetic field and landmarks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim_sensors.world.fields import EarthField, Gravity, normal_gravity
+    from sim_sensors.world.geodesy import LocalFrame
+    from sim_sensors.world.landmarks import Tags
+    from sim_sensors.world.world import World, load_world
+
+__all__ = ['EarthField', 'Gravity', 'LocalFrame', 'Tags', 'World', 'load_world', 'normal_gravity']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'world', 'geodesy', 'fields', 'landmarks')

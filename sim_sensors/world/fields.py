@@ -40,6 +40,11 @@ def normal_gravity(latitude_deg: ArrayLike, altitude_m: ArrayLike = 0.0) -> Floa
         WGS84 latitude, degrees.
     altitude_m : float or array
         Height above the ellipsoid, m.
+
+    Examples
+    --------
+    >>> round(float(normal_gravity(45.0, 0.0)), 4)
+    9.8062
     """
     sin2 = np.sin(np.radians(np.asarray(latitude_deg, dtype=np.float64))) ** 2
     h = np.asarray(altitude_m, dtype=np.float64) / _A

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attitude from gyroscope, accelerometer, magnetometer and camera."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preintegration of an IMU and Monte Carlo runs of scenarios, as in GTSAM."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

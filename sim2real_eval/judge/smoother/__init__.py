@@ -1,2 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smoother judge: a GTSAM factor graph over the whole recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.faces import lazily
+
+if TYPE_CHECKING:
+    from sim2real_eval.judge.smoother.smoother import SmootherJudge
+
+__all__ = ['SmootherJudge']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'smoother')

@@ -72,6 +72,16 @@ def uncertainty(
     ------
     MetricError
         When there is no real run or no model, or a model has no run.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> names = tuple(f'run{k}' for k in range(8))
+    >>> def runs(rmse):
+    ...     return ScoredRuns(rng.normal((rmse, 0.1), 0.01, (8, 2)), names, ('line',) * 8)
+    >>> known = uncertainty(runs(0.1), {'close': runs(0.1), 'far': runs(0.3)})
+    >>> [(one.model, one.p_value < 0.05) for one in known.models]
+    [('close', False), ('far', True)]
     """
     options = options or UncertaintyOptions()
     if not len(real) or not sims or not all(len(runs) for runs in sims.values()):

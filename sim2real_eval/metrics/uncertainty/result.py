@@ -17,7 +17,13 @@ __all__ = ['DistanceUncertainty', 'PairUncertainty', 'Uncertainty', 'Uncertainty
 
 @dataclasses.dataclass(frozen=True)
 class UncertaintyOptions(Parameters):
-    """Options of `uncertainty`; see docs/uncertainty.md for what they do."""
+    """Options of `uncertainty`; see docs/uncertainty.md for what they do.
+
+    Examples
+    --------
+    >>> UncertaintyOptions(resamples=1000).level
+    0.95
+    """
 
     resamples: int = parameter(
         10_000,

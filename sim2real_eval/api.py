@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `import sim2real_eval` shows: from a recording to VEPD in a few calls.
+
+Every call is one step of what `sim2real vepd` and `sim2real study` do, by the same functions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from sim2real_eval.common.findings import by_severity
+from sim2real_eval.evaluation import EvaluatedRun, VepdResult, vepd
+from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, load_judge
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.series import velocity_series
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.synthetic import synthetic_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.outcome import StudyOutcome
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.registry import is_in_file
+from sim_sensors.gps.gps import GpsModel, load_gps
+from sim_sensors.imu.imu import ImuModel, load_imu
+from sim_sensors.motion.trajectory import Motion
+
+__all__ = [
+    'EvaluatedRun',
+    'MetricOptions',
+    'Recording',
+    'StudyOutcome',
+    'UncertaintyOptions',
+    'VepdResult',
+    'read_recording',
+    'run_judge',
+    'run_study',
+    'simulate',
+    'vepd',
+    'write_recording',
+]
+
+
+def simulate(
+    recording: Recording | Motion,
+    gps: str | Path | GpsModel | None = None,
+    imu: str | Path | ImuModel | None = None,
+    *,
+    seed: int = 0,
+    repetition: int = 1,
+    match_rates: bool = False,
+    base_frame: str = 'base_link',
+    name: str = 'drive',
+    scenario: str = 'default',
+) -> Recording:
+    """Return the recording with simulated sensors on its true motion in place of its own.
+
+    Parameters
+    ----------
+    recording : Recording or Motion
+        Recording with truth: the result is cut to the time for which there is some. Or a motion,
+        of which a recording is made that stands for a real one.
+    gps, imu : str, Path or model, optional
+        Name of a shipped model, YAML file or model; None: the recording's own sensor stays.
+    seed : int
+        Of all random draws.
+    repetition : int
+        From 1; another number gives another draw of the same noise.
+    match_rates : bool
+        Give simulated sensors the rates of the real ones instead of their models' own.
+    base_frame : str
+        Body frame of the robot.
+    name, scenario : str
+        Of the recording that is made of a motion; a twin has those of its recording.
+
+    Raises
+    ------
+    Sim2RealError
+        For an unknown or wrong model, when both sensors stay, or when the recording lacks truth.
+
+    Examples
+    --------
+    >>> from sim_sensors import motion_of
+    >>> drive = simulate(motion_of('line', duration=2.0), gps='baseline', imu='ideal')
+    >>> twin = simulate(drive, gps='ch_gauss', seed=7)
+    >>> len(twin.gps), bool((twin.imu.stamp_ns == drive.imu.stamp_ns).all())
+    (21, True)
+    """
+    if gps is None and imu is None:
+        raise Sim2RealError('simulate: neither gps nor imu is given; must be at least one')
+    twin = Twin(
+        'simulated',
+        gps=load_gps(gps) if isinstance(gps, str | Path) else gps,
+        imu=load_imu(imu) if isinstance(imu, str | Path) else imu,
+    )
+    if not isinstance(recording, Recording):
+        return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
+    maker = TwinMaker(recording, seed=seed, base_frame=base_frame)
+    return maker.make(maker.at_real_rates(twin) if match_rates else twin, repetition)
+
+
+def run_judge(
+    recording: Recording,
+    judge: str | Path | Judge = 'paper_released',
+    *,
+    component: str = 'horizontal',
+    metric: MetricOptions | None = None,
+) -> EvaluatedRun:
+    """Estimate the velocity in a recording, real or simulated, and score it against its truth.
+
+    Parameters
+    ----------
+    recording : Recording
+        With truth.
+    judge : str, Path or Judge
+        Shipped profile or parameter file of ekf_node or ukf_node; another judge by its name,
+        such as `error_state`, or as a class in a file, `my_filter.py:MyFilter`; or a judge.
+    component : {'horizontal', 'forward', 'x', 'y'}
+        Speed that is compared; see `sim2real_eval.metrics.speed`.
+    metric : MetricOptions, optional
+        The paper's when omitted.
+
+    Raises
+    ------
+    Sim2RealError
+        When the recording lacks truth or what the judge needs, or the judge diverged.
+
+    Examples
+    --------
+    >>> from sim_sensors import motion_of
+    >>> drive = simulate(motion_of('circle', duration=10.0), gps='baseline', imu='ideal')
+    >>> run = run_judge(drive, 'clean')
+    >>> run.score.rmse < 0.5
+    True
+    """
+    setup = _judge_of(judge) if isinstance(judge, str | Path) else judge
+    maker = TwinMaker(recording, seed=0, base_frame=setup.base_link_frame)
+    judged = setup.judge(maker.real, start_ns=maker.start_ns)
+    series = velocity_series(
+        judged, maker.truth, origin_ns=maker.start_ns, component=component, name=recording.name
+    )
+    run = EvaluatedRun.of_series(series, recording.name, recording.scenario, metric=metric)
+    about = (*recording.notes, *maker.remarks, *judged.notes, *run.notes)
+    return dataclasses.replace(run, estimate=judged, notes=tuple(by_severity(about)))
+
+
+def _judge_of(judge: str | Path) -> Judge:
+    if str(judge) in JUDGES.names() or is_in_file(str(judge)):
+        return load_judge(JudgeRequest(str(judge)))
+    return load_judge(JudgeRequest('embedded', config=judge))
+
+
+def run_study(
+    study: str | Path,
+    out: str | Path,
+    *,
+    seed: int | None = None,
+    runs: int | None = None,
+    jobs: int = 1,
+    overwrite: bool = False,
+) -> StudyOutcome:
+    """Carry out a study file as `sim2real study` does, or continue it.
+
+    Parameters
+    ----------
+    study : str or Path
+        Name of a shipped study, or a YAML file.
+    out : str or Path
+        Folder of the study.
+    seed, runs : int, optional
+        In place of those of the file: seed of all draws, stand-ins per scenario.
+    jobs : int
+        Processes; the result does not depend on it.
+    overwrite : bool
+        Begin anew when the folder holds a study.
+
+    Raises
+    ------
+    Sim2RealError
+        For a wrong study file, a folder that may not be used, or when nothing could be compared.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     outcome = run_study('a_imu', f'{folder}/result', runs=1)
+    >>> outcome.models, len(outcome.runs)
+    (['chrono', 'airsim'], 6)
+    """
+    from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.runner import run_study as carry_out
+    from sim2real_eval.study.study_file import Overrides
+
+    plan = StudyPlan.load(study, Overrides(seed=seed, runs=runs))
+    return carry_out(plan, out, jobs=jobs, overwrite=overwrite)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names that a folder shows, each loaded when it is first asked for (PEP 562).
+
+Importing a module imports the folders above it first: if these loaded all that they show, the
+smallest import would cost seconds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+
+__all__ = ['lazily']
+
+
+def lazily(
+    package: str, shown: Sequence[str], *modules: str
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package that loads its names late.
+
+    Parameters
+    ----------
+    package : str
+        Its `__name__`.
+    shown : sequence of str
+        Its `__all__`.
+    modules : str
+        Modules in it, or below it, that have these names in their own `__all__`; the first that
+        has a name gives it.
+    """
+
+    def get(name: str) -> object:
+        if name in shown:
+            for module in modules:
+                found = importlib.import_module(f'{package}.{module}')
+                if name in found.__all__:
+                    value: object = getattr(found, name)
+                    setattr(sys.modules[package], name, value)
+                    return value
+        raise AttributeError(f'module {package!r} has no attribute {name!r}')
+
+    return get, lambda: list(shown)

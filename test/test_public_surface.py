@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users see: a few names per folder, and for what they can call an example that runs."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sim2real_eval
+import sim_sensors
+
+ROOTS = (sim_sensors, sim2real_eval)
+REPOSITORY = Path(__file__).resolve().parent.parent
+FILES = [path for root in ROOTS for path in sorted(Path(root.__path__[0]).rglob('*.py'))]
+FACES = [path.parent for path in FILES if path.name == '__init__.py']
+WITH_EXAMPLES = [path for path in FILES if '>>> ' in path.read_text('utf-8')]
+
+
+def dotted(path: Path) -> str:
+    return '.'.join(path.relative_to(REPOSITORY).with_suffix('').parts)
+
+
+def shown(path: Path) -> dict[str, object]:
+    face = importlib.import_module(dotted(path))
+    return {name: getattr(face, name) for name in face.__all__}
+
+
+@pytest.mark.parametrize('path', FACES, ids=dotted)
+def test_each_folder_shows_a_few_names_and_says_what_it_is(path: Path) -> None:
+    face = importlib.import_module(dotted(path))
+    assert face.__doc__
+    assert face.__all__ == sorted(set(face.__all__), key=face.__all__.index)
+    assert len(face.__all__) <= 12
+    assert set(dir(face)) >= set(face.__all__)
+    # A module of that name would take the place of what is shown as soon as it is imported.
+    inside = {one.stem for one in path.iterdir() if one.suffix == '.py' or one.is_dir()}
+    assert not inside & set(face.__all__)
+    for name in face.__all__:
+        assert getattr(face, name) is getattr(face, name)
+    with pytest.raises(AttributeError, match='no attribute'):
+        _ = face.nothing_of_this_name
+
+
+@pytest.mark.parametrize('path', FACES, ids=dotted)
+def test_what_a_type_checker_sees_of_a_folder_is_what_it_shows(path: Path) -> None:
+    """The imports for types and the names that load late are written apart."""
+    face = importlib.import_module(dotted(path))
+    seen = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for block in ast.parse((path / '__init__.py').read_text('utf-8')).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == 'TYPE_CHECKING'
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(seen) == set(face.__all__)
+    for name, (module, original) in seen.items():
+        assert getattr(face, name) is getattr(importlib.import_module(module), original)
+
+
+@pytest.mark.parametrize('path', FACES, ids=dotted)
+def test_every_function_that_a_folder_shows_has_an_example(path: Path) -> None:
+    for name, value in shown(path).items():
+        if inspect.isroutine(value):
+            assert '>>> ' in (inspect.getdoc(value) or ''), name
+
+
+@pytest.mark.parametrize('root', ROOTS, ids=lambda root: root.__name__)
+def test_every_class_at_the_top_has_an_example(root: object) -> None:
+    for name, value in shown(Path(root.__path__[0])).items():
+        if inspect.isclass(value) and not issubclass(value, Exception):
+            documented = [value, *vars(value).values()]
+            assert any('>>> ' in (getattr(one, '__doc__', '') or '') for one in documented), name
+
+
+@pytest.mark.parametrize('path', WITH_EXAMPLES, ids=dotted)
+def test_the_examples_run(path: Path) -> None:
+    module = importlib.import_module(dotted(path))
+    done = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert done.attempted
+    assert not done.failed
+
+
+@pytest.mark.parametrize('root', ROOTS, ids=lambda root: root.__name__)
+def test_importing_a_package_loads_nothing_heavy(root: object) -> None:
+    code = f'import sys, {root.__name__}; print(*sorted(sys.modules))'
+    loaded = subprocess.check_output([sys.executable, '-c', code], text=True).split()
+    assert not {'numba', 'numpy', 'scipy', 'matplotlib', 'yaml', 'rosbags'} & set(loaded)
+    assert sum(name.startswith(('sim_sensors', 'sim2real_eval')) for name in loaded) < 6
