@@ -20,9 +20,9 @@ from sim2real_eval.benches.attitude.filter import (
     CAMERA,
     MAGNETOMETER,
     AttitudeError,
-    AttitudeSettings,
     xi_matrices,
 )
+from sim2real_eval.benches.attitude.settings import AttitudeSettings
 from sim2real_eval.benches.attitude.study import (
     HAND_HELD,
     AttitudeSetup,

@@ -16,9 +16,9 @@ from sim2real_eval.benches.attitude.filter import (
     CAMERA,
     MAGNETOMETER,
     AttitudeError,
-    AttitudeSettings,
 )
 from sim2real_eval.benches.attitude.recorded import recorded_run
+from sim2real_eval.benches.attitude.settings import AttitudeSettings
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.synthetic import early_field, maker_with_field, synthetic_recording
 from sim2real_eval.simulation.twin import Twin

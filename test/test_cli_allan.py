@@ -14,8 +14,9 @@ import pytest
 from cli_examples import call, check_refused, contents, write_runs
 from gps_standstill_examples import standing
 
-from sim2real_eval.characterization.analysis import AllanOptions, analyse
-from sim2real_eval.characterization.signal_files import TableOptions, read_signals
+from sim2real_eval.characterization.analysis import analyse
+from sim2real_eval.characterization.options import AllanOptions, TableOptions
+from sim2real_eval.characterization.signal_files import read_signals
 from sim2real_eval.characterization.signals import AXES, SignalFileError
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.allan_folder import FILES

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim2real_eval.characterization.analysis import AllanOptions, analyse, prepared
+from sim2real_eval.characterization.analysis import analyse, prepared
+from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.screening import gaussian_shrinkage, resolution, screen
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
 from sim2real_eval.characterization.standstill import longest_standstill

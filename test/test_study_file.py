@@ -115,7 +115,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
         ),
         (
             {'recordings': [{'stand_in': {'vehicle': {'wheels': 3}}}]},
-            'recordings[0].stand_in.vehicle.wheels: unknown key; must be one of mass',
+            'recordings[0].stand_in.vehicle.wheels: unknown key (did you mean wheelbase?)',
         ),
         (
             {'recordings': [{'stand_in': {'vehicle': {'mass': 0}}}]},
@@ -160,7 +160,10 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
             "study.yaml: judges[1].config: 'defalt' is unknown (did you mean default?)",
         ),
         ({'judges': ['clean', 'clean']}, "judges: 'clean' is the label of several judges"),
-        ({'judges': [{'judge': 'oracle'}]}, "judges[0].judge: 'oracle' is unknown; must be one of embedded"),
+        (
+            {'judges': [{'judge': 'oracle'}]},
+            "judges[0].judge: 'oracle' is unknown; must be one of",
+        ),
         ({'judges': [{'judge': 'embedded'}]}, 'judges[0].config: is missing'),
         (
             {'judges': [{'judge': 'error_state', 'filter': 'ukf'}]},

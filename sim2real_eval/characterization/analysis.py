@@ -26,6 +26,7 @@ from sim2real_eval.characterization.allan_fit import (
     read_off,
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
+from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.screening import resolution, screen
 from sim2real_eval.characterization.signals import (
     SignalFileError,
@@ -39,7 +40,6 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = [
-    'AllanOptions',
     'AxisResult',
     'RecordingResult',
     'analyse',
@@ -50,35 +50,6 @@ __all__ = [
 
 # What is larger is no measurement; single precision holds it, and double its square.
 _LARGEST = 1e30
-
-
-@dataclasses.dataclass(frozen=True)
-class AllanOptions:
-    """How recordings are analysed.
-
-    Attributes
-    ----------
-    points : int
-        Averaging times of the curve, evenly spaced in the logarithm; octaves are always there.
-    outliers : str
-        `robust`, `iqr` or `none`; see `screening`.
-    factor : float or None
-        Of that rule; None: its own.
-    reject_motion : bool
-        Analyse the longest standstill only.
-    fit_from : float
-        Shortest averaging time that is fitted, s: a sensor with a low pass has less noise than
-        its white noise below the inverse of its bandwidth.
-    weights : str
-        Of several recordings, `uncertainty` or `length`; see `noise_terms.combined`.
-    """
-
-    points: int = 50
-    outliers: str = 'robust'
-    factor: float | None = None
-    reject_motion: bool = True
-    fit_from: float = 0.0
-    weights: str = 'uncertainty'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult, analyse
+from sim2real_eval.characterization.analysis import RecordingResult, analyse
 from sim2real_eval.characterization.gps_characterization import (
     GpsResult,
     characterize_gps,
@@ -22,6 +22,7 @@ from sim2real_eval.characterization.gps_simulated import (
     simulated_statistics,
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms
+from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.recovered_parameters import Reidentified, fit_imu, reidentify
 from sim2real_eval.characterization.signals import SignalFileError, signals_of
 from sim2real_eval.common.findings import Finding

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.characterization import findings
+from sim2real_eval.characterization.options import TableOptions
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
 from sim2real_eval.characterization.signals import signals_of as signals_of_recording
 from sim2real_eval.common.errors import RecordingError
@@ -22,13 +23,9 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.core.measurements import IntArray
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 __all__ = [
-    'ACCELEROMETER_UNITS',
-    'GYROSCOPE_UNITS',
     'TIME_COLUMNS',
-    'TableOptions',
     'nanoseconds',
     'rate_warnings',
     'read_signals',
@@ -109,9 +106,6 @@ def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[Finding, ...]
     return (findings.STAMPS_WIN(found=1.0 / step if step > 0.0 else 0.0, given=rate),)
 
 
-GYROSCOPE_UNITS = {'rad/s': 1.0, 'deg/s': math.pi / 180.0}
-ACCELEROMETER_UNITS = {'m/s^2': 1.0, 'g': STANDARD_GRAVITY, 'mg': 1e-3 * STANDARD_GRAVITY}
-
 # Other names that people give to columns, in lower case.
 _ALIASES = {
     **{f'w{axis}': f'gyroscope_{axis}' for axis in 'xyz'},
@@ -129,36 +123,6 @@ _ALIASES = {
     },
 }
 _TABLES = ('.csv', '.txt', '.dat', '.npy', '.npz')
-
-
-@dataclasses.dataclass(frozen=True)
-class TableOptions:
-    """What the numbers of a table mean, where it does not say so itself.
-
-    Attributes
-    ----------
-    rate : float or None
-        Hz, of a table without stamps.
-    columns : tuple of str
-        Names in the order of the columns, as in `AXES`, `time` (s), `time_ms`, `time_us`,
-        `stamp_ns`, or `-` for one to skip; empty: take them from the first line.
-    gyroscope_unit, accelerometer_unit : str
-        `rad/s` or `deg/s`; `m/s^2`, `g` or `mg`; of recordings too, where a driver does not
-        keep to the units of its message.
-    """
-
-    rate: float | None = None
-    columns: tuple[str, ...] = ()
-    gyroscope_unit: str = 'rad/s'
-    accelerometer_unit: str = 'm/s^2'
-
-    @property
-    def sizes(self) -> dict[str, float]:
-        """What 1 of each quantity is in SI."""
-        return {
-            'gyroscope': GYROSCOPE_UNITS[self.gyroscope_unit],
-            'accelerometer': ACCELEROMETER_UNITS[self.accelerometer_unit],
-        }
 
 
 def read_signals(

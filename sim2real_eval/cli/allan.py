@@ -6,14 +6,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.cli.arguments import (
     add_json,
     add_overwrite,
     add_seed,
     add_topics,
-    at_least,
     topic_roles,
 )
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -22,12 +23,11 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
-from sim2real_eval.cli.sensor_arguments import add_fit_from, add_motion, add_units, given_once
+from sim2real_eval.cli.sensor_arguments import TABLE, add_motion, given_once
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.characterization.analysis import AllanOptions, RecordingResult
+    from sim2real_eval.characterization.analysis import RecordingResult
     from sim2real_eval.characterization.signals import Signals
 
 __all__ = ['add_arguments', 'run']
@@ -48,6 +48,10 @@ examples:
 """
 
 
+_SCREENING = OptionSet(AllanOptions, 'outliers', factor='--outlier-factor')
+_ESTIMATE = OptionSet(AllanOptions, 'points', 'fit_from', 'weights')
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
@@ -66,48 +70,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='axis such as gyroscope_z; repeatable (default: all)',
     )
     inputs.add_argument(
-        '--rate',
-        type=at_least(0, float, above=True),
-        metavar='HZ',
-        help='of a table without a column time (s), time_ms, time_us or stamp_ns',
-    )
-    inputs.add_argument(
         '--columns',
         metavar='LIST',
         help='names of the columns of a table, by comma: gyroscope_x ..., accelerometer_x ..., '
         'time (s), time_ms, time_us, stamp_ns, - (default: its first line)',
     )
-    add_units(inputs)
+    TABLE.add(inputs)
     screening = parser.add_argument_group('screening')
     add_motion(screening)
-    screening.add_argument(
-        '--outliers',
-        choices=('robust', 'iqr', 'none'),
-        default='robust',
-        help='robust: beyond 6 robust deviations (default); iqr: the rule of [Cesenek2019], which '
-        'makes white noise 13.5 %% too low',
-    )
-    screening.add_argument(
-        '--outlier-factor',
-        type=at_least(0, float, above=True),
-        metavar='F',
-        help='of that rule (default 6 of robust, 1 of iqr)',
-    )
+    _SCREENING.add(screening)
     estimate = parser.add_argument_group('estimate')
-    estimate.add_argument(
-        '--points',
-        type=at_least(2, int),
-        default=50,
-        metavar='N',
-        help='averaging times of the curve (default 50); octaves are always there',
-    )
-    add_fit_from(estimate)
-    estimate.add_argument(
-        '--weights',
-        choices=('uncertainty', 'length'),
-        default='uncertainty',
-        help='of several recordings in their mean (default uncertainty)',
-    )
+    _ESTIMATE.add(estimate)
     estimate.add_argument(
         '--no-check', action='store_true', help='do not simulate and re-identify the model'
     )
@@ -163,17 +136,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> AllanOptions:
-    from sim2real_eval.characterization.analysis import AllanOptions
-
-    if options.outlier_factor is not None and options.outliers == 'none':
-        raise ParameterError('--outlier-factor', '', 'goes with --outliers robust or iqr only')
-    return AllanOptions(
-        points=options.points,
-        outliers=options.outliers,
-        factor=options.outlier_factor,
-        reject_motion=options.motion == 'reject',
-        fit_from=options.fit_from,
-        weights=options.weights,
+    return _SCREENING.make(
+        options, **_ESTIMATE.given(options), reject_motion=options.motion == 'reject'
     )
 
 
@@ -193,14 +157,10 @@ def _analysed(
 
 
 def _signals(options: argparse.Namespace, path: str) -> Signals:
-    from sim2real_eval.characterization.signal_files import TableOptions, read_signals
+    from sim2real_eval.characterization.signal_files import read_signals
 
-    table = TableOptions(
-        rate=options.rate,
-        columns=tuple(options.columns.split(',')) if options.columns else (),
-        gyroscope_unit=options.gyro_unit,
-        accelerometer_unit=options.accel_unit,
-    )
+    columns = tuple(options.columns.split(',')) if options.columns else ()
+    table = TABLE.make(options, columns=columns)
     signals = read_signals(path, table, dict(topic_roles(options.topic)))
     return signals.only(tuple(options.axis)) if options.axis else signals
 

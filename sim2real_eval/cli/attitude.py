@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from sim2real_eval.benches.attitude.settings import AttitudeSettings, SimulationSettings
 from sim2real_eval.cli.arguments import (
     add_base_frame,
     add_jobs,
@@ -13,9 +14,9 @@ from sim2real_eval.cli.arguments import (
     add_overwrite,
     add_seed,
     add_topics,
-    at_least,
     sources,
 )
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -29,7 +30,6 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.attitude.filter import AttitudeSettings
     from sim2real_eval.benches.attitude.study import AttitudeSetup, AttitudeStudy
 
 __all__ = ['add_arguments', 'run']
@@ -52,15 +52,17 @@ examples:
 """
 
 _NONE = 'none'
-# Options that only a simulation has, with what they default to there.
-_SIMULATED = {
-    'motion': 'swaying',
-    'duration': 20.0,
-    'runs': 20,
-    'imu': 'xsens_mtx',
-    'mag': 'xsens_mtx',
-    'camera': 'webcam_vga',
-}
+_SIMULATION = OptionSet(SimulationSettings, 'motion', 'duration', 'runs', 'imu', 'mag', 'camera')
+_FILTER = OptionSet(
+    AttitudeSettings,
+    'rate',
+    'initial_std',
+    'rest',
+    gyroscope_density='--gyroscope-noise',
+    accelerometer_std='--accelerometer-noise',
+    magnetometer_std='--magnetometer-noise',
+    acceleration_std='--acceleration',
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,25 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_simulation(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        '--motion', metavar='NAME', help='motion, as for simulate (default swaying)'
-    )
+    _SIMULATION.add(group)
     add_set(group)
-    group.add_argument(
-        '--duration', type=at_least(0, float, above=True), metavar='S', help='(default 20)'
-    )
-    group.add_argument('--runs', type=at_least(1, int), metavar='N', help='(default 20)')
-    for sensor, name, default in (
-        ('imu', 'IMU', 'xsens_mtx'),
-        ('mag', 'magnetometer', 'xsens_mtx'),
-        ('camera', 'camera', 'webcam_vga'),
-    ):
-        none = '' if sensor == 'imu' else ', or none'
-        group.add_argument(
-            f'--{sensor}',
-            metavar='MODEL',
-            help=f'{name} model or file{none} (default {default})',
-        )
     group.add_argument(
         '--world',
         metavar='WORLD',
@@ -112,7 +97,6 @@ def _add_simulation(group: argparse._ActionsContainer) -> None:
 
 
 def _add_filter(group: argparse._ActionsContainer) -> None:
-    noise = at_least(0, float, above=True)
     group.add_argument(
         '--without',
         action='append',
@@ -120,41 +104,14 @@ def _add_filter(group: argparse._ActionsContainer) -> None:
         choices=('accelerometer', 'magnetometer', 'camera'),
         help='sensor that the filter does not use; repeatable',
     )
-    group.add_argument(
-        '--rate',
-        choices=('mean', 'held'),
-        default='mean',
-        help='angular velocity between two samples: their mean (default), or the first one',
-    )
-    for option, dest, metavar, text in (
-        ('--initial-std', 'initial_std', 'RAD', 'error of the first attitude (default 0.02)'),
-        ('--gyroscope-noise', 'gyroscope_density', 'D', 'density, rad/s/sqrt(Hz)'),
-        ('--accelerometer-noise', 'accelerometer_std', 'STD', 'of a sample, m/s^2'),
-        ('--magnetometer-noise', 'magnetometer_std', 'STD', 'of a sample, T'),
-    ):
-        stated = '' if dest == 'initial_std' else ' (default: as the messages state)'
-        group.add_argument(option, dest=dest, type=noise, metavar=metavar, help=text + stated)
-    group.add_argument(
-        '--acceleration',
-        dest='acceleration_std',
-        type=at_least(0, float),
-        metavar='STD',
-        help='of the body, m/s^2, added to the noise of the accelerometer (default 0)',
-    )
-    group.add_argument(
-        '--rest',
-        type=at_least(0, float),
-        metavar='S',
-        help='the body rests in the first S seconds: their mean rate is taken off the gyroscope '
-        '(default 0: nothing is)',
-    )
+    _FILTER.add(group)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.report.attitude import check_attitude_folder, write_attitude
 
-    settings = _settings(options)
+    settings = _FILTER.make(options, **dict.fromkeys(options.without, False))
     if options.out:
         check_attitude_folder(options.out, overwrite=options.overwrite)
     failures: list[str] = []
@@ -198,23 +155,6 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
     print(f'Errors of the quaternion within their 99 % bounds: {shares}')
 
 
-def _settings(options: argparse.Namespace) -> AttitudeSettings:
-    from sim2real_eval.benches.attitude.filter import AttitudeSettings
-
-    given: dict[str, Any] = dict.fromkeys(options.without, False)
-    for name in (
-        'initial_std',
-        'gyroscope_density',
-        'accelerometer_std',
-        'magnetometer_std',
-        'acceleration_std',
-        'rest',
-    ):
-        if getattr(options, name) is not None:
-            given[name] = getattr(options, name)
-    return AttitudeSettings.from_mapping({**given, 'rate': options.rate}, 'filter')
-
-
 def _simulated(
     options: argparse.Namespace, settings: AttitudeSettings
 ) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
@@ -222,15 +162,12 @@ def _simulated(
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with recordings only')
-    chosen = {
-        name: default if getattr(options, name) is None else getattr(options, name)
-        for name, default in _SIMULATED.items()
-    }
+    chosen = _SIMULATION.make(options)
     setup = _setup(options, chosen, settings)
     with progress_bar(setup.runs, 'runs') as progress:
         study = simulated_study(setup, jobs=options.jobs, progress=progress)
     inputs = {
-        **chosen,
+        **chosen.to_mapping(),
         'set': motion_parameters(options),
         'world': options.world or 'chessboard',
         'seed': options.seed,
@@ -239,7 +176,7 @@ def _simulated(
 
 
 def _setup(
-    options: argparse.Namespace, chosen: dict[str, Any], settings: AttitudeSettings
+    options: argparse.Namespace, chosen: SimulationSettings, settings: AttitudeSettings
 ) -> AttitudeSetup:
     from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup
     from sim_sensors.camera.camera import load_camera
@@ -249,23 +186,23 @@ def _setup(
     from sim_sensors.world.world import load_world
 
     parameters = motion_parameters(options)
-    if chosen['motion'] == _SIMULATED['motion']:
+    if chosen.motion == SimulationSettings.motion:
         parameters = {**HAND_HELD, **parameters}
     motion = motion_of(
-        chosen['motion'],
+        chosen.motion,
         seed=options.seed,
         run='attitude',
-        duration=chosen['duration'],
+        duration=chosen.duration,
         parameters=parameters,
     )
     return AttitudeSetup(
         motion=motion,
-        name=chosen['motion'],
-        imu=load_imu(chosen['imu']),
-        mag=None if chosen['mag'] == _NONE else load_mag(chosen['mag']),
-        camera=None if chosen['camera'] == _NONE else load_camera(chosen['camera']),
+        name=chosen.motion,
+        imu=load_imu(chosen.imu),
+        mag=None if chosen.mag == _NONE else load_mag(chosen.mag),
+        camera=None if chosen.camera == _NONE else load_camera(chosen.camera),
         world=load_world(options.world or 'chessboard'),
-        runs=chosen['runs'],
+        runs=chosen.runs,
         seed=options.seed,
         settings=settings,
     )
@@ -279,9 +216,9 @@ def _recorded(
     from sim2real_eval.common.findings import merge_findings
     from sim_sensors.world.world import load_world
 
-    for name in (*_SIMULATED, 'set'):
-        if getattr(options, name) not in (None, []):
-            raise ParameterError(f'--{name}', '', 'goes without recordings only')
+    _SIMULATION.refuse(options, 'goes without recordings only')
+    if options.set:
+        raise ParameterError('--set', '', 'goes without recordings only')
     world = load_world(options.world) if options.world else None
     found = sources(options.recordings, options.topic, None)
     with progress_bar(len(found), 'recordings') as advance:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.cli.arguments import (
     add_base_frame,
     add_json,
@@ -15,6 +16,7 @@ from sim2real_eval.cli.arguments import (
     at_least,
     topic_roles,
 )
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     complain,
     print_json,
@@ -24,7 +26,7 @@ from sim2real_eval.cli.output import (
     report_failures,
     successes,
 )
-from sim2real_eval.cli.sensor_arguments import add_fit_from, add_motion, add_units, given_once
+from sim2real_eval.cli.sensor_arguments import UNITS, add_motion, given_once
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
@@ -46,6 +48,9 @@ examples:
 """
 
 
+_ALLAN = OptionSet(AllanOptions, 'fit_from')
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
@@ -65,9 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_base_frame(parser)
     inertial = parser.add_argument_group('IMU, as of `sim2real allan`')
-    add_units(inertial)
+    UNITS.add(inertial)
     add_motion(inertial)
-    add_fit_from(inertial)
+    _ALLAN.add(inertial)
     parser.add_argument(
         '--out', metavar='DIR', help='folder for models, plots and characterization.json'
     )
@@ -78,9 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.characterization.analysis import AllanOptions
     from sim2real_eval.characterization.calibration import calibrate
-    from sim2real_eval.characterization.signal_files import TableOptions
     from sim2real_eval.common.results import check_result_files
     from sim2real_eval.report.sensor_set_folder import (
         FILES,
@@ -99,12 +102,8 @@ def run(options: argparse.Namespace) -> int:
             recordings,
             k=options.k,
             base=options.base_frame,
-            options=AllanOptions(
-                reject_motion=options.motion == 'reject', fit_from=options.fit_from
-            ),
-            units=TableOptions(
-                gyroscope_unit=options.gyro_unit, accelerometer_unit=options.accel_unit
-            ).sizes,
+            options=_ALLAN.make(options, reject_motion=options.motion == 'reject'),
+            units=UNITS.make(options).sizes,
             seed=options.seed,
             progress=advance,
         )

@@ -4,20 +4,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import (
-    add_base_frame,
     add_jobs,
     add_json,
     add_overwrite,
     add_seed,
     add_simulated_runs,
     add_topics,
-    at_least,
     sources,
 )
 from sim2real_eval.cli.model_lists import single_sensors
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -25,10 +23,8 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import ParameterError
-
-if TYPE_CHECKING:
-    from sim2real_eval.signals.options import SignalOptions
 
 __all__ = ['add_arguments', 'run']
 
@@ -52,6 +48,11 @@ _WITH_MODELS = {
     'match_rates': '--match-rates',
     'repetitions': '--repetitions',
 }
+
+
+_METHOD = OptionSet(
+    SignalOptions, 'rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame'
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,48 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_simulated_runs(inputs)
     add_topics(inputs)
-    add_base_frame(inputs)
-    inputs.add_argument(
-        '--gravity',
-        type=at_least(0, float, above=True),
-        metavar='M/S2',
-        help='gravity in the true specific force (default 9.80665)',
-    )
     method = parser.add_argument_group('method')
-    method.add_argument(
-        '--align',
-        choices=('none', 'report', 'apply'),
-        default='report',
-        help='lag of each sensor behind its truth, at the peak of their cross-correlation: state '
-        'it (default), take it out, or do not look',
-    )
-    method.add_argument(
-        '--max-lag',
-        type=at_least(0, float, above=True),
-        default=1.0,
-        metavar='S',
-        help='largest lag looked for (default 1)',
-    )
-    method.add_argument(
-        '--yaw',
-        choices=('auto', 'gyro'),
-        default='auto',
-        help='auto (default): of the published orientation, else the integral of the z rate; '
-        'gyro: always that integral',
-    )
-    method.add_argument(
-        '--rate',
-        type=at_least(0, float, above=True),
-        metavar='HZ',
-        help='common rate of trends and spectra (default: that of the slowest run)',
-    )
-    method.add_argument(
-        '--trend-window',
-        type=at_least(1, int),
-        default=519,
-        metavar='N',
-        help='full length of the median filter, odd, samples (default 519)',
-    )
+    _METHOD.add(method)
     method.add_argument(
         '--nperseg',
         type=_segment,
@@ -167,23 +128,6 @@ def _segment(text: str) -> int:
     return value
 
 
-def _options(options: argparse.Namespace) -> SignalOptions:
-    from sim2real_eval.signals.options import SignalOptions
-    from sim_sensors.world.geodesy import STANDARD_GRAVITY
-
-    return SignalOptions(
-        rate=options.rate or 0.0,
-        trend_window=options.trend_window,
-        nperseg=options.nperseg,
-        align=options.align,
-        yaw=options.yaw,
-        max_lag=options.max_lag,
-        gravity=options.gravity or STANDARD_GRAVITY,
-        base_frame=options.base_frame,
-        seed=options.seed,
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     if options.sim:
@@ -196,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
     from sim_sensors.world.world import load_world
 
     check_result_folder(options.out, MARK, overwrite=options.overwrite)
-    method = _options(options)
+    method = _METHOD.make(options, nperseg=options.nperseg, seed=options.seed)
     world = load_world(options.world) if options.world else None
     real = sources(options.real, options.topic, None, option='--real')
     if options.sim:

@@ -24,6 +24,7 @@ from sim2real_eval.cli.arguments import (
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
 from sim2real_eval.cli.metric_arguments import add_metric, metric_options
 from sim2real_eval.cli.model_lists import twins
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     print_json,
     print_notes,
@@ -31,6 +32,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
+from sim2real_eval.study.fitting.options import FitOptions
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ examples:
   sim2real fit --real bags/* --gps real --imu chrono --tune gyroscope.std,gyroscope.drift --out f
   sim2real vepd --real others/* --models fitted/gps.yaml --imu fitted/imu.yaml --out result
 """
+
+
+_METHOD = OptionSet(FitOptions, 'metric', 'folds', 'candidates')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,26 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'the scale (default log, where bounds are above 0); .x, .xy behind NAME: these axes only; '
         'NAME+NAME: two that get one value; without bounds: a tenth to ten times the start',
     )
-    search.add_argument(
-        '--metric',
-        choices=('vepd', 'rmse', 'entropy', 'energy'),
-        default='vepd',
-        help='what is made small: VEPD (default), one of its parts, or the energy distance',
-    )
-    search.add_argument(
-        '--folds',
-        type=_folds,
-        default=5,
-        metavar='N',
-        help='parts into which the recordings are dealt, each held out once: 2 or more '
-        '(default 5); 0: none',
-    )
-    search.add_argument(
-        '--candidates',
-        type=at_least(1, int),
-        metavar='N',
-        help='parameter values judged at most (default 15, and 20 more per parameter)',
-    )
+    _METHOD.add(search)
     search.add_argument(
         '--resamples',
         type=at_least(100, int),
@@ -135,14 +121,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser)
 
 
-def _folds(text: str) -> int:
-    """Argparse type: a number of folds; one alone would leave nothing to fit to."""
-    value = at_least(0, int)(text)
-    if value == 1:
-        raise argparse.ArgumentTypeError(f'{text!r} must be 0 or an integer >= 2')
-    return int(value)
-
-
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_folder
@@ -150,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
     from sim2real_eval.report.fit_folder import MARK, fit_record, write_fit
     from sim2real_eval.study.comparison import ComparisonOptions
-    from sim2real_eval.study.fitting.fit import FitOptions, fit
+    from sim2real_eval.study.fitting.fit import fit
     from sim2real_eval.study.fitting.tuned import parse_tuned
 
     given = {
@@ -183,12 +161,7 @@ def run(options: argparse.Namespace) -> int:
         match_rates=options.match_rates,
         start_heading=options.start_heading,
     )
-    method = FitOptions(
-        metric=options.metric,
-        folds=options.folds,
-        budget=options.candidates,
-        uncertainty=UncertaintyOptions(resamples=options.resamples),
-    )
+    method = _METHOD.make(options, uncertainty=UncertaintyOptions(resamples=options.resamples))
     with contextlib.ExitStack() as bars:
 
         def begin(tasks: int) -> Callable[[], None]:

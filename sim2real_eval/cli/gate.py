@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 
-from sim2real_eval.cli.arguments import add_json, add_seed, at_least
+from sim2real_eval.cli.arguments import add_json, add_seed
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import print_json
+from sim2real_eval.study.gate.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 __all__ = ['add_arguments', 'run']
@@ -28,6 +29,9 @@ examples:
 """
 
 
+_LIMITS = OptionSet(GateOptions, 'max_vepd', 'max_increase', 'by', 'confidence', 'resamples')
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
@@ -36,41 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='folder of a comparison or study, or its vepd.json or study.json',
     )
     limits = parser.add_argument_group('limits')
-    limits.add_argument(
-        '--max-vepd', type=at_least(0, float), metavar='X', help='largest VEPD allowed'
-    )
+    _LIMITS.add(limits)
     limits.add_argument(
         '--baseline',
         metavar='FILE',
         help='earlier result, folder or file: VEPD may not grow; what it has must be there still',
-    )
-    limits.add_argument(
-        '--max-increase',
-        type=_number,
-        metavar='X',
-        help='how much more than in the baseline is allowed (default 0); below 0: it must shrink',
-    )
-    limits.add_argument(
-        '--by',
-        choices=('estimate', 'low', 'high'),
-        default='estimate',
-        help='what is held against a limit: VEPD itself (default); low, the lower bound of its '
-        'interval, which breaks a limit only when that is sure; high, the upper bound, which '
-        'breaks it unless it is sure to be kept',
-    )
-    limits.add_argument(
-        '--confidence',
-        type=_share,
-        default=0.95,
-        metavar='P',
-        help='level of the intervals, 0.5 to 0.999 (default 0.95)',
-    )
-    limits.add_argument(
-        '--resamples',
-        type=at_least(100, int),
-        default=10_000,
-        metavar='N',
-        help='resamples behind intervals and p-values (default 10000)',
     )
     what = parser.add_argument_group('what is held against them (default: everything)')
     for option, name in (('--model', 'models'), ('--scenario', 'scenarios')):
@@ -93,28 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_seed(parser)
 
 
-def _number(text: str) -> float:
-    """Argparse type: a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f'{text!r} must be a number')
-    return value
-
-
-def _share(text: str) -> float:
-    """Argparse type: a level of confidence."""
-    value = _number(text)
-    if not 0.5 <= value <= 0.999:
-        raise argparse.ArgumentTypeError(f'{text!r} must be a number from 0.5 to 0.999')
-    return value
-
-
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.study.gate.result import GatedResult, GateOptions
+    from sim2real_eval.study.gate.result import GatedResult
     from sim2real_eval.study.gate.verdict import judge_result, only
 
     if options.max_increase is not None and options.baseline is None:
@@ -130,12 +85,9 @@ def run(options: argparse.Namespace) -> int:
         increase = 0.0
     verdict = judge_result(
         result,
-        GateOptions(
-            max_vepd=options.max_vepd,
+        _LIMITS.make(
+            options,
             max_increase=increase,
-            by=options.by,
-            confidence=options.confidence,
-            resamples=options.resamples,
             seed=options.seed,
             models=only(options.model),
             scenarios=only(options.scenario),

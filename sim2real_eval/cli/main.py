@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import logging
 import os
 import re
@@ -18,12 +17,12 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from sim2real_eval.cli.output import complain, logged_on_terminal
 from sim2real_eval.cli.verbs import VERBS, add_verb
 from sim2real_eval.common.workers import single_threads
-from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError, did_you_mean, not_among
 
 __all__ = ['Interruption', 'build_parser', 'interruptible', 'main']
 
@@ -158,24 +157,34 @@ _NEGATIVE_LIST = re.compile(r'-[0-9.][-+0-9.eE]*(,[-+0-9.eE]+)+')
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as all other errors; not below a page of usage."""
 
-    given: Sequence[str] = ()
+    given: ClassVar[Sequence[str]] = ()
+    """The whole line."""
 
     def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix('unrecognized arguments: ')
-        if unknown != message and (near := self._near(unknown.partition(' ')[0])):
-            message = f'{message}; did you mean {near}?'
+        # A mistyped option may also leave a required one missing.
+        known = self._known()
+        for word in self.given:
+            option = word.partition('=')[0]
+            if option.startswith('--') and not any(one.startswith(option) for one in known):
+                near = did_you_mean(option, known)
+                message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
+                break
         complain(f'{message} (see {self.prog} --help)')
         self.exit(2)
 
-    def _near(self, option: str) -> str:
-        """Return the option of this command, or of one of its verbs, most like the given one."""
+    def _known(self) -> list[str]:
+        """Return the options of this command, and of the verb that is given."""
         known = set(self._option_string_actions)
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 verb = next((name for name in action.choices if name in self.given), None)
                 known |= set(action.choices[verb]._option_string_actions) if verb else set()
-        near = difflib.get_close_matches(option.split('=')[0], sorted(known), n=1)
-        return near[0] if near else ''
+        return sorted(known)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            problem = not_among(f'invalid choice: {value!r}', value, map(str, action.choices))
+            raise argparse.ArgumentError(action, problem)
 
 
 def build_parser(verb: str | None = None) -> _Parser:
@@ -223,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Sim2RealError as error:
         complain(f'{error} (see sim2real --help)')
         return 2
-    parser.given = given
+    _Parser.given = given
     options = parser.parse_args(given)
     if options.version:
         from sim2real_eval.common.results import versions

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_overwrite, add_seed, at_least
+from sim2real_eval.benches.preintegration.settings import ScenarioSettings
+from sim2real_eval.cli.arguments import add_json, add_overwrite, add_seed
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import print_json, print_table, progress_bar
 from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
 from sim_sensors.core.errors import ParameterError
@@ -36,10 +37,7 @@ examples:
   sim2real scenario --table motion.csv --duration 5 --form manifold --json
 """
 
-_TRUE = '0.05,-0.05,0.1,0.01,-0.01,0.02'
-_ESTIMATED = '0.04,-0.04,0.09,0.005,-0.005,0.015'
-# Square root of the page's 1e-9 m^2/s.
-_INTEGRATION = 3.1622776601683795e-05
+_SETTINGS = OptionSet(ScenarioSettings, *ScenarioSettings.declared())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,49 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='interpolate each column of the table for itself, as GTSAM does',
     )
     add_set(parser)
-    _add_imu(parser)
-    parser.add_argument(
-        '--runs', type=at_least(20, int), default=1000, metavar='N',
-        help='Monte Carlo runs (default 1000)',
-    )  # fmt: skip
-    parser.add_argument(
-        '--noise',
-        choices=('seed', 'libc++', 'libstdc++'),
-        default='seed',
-        help='noise of the first run: from --seed (default), or the very numbers of GTSAM on '
-        "macOS (libc++, with which its page was made) or Linux (libstdc++), which don't change",
-    )
+    _SETTINGS.add(parser)
     parser.add_argument('--out', metavar='DIR', help='folder for plot, record and series')
     add_overwrite(parser)
     add_json(parser)
     add_seed(parser)
-
-
-def _add_imu(parser: argparse.ArgumentParser) -> None:
-    positive = at_least(0, float, above=True)
-    density = at_least(0, float)
-    for option, kind, default, metavar, text in (
-        ('--duration', positive, 2.0, 'S', 'time to integrate (default 2)'),
-        ('--sample-time', positive, 0.01, 'S', 'between samples of the IMU (default 0.01)'),
-        ('--gravity', density, 9.81, 'G', 'm/s^2, downwards (default 9.81)'),
-        ('--accelerometer-noise', density, 0.1, 'D', 'density, m/s^2/sqrt(Hz) (default 0.1)'),
-        ('--gyroscope-noise', density, 0.01, 'D', 'density, rad/s/sqrt(Hz) (default 0.01)'),
-        ('--integration-noise', density, _INTEGRATION, 'D',
-         'density of the position that the filter adds, m/sqrt(s) (default 3.2e-5)'),
-        ('--accelerometer-walk', density, None, 'D', 'the bias walks: m/s^2/sqrt(s)'),
-        ('--gyroscope-walk', density, None, 'D', 'the bias walks: rad/s/sqrt(s)'),
-        ('--bias', _six, _TRUE, 'LIST',
-         f'true bias: 3 x m/s^2, 3 x rad/s (default {_TRUE})'),
-        ('--estimated-bias', _six, _ESTIMATED, 'LIST',
-         f'bias taken off every sample (default {_ESTIMATED})'),
-    ):  # fmt: skip
-        parser.add_argument(option, type=kind, default=default, metavar=metavar, help=text)
-    parser.add_argument(
-        '--form',
-        choices=('tangent', 'manifold'),
-        default='tangent',
-        help="how rotation is integrated (default tangent, GTSAM's own)",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -116,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
         write_scenario,
     )
 
-    setup = _setup(options)
+    settings = _SETTINGS.make(options)
+    setup = _setup(options, settings)
     if options.out:
         check_scenario_folder(options.out, overwrite=options.overwrite)
     with progress_bar(setup.runs, 'runs') as advance:
@@ -126,7 +87,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(scenario_record(study))
     else:
-        _show(study, PAGE_ERROR if _is_page(options) else ())
+        plain = options.motion == 'accelerating' and not options.set and options.table is None
+        _show(study, PAGE_ERROR if plain and settings.is_page else ())
         if options.out:
             print(f'Plot, record and series: {options.out}')
     return 0
@@ -151,83 +113,58 @@ def _show(study: ScenarioStudy, page: tuple[float, ...]) -> None:
     )
 
 
-def _is_page(options: argparse.Namespace) -> bool:
-    """Tell whether the first run is the page's: only what it does not depend on is given."""
-    standard = argparse.ArgumentParser()
-    _add_imu(standard)
-    defaults = vars(standard.parse_args([]))
-    return (
-        all(getattr(options, key) == value for key, value in defaults.items())
-        and options.noise == 'libc++'
-        and options.motion == 'accelerating'
-        and not options.set
-        and options.table is None
-    )
-
-
-def _setup(options: argparse.Namespace) -> ScenarioSetup:
+def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioSetup:
     import numpy as np
 
     from sim2real_eval.benches.preintegration.params import ConstantBias
     from sim2real_eval.benches.preintegration.study import ScenarioSetup
 
-    if options.duration < options.sample_time:
+    motion, name = _motion(options, settings.duration)
+    if settings.duration > (lasts := motion.end - motion.start) + 1e-9:
         raise ParameterError(
             '--duration',
             '',
-            f'{options.duration:g} is not allowed; must be >= --sample-time, '
-            f'{options.sample_time:g} [s]',
+            f'{settings.duration:g} is not allowed; must be <= {lasts:g} s, which {name} lasts',
         )
-    motion, name = _motion(options)
-    if options.duration > (lasts := motion.end - motion.start) + 1e-9:
-        raise ParameterError(
-            '--duration',
-            '',
-            f'{options.duration:g} is not allowed; must be <= {lasts:g} s, which {name} lasts',
-        )
-    true, estimated = np.array(options.bias), np.array(options.estimated_bias)
+    true, estimated = np.array(settings.bias), np.array(settings.estimated_bias)
     return ScenarioSetup(
         scenario=motion,
         name=name,
-        duration=options.duration,
-        dt=options.sample_time,
-        params=_params(options),
+        duration=settings.duration,
+        dt=settings.sample_time,
+        params=_params(settings),
         bias=ConstantBias(true[:3], true[3:]),
         estimated_bias=ConstantBias(estimated[:3], estimated[3:]),
-        runs=options.runs,
+        runs=settings.runs,
         seed=options.seed,
-        library=None if options.noise == 'seed' else options.noise,
+        library=None if settings.noise == 'seed' else settings.noise,
     )
 
 
-def _params(options: argparse.Namespace) -> PreintegrationParams:
+def _params(settings: ScenarioSettings) -> PreintegrationParams:
     from sim2real_eval.benches.preintegration.params import (
         PreintegrationCombinedParams,
         PreintegrationParams,
     )
 
     given: dict[str, Any] = {
-        'accelerometer_covariance': options.accelerometer_noise**2,
-        'gyroscope_covariance': options.gyroscope_noise**2,
-        'integration_covariance': options.integration_noise**2,
-        'form': options.form,
+        'accelerometer_covariance': settings.accelerometer_noise**2,
+        'gyroscope_covariance': settings.gyroscope_noise**2,
+        'integration_covariance': settings.integration_noise**2,
+        'form': settings.form,
     }
-    walks = options.accelerometer_walk, options.gyroscope_walk
+    walks = settings.accelerometer_walk, settings.gyroscope_walk
     if walks == (None, None):
-        return PreintegrationParams.make_shared_u(options.gravity, **given)
-    if options.noise != 'seed':
-        raise ParameterError(
-            '--noise', '', f'{options.noise} goes without walks, which GTSAM does not simulate'
-        )
+        return PreintegrationParams.make_shared_u(settings.gravity, **given)
     return PreintegrationCombinedParams.make_shared_u(
-        options.gravity,
+        settings.gravity,
         bias_acc_covariance=(walks[0] or 0.0) ** 2,
         bias_omega_covariance=(walks[1] or 0.0) ** 2,
         **given,
     )
 
 
-def _motion(options: argparse.Namespace) -> tuple[Motion, str]:
+def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
     from pathlib import Path
 
     from sim_sensors.motion.discrete_scenario import DiscreteScenario
@@ -245,17 +182,7 @@ def _motion(options: argparse.Namespace) -> tuple[Motion, str]:
         options.motion,
         seed=options.seed,
         run='scenario',
-        duration=options.duration,
+        duration=duration,
         parameters=parameters,
     )
     return motion, options.motion
-
-
-def _six(text: str) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(part) for part in text.split(','))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != 6 or not all(map(math.isfinite, numbers)):
-        raise argparse.ArgumentTypeError(f'{text!r} must be 6 numbers, separated by commas')
-    return numbers

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import at_least
+from sim2real_eval.characterization.options import TableOptions
+from sim2real_eval.cli.options import OptionSet
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     'OTHER_SENSORS',
-    'add_fit_from',
+    'TABLE',
+    'UNITS',
     'add_motion',
     'add_origin',
     'add_other_sensors',
     'add_set',
-    'add_units',
     'given_once',
     'motion_parameters',
     'origin_of',
@@ -33,20 +34,9 @@ __all__ = [
 ]
 
 
-def add_units(parser: argparse._ActionsContainer) -> None:
-    """Add --gyro-unit and --accel-unit."""
-    parser.add_argument(
-        '--gyro-unit',
-        choices=('rad/s', 'deg/s'),
-        default='rad/s',
-        help='unit of the rates, in recordings too (default rad/s)',
-    )
-    parser.add_argument(
-        '--accel-unit',
-        choices=('m/s^2', 'g', 'mg'),
-        default='m/s^2',
-        help='unit of the accelerations, in recordings too (default m/s^2)',
-    )
+_UNITS = {'gyroscope_unit': '--gyro-unit', 'accelerometer_unit': '--accel-unit'}
+UNITS = OptionSet(TableOptions, **_UNITS)
+TABLE = OptionSet(TableOptions, 'rate', **_UNITS)
 
 
 def add_motion(parser: argparse._ActionsContainer) -> None:
@@ -56,17 +46,6 @@ def add_motion(parser: argparse._ActionsContainer) -> None:
         choices=('reject', 'keep'),
         default='reject',
         help='reject: analyse the longest standstill of the IMU only (default); keep: all of it',
-    )
-
-
-def add_fit_from(parser: argparse._ActionsContainer) -> None:
-    """Add --fit-from."""
-    parser.add_argument(
-        '--fit-from',
-        type=at_least(0, float),
-        default=0.0,
-        metavar='S',
-        help='shortest averaging time that is fitted, for a sensor with a low pass (default 0)',
     )
 
 

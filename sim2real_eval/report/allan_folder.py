@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.characterization.allan_covariance import TERMS
-from sim2real_eval.characterization.analysis import AllanOptions, AxisResult, RecordingResult
+from sim2real_eval.characterization.analysis import AxisResult, RecordingResult
 from sim2real_eval.characterization.imu_file import (
     chain_yaml,
     discrete,
@@ -19,6 +19,7 @@ from sim2real_eval.characterization.imu_file import (
     si_unit,
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms
+from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.recovered_parameters import Reidentified
 from sim2real_eval.characterization.signals import quantity_of
 from sim2real_eval.common.findings import to_records

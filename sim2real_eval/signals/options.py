@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 __all__ = ['LIGORIO_2015', 'PublishedAgreement', 'SignalComparisonError', 'SignalOptions']
 
@@ -68,8 +67,9 @@ class SignalOptions(Parameters):
         'gyro: always that integral.',
         choices=('auto', 'gyro'),
     )
+    # Standard gravity, CGPM 1901.
     gravity: float = parameter(
-        STANDARD_GRAVITY,
+        9.80665,
         'm/s^2',
         'Gravity in the true specific force.',
         minimum=0.0,

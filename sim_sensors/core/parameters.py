@@ -46,9 +46,10 @@ class Parameter:
 
     Attributes
     ----------
-    default : bool, int, float, str or tuple of float
+    default : bool, int, float, str, tuple of float or None
         Its type is the type of the parameter; a tuple of 3 means one number per axis x, y, z,
-        another one a list of as many numbers, an empty one a list of any length.
+        another one a list of as many numbers, an empty one a list of any length. None: it need
+        not be given, and `optional` is its type.
     unit : str
         SI unit, `'1'` when dimensionless, `''` for flags and texts.
     doc : str
@@ -59,6 +60,8 @@ class Parameter:
         Allowed texts; empty means any.
     read_only : bool
         True when a change needs a restart of the model (rates, initial values).
+    optional : type or None
+        Type of a parameter that may be None.
     """
 
     default: Any
@@ -69,11 +72,12 @@ class Parameter:
     minimum_excluded: bool = False
     choices: tuple[str, ...] = ()
     read_only: bool = False
+    optional: type | None = None
 
     @property
     def kind(self) -> type:
         """Python type of the value: bool, int, float, str or tuple."""
-        return type(self.default)
+        return self.optional or type(self.default)
 
     def allowed(self) -> str:
         """Say in words what is allowed, with the unit."""
@@ -102,6 +106,8 @@ class Parameter:
         ParameterError
             Naming `where`, `key`, the value and what is allowed.
         """
+        if value is None and self.optional is not None:
+            return None
         parsed = self._convert(value)
         if parsed is None or not self._inside(parsed):
             near = did_you_mean(value, self.choices)
@@ -164,6 +170,7 @@ def parameter(
     minimum_excluded: bool = False,
     choices: tuple[str, ...] = (),
     read_only: bool = False,
+    optional: type | None = None,
 ) -> Any:
     """Declare a dataclass field as a parameter; see `Parameter` for the arguments.
 
@@ -179,7 +186,7 @@ def parameter(
     sim_sensors.core.errors.ParameterError: lamp.yaml: power: -1.0 is not allowed; must be ...
     """
     declaration = Parameter(
-        default, unit, doc, minimum, maximum, minimum_excluded, choices, read_only
+        default, unit, doc, minimum, maximum, minimum_excluded, choices, read_only, optional
     )
     return dataclasses.field(default=default, metadata={_KEY: declaration})
 

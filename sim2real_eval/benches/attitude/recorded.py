@@ -8,8 +8,9 @@ import dataclasses
 import numpy as np
 
 from sim2real_eval.benches.attitude.events import UPRIGHT, AttitudeInput
-from sim2real_eval.benches.attitude.filter import AttitudeError, AttitudeSettings
+from sim2real_eval.benches.attitude.filter import AttitudeError
 from sim2real_eval.benches.attitude.findings import CAMERA_FRAME, SAME_TURN
+from sim2real_eval.benches.attitude.settings import AttitudeSettings
 from sim2real_eval.benches.attitude.study import AttitudeRun, drawn_attitude, held_run
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording

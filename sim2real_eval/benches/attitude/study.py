@@ -12,8 +12,9 @@ import numpy as np
 from sim2real_eval.benches.attitude.errors import AttitudeErrors, attitude_errors, suspects
 from sim2real_eval.benches.attitude.estimate import AttitudeEstimate, estimate_events
 from sim2real_eval.benches.attitude.events import UPRIGHT, AttitudeInput, events_of
-from sim2real_eval.benches.attitude.filter import AttitudeError, AttitudeSettings
+from sim2real_eval.benches.attitude.filter import AttitudeError
 from sim2real_eval.benches.attitude.findings import NO_SUSPECT
+from sim2real_eval.benches.attitude.settings import AttitudeSettings
 from sim2real_eval.common.findings import Finding, merge_findings
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs

@@ -11,13 +11,13 @@ import numpy as np
 from sim2real_eval.common.errors import FitError
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.fitting import findings
 from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns, judge_real
 from sim2real_eval.study.fitting.identification import LEAST_RECORDINGS, Identified, identify
 from sim2real_eval.study.fitting.objective import METRICS
+from sim2real_eval.study.fitting.options import FitOptions
 from sim2real_eval.study.fitting.search import default_budget, search
 from sim2real_eval.study.fitting.tuned import Tuned
 from sim2real_eval.study.fitting.validation import BEFORE, HELD_OUT, Validation, validate
@@ -25,7 +25,7 @@ from sim2real_eval.study.run_plan import ComparisonOptions
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
 
-__all__ = ['Fit', 'FitOptions', 'deal_folds', 'fit']
+__all__ = ['Fit', 'deal_folds', 'fit']
 
 # -------- Recordings held out in turn, so that a model meets some that it was not fitted to.
 
@@ -56,27 +56,6 @@ def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray
 
 
 Progress = Callable[[int], Callable[[], None] | None]
-
-
-@dataclasses.dataclass(frozen=True)
-class FitOptions:
-    """How is fitted.
-
-    Attributes
-    ----------
-    metric : str
-        Name in `objective.METRICS`.
-    folds : int
-        Parts into which the recordings are dealt for cross-validation; below 2: none.
-    budget : int or None
-        Candidates at most; None: `search.default_budget`.
-    uncertainty : UncertaintyOptions
-    """
-
-    metric: str = 'vepd'
-    folds: int = 5
-    budget: int | None = None
-    uncertainty: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -148,7 +127,7 @@ def fit(
         When no recording can be judged, or the model to start from cannot be on one.
     """
     options = options or FitOptions()
-    budget = default_budget(len(tuned)) if options.budget is None else options.budget
+    budget = options.candidates or default_budget(len(tuned))
     least = 2 * len(tuned) + 6
     if budget < least:
         raise FitError(

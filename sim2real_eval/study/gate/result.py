@@ -19,7 +19,7 @@ from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['BY', 'Cell', 'ComparisonKey', 'GateCase', 'GateOptions', 'GatedResult']
+__all__ = ['Cell', 'ComparisonKey', 'GateCase', 'GatedResult']
 
 _MARKS = ('study.json', 'vepd.json')
 _MUST_MATCH = ('component', 'metric', 'start_heading')
@@ -222,41 +222,7 @@ def _places(
     }
 
 
-# -------- What a gate holds against which limits, and what came of one number.
-
-BY = ('estimate', 'low', 'high')
-"""What is held against a limit: the number itself, or a bound of its interval. `low` breaks a
-limit only when it is sure to be broken, `high` unless it is sure to be kept."""
-
-
-@dataclasses.dataclass(frozen=True)
-class GateOptions:
-    """What a result is held against.
-
-    Attributes
-    ----------
-    max_vepd : float or None
-    max_increase : float or None
-        Over the baseline; None without one.
-    by : str
-        One of `BY`.
-    confidence : float
-        Of the intervals.
-    resamples : int
-    seed : int
-    models, scenarios, judges : tuple of str
-        What is looked at; empty: everything.
-    """
-
-    max_vepd: float | None = None
-    max_increase: float | None = None
-    by: str = 'estimate'
-    confidence: float = 0.95
-    resamples: int = 10_000
-    seed: int = 0
-    models: tuple[str, ...] = ()
-    scenarios: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
+# -------- What came of one number.
 
 
 @dataclasses.dataclass(frozen=True)
