@@ -199,7 +199,7 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         ('r --max-vepd 1 --model nope', "--model: 'nope' is unknown; must be one of m"),
         ('r --max-vepd 1 --scenario nope', "--scenario: 'nope' is unknown"),
         ('r --max-vepd 1 --judge-name nope', "--judge-name: 'nope' is unknown"),
-        ('r --max-vepd 1 --confidence 1', 'must be a number from 0.5 to 0.999'),
+        ('r --max-vepd 1 --confidence 1', 'must be a number >= 0.5 and <= 0.999'),
         ('r --max-vepd 1 --junit empty', 'empty: is a folder'),
         ('r --baseline warm', 'warm: cannot be compared with r: metric is'),
         ('r --baseline other', 'judge clean has other parameters'),

@@ -91,7 +91,9 @@ def test_a_list_may_begin_with_a_negative_number(
     line = 'scenario', '--runs', 20, '--duration', 0.1, '--json', '--seed', 0
     record = json.loads(call(capsys, *line, '--bias', '-1e-1,.2,-0.3,0,-.1,0').out)
     assert record['bias'] == [-0.1, 0.2, -0.3, 0.0, -0.1, 0.0]
-    check_refused(capsys, "'-1,2' must be 6 numbers", *line, '--bias', '-1,2')
+    check_refused(
+        capsys, "'-1,2' must be a number or a list of 6 numbers", *line, '--bias', '-1,2'
+    )
 
 
 def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
@@ -125,9 +127,9 @@ def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
         (['--table', 'gone.csv', '--set', 'a=1'], 'goes with --motion only'),
         (['--table', 'gone.csv', '--motion', 'line'], 'not allowed with argument'),
         (['--as-upstream'], 'goes with --table only'),
-        (['--duration', '0.001'], '--duration: 0.001 is not allowed; must be >= --sample-time'),
+        (['--duration', '0.001'], '--duration: 0.001 is not allowed; must be >= sample_time'),
         (['--sample-time', '0'], "'0' must be a number > 0"),
-        (['--bias', '1,2,3'], "'1,2,3' must be 6 numbers"),
+        (['--bias', '1,2,3'], "'1,2,3' must be a number or a list of 6 numbers"),
         (['--runs', '19'], "'19' must be an integer >= 20"),
         (['--gyroscope-walk', '1', '--noise', 'libc++'], 'libc++ goes without walks'),
         (['--motion', 'circle', '--set', 'ramp_time=0', '--set', 'radius=0.1', '--set', 'speed=1'],
