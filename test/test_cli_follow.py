@@ -207,7 +207,7 @@ def test_without_recorded_fixes_a_drive_lies_where_its_world_does(
 WRONG = {
     'follow': 'required: RECORDING|CSV',
     'follow gone': 'gone: no such file or folder',
-    'follow {bag} --controllers mpc': "'mpc' is not allowed; must be some of open_loop",
+    'follow {bag} --controllers mpc': "'mpc' is not allowed; must be one of open_loop",
     'follow {bag} --controllers ,': '--controllers: names none',
     'follow {bag} --set robot.slip=2': 'robot.slip: 2 is not allowed; must be a number',
     'follow {bag} --set robot.x=2': 'robot.x: unknown parameter',

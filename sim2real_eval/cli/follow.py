@@ -32,7 +32,7 @@ from sim2real_eval.cli.sensor_arguments import (
     other_sensors,
     world_of,
 )
-from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.core.errors import MotionError, ParameterError, not_among
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -279,10 +279,8 @@ def _controllers(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for name in filter(None, (part.strip() for part in text.split(','))):
         if name not in (*_CONTROLLERS, 'all'):
-            allowed = ', '.join((*_CONTROLLERS, 'all'))
-            raise ParameterError(
-                '--controllers', '', f'{name!r} is not allowed; must be some of {allowed}'
-            )
+            problem = not_among(f'{name!r} is not allowed', name, (*_CONTROLLERS, 'all'))
+            raise ParameterError('--controllers', '', problem)
         found += _CONTROLLERS if name == 'all' else [name]
     if not found:
         raise ParameterError('--controllers', '', 'names none; must name one or more')
@@ -307,7 +305,7 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
         place: Any = whole
         *above, last = key.split('.')
         for name in above:
-            place = place.get(name) if isinstance(place, dict) else None
+            place = place.setdefault(name, {}) if isinstance(place, dict) else None
         if not isinstance(place, dict):
             raise ParameterError('--set', key, 'unknown parameter; must be one of --config')
         try:

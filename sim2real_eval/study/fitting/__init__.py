@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.study.fitting.fit import Fit, FitOptions
+    from sim2real_eval.study.fitting.fit import Fit
+    from sim2real_eval.study.fitting.options import FitOptions
     from sim2real_eval.study.fitting.tuned import Tuned
 
 __all__ = ['Fit', 'FitOptions', 'Tuned']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'fit', 'tuned')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'fit', 'options', 'tuned')
