@@ -27,18 +27,18 @@ from sim2real_eval.judge.robot_localization import embedded
 from sim2real_eval.judge.robot_localization.configuration import (
     DEFAULT_PROCESS_NOISE,
     FilterConfig,
+    NavsatConfig,
 )
-from sim2real_eval.judge.robot_localization.correction import correct, process
 from sim2real_eval.judge.robot_localization.ekf import predict
 from sim2real_eval.judge.robot_localization.embedded import judge, judge_all
-from sim2real_eval.judge.robot_localization.filter import (
+from sim2real_eval.judge.robot_localization.filter import correct, process
+from sim2real_eval.judge.robot_localization.state import (
     INITIALISED,
     Dynamics,
     Filter,
     new_filter,
     padded,
 )
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_path
 from sim_sensors.gps import gps

@@ -27,9 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measuring import parse, seconds, spread, table, write
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge_all
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.metrics.options import speed
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.series import VelocitySeries

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.filter import Dynamics, padded
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.robot_localization.state import STATE_NAMES, N
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.robot_localization.state import STATE_NAMES, Dynamics, N, padded
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import (
     FixArray,

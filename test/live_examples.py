@@ -24,10 +24,10 @@ from sim2real_eval.judge.estimate import GpsPosition, JudgedRun, LiveEstimate
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
+    NavsatConfig,
     topic_name,
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform

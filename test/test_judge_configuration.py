@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from judge_examples import IMU, mask, parameter_file
 
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim_sensors.core.errors import ParameterError
 
 

@@ -14,17 +14,16 @@ from judge_examples import read_rows
 from recording_examples import REFERENCE
 
 from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.robot_localization.correction import advance, process
-from sim2real_eval.judge.robot_localization.filter import (
+from sim2real_eval.judge.robot_localization.filter import advance, process, sigma_weights
+from sim2real_eval.judge.robot_localization.state import (
     CONTROL_NS,
     INITIALISED,
     LAST_NS,
     Dynamics,
+    N,
     new_filter,
     padded,
-    sigma_weights,
 )
-from sim2real_eval.judge.robot_localization.state import N
 
 VISIBLE = ('control', 'dynamic_3d', 'gating_angles', 'late_gaps_ticks', 'masks_fullcov')
 CASES = sorted(

@@ -21,7 +21,7 @@ from textbook_filter import (
     wrapped,
 )
 
-from sim2real_eval.judge.robot_localization.correction import correct
+from sim2real_eval.judge.robot_localization.filter import correct
 from sim2real_eval.judge.robot_localization.state import VX, YAW, N, X
 
 

@@ -23,9 +23,8 @@ from live_examples import batch_bits, curve, everything, live_judge, step_throug
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, with_front_end
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.judge.robot_localization.navsat_configuration import with_front_end
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import FixArray

@@ -23,9 +23,18 @@ from textbook_filter import (
 )
 
 from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.robot_localization.correction import advance, process
-from sim2real_eval.judge.robot_localization.filter import LAST_NS, new_filter
-from sim2real_eval.judge.robot_localization.state import AX, STATE_NAMES, VX, VYAW, YAW, N, X
+from sim2real_eval.judge.robot_localization.filter import advance, process
+from sim2real_eval.judge.robot_localization.state import (
+    AX,
+    LAST_NS,
+    STATE_NAMES,
+    VX,
+    VYAW,
+    YAW,
+    N,
+    X,
+    new_filter,
+)
 
 
 class Oracle(ExtendedKalmanFilter):

@@ -30,14 +30,14 @@ from live_examples import (
 )  # fmt: skip
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.robot_localization import live_filter
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.navsat_configuration import (
+from sim2real_eval.judge.robot_localization import live_nodes as live_filter
+from sim2real_eval.judge.robot_localization.configuration import (
+    FilterConfig,
     NavsatConfig,
     with_front_end,
 )
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.queue import grown, new_queue, pop, push
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree

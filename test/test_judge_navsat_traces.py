@@ -11,8 +11,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.estimate import GpsPosition
-from sim2real_eval.judge.robot_localization.live_front_end import LiveNavsat
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.live_nodes import LiveNavsat
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.metadata import read_transforms
 from sim_sensors.core.measurements import FixArray, ImuArray

@@ -12,9 +12,8 @@ from judge_examples import read_rows
 
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.reading import read_recording
 

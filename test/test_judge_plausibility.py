@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from sim2real_eval.judge.robot_localization.advice import datum_advice, motion_advice, twist_advice
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig, SourceConfig
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import (
+    FilterConfig,
+    NavsatConfig,
+    SourceConfig,
+)
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import FixArray, OdometryArray
 

@@ -23,8 +23,7 @@ from textbook_filter import (
 )
 
 from sim2real_eval.judge.robot_localization.ekf import predict, wrap_angle
-from sim2real_eval.judge.robot_localization.filter import CONTROL_NS
-from sim2real_eval.judge.robot_localization.state import AX, VROLL, VX, VYAW, YAW, N, X
+from sim2real_eval.judge.robot_localization.state import AX, CONTROL_NS, VROLL, VX, VYAW, YAW, N, X
 
 
 @settings(deadline=None, max_examples=60)

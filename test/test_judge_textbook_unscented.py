@@ -14,15 +14,22 @@ from judge_examples import dynamics, simple
 from textbook_filter import ANGLES, filter_at, loosened, random_covariance, relative, transfer
 
 from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.robot_localization.correction import advance, process
 from sim2real_eval.judge.robot_localization.filter import (
-    CONTROL_NS,
-    Dynamics,
+    advance,
     dynamics_of,
-    new_filter,
+    process,
     sigma_weights,
 )
-from sim2real_eval.judge.robot_localization.state import AX, VX, YAW, N, X
+from sim2real_eval.judge.robot_localization.state import (
+    AX,
+    CONTROL_NS,
+    VX,
+    YAW,
+    Dynamics,
+    N,
+    X,
+    new_filter,
+)
 
 ALPHA, KAPPA, BETA = 0.5, 0.0, 2.0
 MS = 1_000_000

@@ -25,9 +25,8 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray

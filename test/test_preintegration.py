@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scenario_examples import (
     ESTIMATED_BIAS,
-    PAGE,
     TRUE_BIAS,
     assert_states_alike,
     combined_params,
@@ -29,17 +28,16 @@ from sim2real_eval.benches.preintegration.measurements import (
     PreintegratedCombinedMeasurements,
     PreintegratedImuMeasurements,
 )
-from sim2real_eval.benches.preintegration.page_noise import page_noise
 from sim2real_eval.benches.preintegration.params import (
     ConstantBias,
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.benches.preintegration.steps import (
-    exponential,
-    inverse_jacobian,
+from sim_sensors.core.compiled_rotations import (
+    inverse_right_jacobian,
     inverse_terms,
-    jacobian,
+    matrix_from_vector,
+    right_jacobian,
 )
 from sim_sensors.core.measurements import FloatArray
 
@@ -63,51 +61,6 @@ def integrated(
     made = PreintegratedImuMeasurements(params(**changes), bias)
     made.integrate_measurements(*samples(number), DT)
     return made
-
-
-def test_the_output_on_the_page_comes_back_to_every_printed_digit() -> None:
-    """The noise of [ScenarioRunner] is that of libc++ with GTSAM's own seeds."""
-    acc, gyro = page_noise(200)
-    times = np.arange(200) * DT
-    force = PAGE.at(times).specific_force(9.81) + TRUE_BIAS.accelerometer + acc * 1.0
-    rate = PAGE.at(times).angular_velocity + TRUE_BIAS.gyroscope + gyro * 0.1
-    pim = PreintegratedImuMeasurements(params(), ESTIMATED_BIAS)
-    pim.integrate_measurements(force, rate, DT)
-    printed = [
-        [0.9998, -0.00700878, -0.0187374],
-        [0.00661627, 0.999759, -0.0209287],
-        [0.0188796, 0.0208006, 0.999605],
-    ]
-    np.testing.assert_allclose(pim.delta_rij(), printed, rtol=5e-6)
-    np.testing.assert_allclose(
-        pim.delta_pij(), [0.70090612, -0.06192379, 19.6232812], rtol=0.0, atol=5e-8
-    )
-    np.testing.assert_allclose(
-        pim.delta_vij(), [0.62536677, -0.17585342, 19.47976488], rtol=0.0, atol=5e-9
-    )
-    predicted = pim.predict(PAGE.nav_state(0.0), ESTIMATED_BIAS)
-    np.testing.assert_allclose(predicted.position, [0.700906, -0.0619238, 0.0032812], rtol=2e-6)
-    np.testing.assert_allclose(predicted.velocity, [0.625367, -0.175853, -0.140235], rtol=3e-6)
-    error = [
-        -0.02086757, 0.01881111, -0.00681348, 0.29938178, 0.05974434, -0.01018013, 0.37836933,
-        0.1761023, 0.12947973,
-    ]  # fmt: skip
-    np.testing.assert_allclose(
-        predicted.local_coordinates(PAGE.nav_state(2.0)), error, rtol=0.0, atol=5.1e-9
-    )
-
-
-def test_the_noise_of_gtsam_on_linux_is_met_to_the_bit() -> None:
-    gtsam = load_gtsam()
-    # Named, for the runner only points at it.
-    still = gtsam.AcceleratingScenario(gtsam.Rot3(), *np.zeros((4, 3)))
-    runner = gtsam.ScenarioRunner(
-        still, gtsam_params(gtsam, params()), DT, gtsam_bias(gtsam, ConstantBias())
-    )
-    gyro = np.array([runner.measuredAngularVelocity(0.0) for _ in range(1000)])
-    np.testing.assert_allclose(gyro, 0.1 * page_noise(1000, 'libstdc++')[1], rtol=1e-14)
-    with pytest.raises(PreintegrationError, match=r'msvc.*must be one of'):
-        page_noise(1, 'msvc')
 
 
 @pytest.mark.parametrize('form', FORMS)
@@ -278,9 +231,9 @@ def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
     for angle in (0.0, 1e-9, 0.1, 0.4999999, 0.5000001, 2.0, 3.2, 5.9):
         phi = angle * np.array([0.6, -0.48, 0.64])
         R, J, inverse = np.zeros((3, 3, 3))
-        exponential(phi, R)
-        jacobian(phi, J)
-        inverse_jacobian(phi, inverse)
+        matrix_from_vector(phi, R)
+        right_jacobian(phi, J)
+        inverse_right_jacobian(phi, inverse)
         np.testing.assert_allclose(R, Rotation.from_rotvec(phi).as_matrix(), atol=2e-15)
         np.testing.assert_allclose(J @ inverse, np.eye(3), atol=1e-13)
         for axis in range(3):

@@ -29,9 +29,8 @@ from live_examples import (
 from ros_judge_examples import Graph, Heard, Script, command, play
 
 from sim2real_eval.judge.external.domain import free_domain, private_context
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 from sim2real_eval.recording.cdr import encode_transforms
 from sim2real_eval.recording.frames import FrameTree

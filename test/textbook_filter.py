@@ -8,8 +8,17 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from sim2real_eval.judge.robot_localization.filter import INITIALISED, LAST_NS, Filter, new_filter
-from sim2real_eval.judge.robot_localization.state import PITCH, ROLL, VX, YAW, N
+from sim2real_eval.judge.robot_localization.state import (
+    INITIALISED,
+    LAST_NS,
+    PITCH,
+    ROLL,
+    VX,
+    YAW,
+    Filter,
+    N,
+    new_filter,
+)
 
 ANGLES = slice(ROLL, VX)
 

@@ -26,12 +26,11 @@ DESCRIPTION = (
     'covariance of the prediction with that of many runs (docs/scenarios.md).'
 )
 EPILOG = """\
-Without options it is the example on GTSAM's page about ScenarioRunner: 0.5 m/s^2
-along x for 2 s, an IMU at 100 Hz, biases known to (0.01, 0.005).
+Without options it is the set-up of the example on GTSAM's page about ScenarioRunner:
+0.5 m/s^2 along x for 2 s, an IMU at 100 Hz, biases known to (0.01, 0.005).
 
 examples:
   sim2real scenario
-  sim2real scenario --noise libc++
   sim2real scenario --motion constant_twist --set 'angular_velocity=[0,0,1]' --out twist
   sim2real scenario --accelerometer-walk 0.03 --gyroscope-walk 0.003 --runs 5000 --out walk
   sim2real scenario --table motion.csv --duration 5 --form manifold --json
@@ -69,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.preintegration.study import PAGE_ERROR, run_study
+    from sim2real_eval.benches.preintegration.study import run_study
     from sim2real_eval.report.scenario import (
         check_scenario_folder,
         scenario_record,
@@ -87,19 +86,18 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(scenario_record(study))
     else:
-        plain = options.motion == 'accelerating' and not options.set and options.table is None
-        _show(study, PAGE_ERROR if plain and settings.is_page else ())
+        _show(study)
         if options.out:
             print(f'Plot, record and series: {options.out}')
     return 0
 
 
-def _show(study: ScenarioStudy, page: tuple[float, ...]) -> None:
+def _show(study: ScenarioStudy) -> None:
     from sim2real_eval.report.scenario import covariance_table, state_table
 
     print_table(state_table(study))
     print()
-    print_table(covariance_table(study, page))
+    print_table(covariance_table(study))
     found = study.agreement
     verdict = (
         'as one and the same would'
@@ -137,7 +135,6 @@ def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioS
         estimated_bias=ConstantBias(estimated[:3], estimated[3:]),
         runs=settings.runs,
         seed=options.seed,
-        library=None if settings.noise == 'seed' else settings.noise,
     )
 
 

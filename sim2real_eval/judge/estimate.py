@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sim2real_eval.common.findings import Finding, FindingKind, to_records
 from sim2real_eval.common.tables import write_csv
 from sim2real_eval.judge.findings import DIVERGED
-from sim2real_eval.judge.robot_localization.output import FilteredGps, no_fixes
+from sim2real_eval.judge.robot_localization.fixes import FilteredGps, no_fixes
 from sim2real_eval.judge.robot_localization.parts import PartName
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 

@@ -10,17 +10,15 @@ from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
-from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
-from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.judge.robot_localization.navsat_configuration import (
+from sim2real_eval.judge.robot_localization.configuration import (
+    FRONT_ENDS,
+    NAVSAT_TOPIC,
+    FilterConfig,
     NavsatConfig,
     with_front_end,
 )
-from sim2real_eval.judge.robot_localization.replay_options import (
-    FRONT_ENDS,
-    Options,
-    ReplayOptions,
-)
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
 from sim2real_eval.judge.robot_localization.state import YAW
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording

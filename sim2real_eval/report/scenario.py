@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +37,8 @@ _UNITS = ('rad', 'm', 'm/s', 'm/s^2', 'rad/s')
 _NAMES = ('rotation', 'position', 'velocity', 'accelerometer bias', 'gyroscope bias')
 
 
-def covariance_table(study: ScenarioStudy, page: Sequence[float] = ()) -> Table:
-    """Return a line per component: error of the first run, deviation predicted and found.
-
-    Parameters
-    ----------
-    study : ScenarioStudy
-    page : (9,), optional
-        Published errors of the first run, shown beside it.
-    """
+def covariance_table(study: ScenarioStudy) -> Table:
+    """Return a line per component: error of the first run, deviation predicted and found."""
     table = plain_table(
         f'{study.setup.name}, {study.pim.delta_tij():g} s: error of the prediction, and its '
         f'standard deviation over {study.setup.runs} runs',
@@ -55,8 +47,6 @@ def covariance_table(study: ScenarioStudy, page: Sequence[float] = ()) -> Table:
     table.add_column('')
     table.add_column('unit')
     table.add_column('error of\nfirst run', justify='right', no_wrap=True)
-    if page:
-        table.add_column('on the\npage', justify='right', no_wrap=True)
     table.add_column('deviation\npredicted', justify='right', no_wrap=True)
     table.add_column('Monte\nCarlo', justify='right', no_wrap=True)
     table.add_column('ratio', justify='right', style='bold', no_wrap=True)
@@ -68,8 +58,6 @@ def covariance_table(study: ScenarioStudy, page: Sequence[float] = ()) -> Table:
         kind = i // 3
         error = f'{study.error[i]: .6f}' if i < 9 else ''
         cells = [f'{_NAMES[kind]} {name[-1]}', _UNITS[kind], error]
-        if page:
-            cells.append(f'{page[i]: .6f}' if i < 9 else '')
         known = predicted[i] > 0.0
         ratio = f'{found[i] / predicted[i]:.3f} +- {doubt:.3f}' if known else '-'
         table.add_row(*cells, f'{predicted[i]:.4g}', f'{found[i]:.4g}', ratio)
@@ -204,7 +192,6 @@ def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
         'duration_s': round(pim.delta_tij() / setup.dt) * setup.dt,
         'sample_time_s': setup.dt,
         'seed': setup.seed,
-        'noise_of_first_run': setup.library or 'seed',
         'form': setup.params.form,
         'gravity': setup.params.n_gravity.tolist(),
         'bias': setup.bias.vector.tolist(),

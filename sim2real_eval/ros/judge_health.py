@@ -13,17 +13,14 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
 from sim2real_eval.common.findings import by_severity, to_records
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.navsat_configuration import (
+from sim2real_eval.judge.robot_localization.configuration import (
+    FRONT_ENDS,
+    FilterConfig,
     NavsatConfig,
     with_front_end,
 )
-from sim2real_eval.judge.robot_localization.replay_options import (
-    FRONT_ENDS,
-    corrections,
-    front_end,
-)
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.replay_options import corrections, front_end
 from sim2real_eval.judge.robot_localization.ros_parameters import ParameterReader
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.recording.recording import StaticTransform

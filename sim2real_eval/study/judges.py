@@ -9,12 +9,8 @@ from typing import Any, NoReturn
 
 from sim2real_eval.common.results import file_digest
 from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, load_judge
-from sim2real_eval.judge.robot_localization.replay_options import (
-    FRONT_ENDS,
-    Options,
-    corrections,
-    latency_ns,
-)
+from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS
+from sim2real_eval.judge.robot_localization.replay_options import Options, corrections, latency_ns
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.study.entry import Entry

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compiled_rotations import cross
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
@@ -94,12 +95,11 @@ def _expect(q: FloatArray, v: FloatArray, expected: FloatArray, H: FloatArray) -
     w = q[3]
     dot = q[0] * v[0] + q[1] * v[1] + q[2] * v[2]
     size = q[0] ** 2 + q[1] ** 2 + q[2] ** 2
-    cross = np.array(
-        [q[1] * v[2] - q[2] * v[1], q[2] * v[0] - q[0] * v[2], q[0] * v[1] - q[1] * v[0]]
-    )
+    turned = np.zeros(3)
+    cross(q, v, turned)
     for i in range(3):
-        expected[i] = (w * w - size) * v[i] + 2.0 * dot * q[i] + 2.0 * w * cross[i]
-        H[i, 3] = 2.0 * (w * v[i] + cross[i])
+        expected[i] = (w * w - size) * v[i] + 2.0 * dot * q[i] + 2.0 * w * turned[i]
+        H[i, 3] = 2.0 * (w * v[i] + turned[i])
         for j in range(3):
             H[i, j] = 2.0 * (q[i] * v[j] - v[i] * q[j])
         H[i, i] += 2.0 * dot

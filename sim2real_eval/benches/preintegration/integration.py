@@ -7,6 +7,7 @@ import numpy as np
 
 from sim2real_eval.benches.preintegration.steps import WORK, move, step
 from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compiled_rotations import cross
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['integrate', 'integrate_all']
@@ -33,9 +34,7 @@ def _to_body(
         for k in range(3):
             a[i] += turn[i, k] * (f[k] - bias[k])
             w[i] += turn[i, k] * (r[k] - bias[3 + k])
-    c[0] = w[1] * arm[2] - w[2] * arm[1]
-    c[1] = w[2] * arm[0] - w[0] * arm[2]
-    c[2] = w[0] * arm[1] - w[1] * arm[0]
+    cross(w, arm, c)
     a[0] -= w[1] * c[2] - w[2] * c[1]
     a[1] -= w[2] * c[0] - w[0] * c[2]
     a[2] -= w[0] * c[1] - w[1] * c[0]

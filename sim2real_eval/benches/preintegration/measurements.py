@@ -20,9 +20,10 @@ from sim2real_eval.benches.preintegration.params import (
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.benches.preintegration.steps import MANIFOLD, TANGENT, jacobian, rotation_of
+from sim2real_eval.benches.preintegration.steps import MANIFOLD, TANGENT, rotation_of
 from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compiled_rotations import right_jacobian
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState, States
 
@@ -76,7 +77,7 @@ def _matrices(form: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     R, right = np.zeros((3, 3)), np.eye(3)
     rotation_of(form, x, R)
     if form == TANGENT:
-        jacobian(x[:3], right)
+        right_jacobian(x[:3], right)
     return R, right
 
 

@@ -52,24 +52,8 @@ class ScenarioSettings(Parameters):
         choices=('tangent', 'manifold'),
     )
     runs: int = parameter(1000, '1', 'Number of Monte Carlo runs.', minimum=20)
-    noise: str = parameter(
-        'seed',
-        '',
-        'Noise of the first run: from the seed, or the very numbers of GTSAM on macOS (libc++, '
-        "with which its page was made) or Linux (libstdc++), which don't change.",
-        choices=('seed', 'libc++', 'libstdc++'),
-    )
-
-    @property
-    def is_page(self) -> bool:
-        """Whether the first run is the page's; the number of runs does not matter to it."""
-        return dataclasses.replace(self, runs=1000) == ScenarioSettings(noise='libc++')
 
     def _check(self) -> None:
         if self.duration < self.sample_time:
             problem = f'{self.duration:g} is not allowed; must be >= sample_time'
             raise ParameterError('', 'duration', f'{problem}, {self.sample_time:g} [s]')
-        walks = self.accelerometer_walk, self.gyroscope_walk
-        if self.noise != 'seed' and walks != (None, None):
-            problem = f'{self.noise} goes without walks, which GTSAM does not simulate'
-            raise ParameterError('', 'noise', problem)

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.stats import chi2
 
 from sim2real_eval.benches.preintegration.measurements import Preintegration
-from sim2real_eval.benches.preintegration.page_noise import page_noise
 from sim2real_eval.benches.preintegration.params import (
     ConstantBias,
     PreintegrationCombinedParams,
@@ -21,7 +20,6 @@ from sim2real_eval.benches.preintegration.params import (
 from sim2real_eval.benches.preintegration.runner import (
     CombinedScenarioRunner,
     ScenarioRunner,
-    noise_root,
 )
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState
@@ -29,7 +27,6 @@ from sim_sensors.motion.trajectory import Motion
 
 __all__ = [
     'COMPONENTS',
-    'PAGE_ERROR',
     'CovarianceTest',
     'ScenarioSetup',
     'ScenarioStudy',
@@ -115,12 +112,6 @@ COMPONENTS = tuple(
 )
 """Names of the errors: rad, m, m/s, m/s^2, rad/s."""
 
-PAGE_ERROR = (
-    -0.02086757, 0.01881111, -0.00681348, 0.29938178, 0.05974434, -0.01018013, 0.37836933,
-    0.1761023, 0.12947973,
-)  # fmt: skip
-"""Error of the prediction printed on the page [ScenarioRunner] of GTSAM."""
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScenarioSetup:
@@ -142,8 +133,6 @@ class ScenarioSetup:
     runs : int
         Of the Monte Carlo estimate.
     seed : int
-    library : str, optional
-        `libc++` or `libstdc++`: the first run has the very noise of GTSAM there (`page_noise`).
     """
 
     scenario: Motion
@@ -155,7 +144,6 @@ class ScenarioSetup:
     estimated_bias: ConstantBias
     runs: int = 1000
     seed: int = 0
-    library: str | None = None
 
     def runner(self) -> ScenarioRunner:
         """Return a new runner of this set-up."""
@@ -232,17 +220,7 @@ def run_study(setup: ScenarioSetup, progress: Callable[[], None] = lambda: None)
     runner = setup.runner()
     force, rate = runner.measurements_of(setup.duration)
     pim = runner.measurements(setup.params, setup.estimated_bias)
-    if setup.library is None:
-        measured = runner.measurements_of(setup.duration, corrupted=True)
-    else:
-        acc, gyro = page_noise(len(force), setup.library)
-        params = setup.params
-        measured = (
-            force + setup.bias.accelerometer
-            + acc @ noise_root(params.accelerometer_covariance / setup.dt).T,
-            rate + setup.bias.gyroscope
-            + gyro @ noise_root(params.gyroscope_covariance / setup.dt).T,
-        )  # fmt: skip
+    measured = runner.measurements_of(setup.duration, corrupted=True)
     pim.integrate_measurements(*measured, setup.dt)
     predicted = runner.predict(pim, setup.estimated_bias)
     start = setup.scenario.start

@@ -12,10 +12,9 @@ from sim2real_eval.judge.inertial.strapdown import (
     POSITION,
     VELOCITY,
     add_error,
-    coefficients,
 )
-from sim2real_eval.judge.robot_localization.rotations import matrix_from_quaternion
 from sim_sensors.core.compilation import kernel
+from sim_sensors.core.compiled_rotations import coefficients, matrix_from_quaternion
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = [

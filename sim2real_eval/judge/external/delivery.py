@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from sim2real_eval.judge.robot_localization.embedded import prepare
-from sim2real_eval.judge.robot_localization.replay import Timing
+from sim2real_eval.judge.robot_localization.timers import Timing
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording

@@ -8,10 +8,13 @@ import numpy as np
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate
 from sim2real_eval.judge.external.delivery import PendingMessage
-from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
+from sim2real_eval.judge.robot_localization.configuration import (
+    NAVSAT_TOPIC,
+    FilterConfig,
+    NavsatConfig,
+)
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.live_front_end import LiveNavsat
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.live_nodes import LiveNavsat
 from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock
 from sim2real_eval.judge.robot_localization.timers import Grids
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING

@@ -14,8 +14,7 @@ import yaml
 
 from sim2real_eval.judge.external.process import executable, filter_node, signals_held
 from sim2real_eval.judge.external.senders import input_topics
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings

@@ -16,12 +16,9 @@ from rclpy.qos import QoSProfile
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import GpsPosition, JudgedRun, LiveEstimate
-from sim2real_eval.judge.robot_localization.rotations import (
-    angles_from_matrix,
-    matrix_from_quaternion,
-)
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
 __all__ = [

@@ -15,15 +15,20 @@ Within an interval rate w and force f are constant in the body, which is then ex
 
 from __future__ import annotations
 
-import math
-
-from sim2real_eval.judge.robot_localization.rotations import matrix_from_quaternion
 from sim_sensors.core.compilation import kernel
+from sim_sensors.core.compiled_rotations import (
+    coefficients,
+    cross,
+    matrix_from_quaternion,
+    multiply,
+    quaternion_from_vector,
+    skew,
+)
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = [
     'ACCELEROMETER_BIAS', 'ATTITUDE', 'ERRORS', 'GYROSCOPE_BIAS', 'POSITION', 'STATES', 'VELOCITY',
-    'add_error', 'coefficients', 'grow', 'move', 'turn_left',
+    'add_error', 'grow', 'move', 'turn_left',
 ]  # fmt: skip
 
 STATES = 16
@@ -35,72 +40,12 @@ POSITION, VELOCITY, ATTITUDE, GYROSCOPE_BIAS, ACCELEROMETER_BIAS = 0, 3, 6, 9, 1
 
 _QUATERNION, _GYROSCOPE, _ACCELEROMETER = 6, 10, 13
 
-# Below this angle squared the closed forms lose digits, so series take over; the first term left
-# out is below 1e-17.
-_SERIES_BELOW = 0.09
-
-
-@kernel
-def coefficients(t2: float) -> tuple[float, float, float, float]:
-    """Return sin t/t, (1 - cos t)/t^2, (t - sin t)/t^3, (t^2/2 + cos t - 1)/t^4 of t^2."""
-    if t2 < _SERIES_BELOW:
-        return (
-            1.0 - t2 / 6.0 * (1.0 - t2 / 20.0 * (1.0 - t2 / 42.0 * (1.0 - t2 / 72.0 *
-                (1.0 - t2 / 110.0 * (1.0 - t2 / 156.0))))),
-            0.5 * (1.0 - t2 / 12.0 * (1.0 - t2 / 30.0 * (1.0 - t2 / 56.0 * (1.0 - t2 / 90.0 *
-                (1.0 - t2 / 132.0 * (1.0 - t2 / 182.0)))))),
-            (1.0 - t2 / 20.0 * (1.0 - t2 / 42.0 * (1.0 - t2 / 72.0 * (1.0 - t2 / 110.0 *
-                (1.0 - t2 / 156.0 * (1.0 - t2 / 210.0)))))) / 6.0,
-            (1.0 - t2 / 30.0 * (1.0 - t2 / 56.0 * (1.0 - t2 / 90.0 * (1.0 - t2 / 132.0 *
-                (1.0 - t2 / 182.0 * (1.0 - t2 / 240.0)))))) / 24.0,
-        )  # fmt: skip
-    t = math.sqrt(t2)
-    sine, versine = math.sin(t), 2.0 * math.sin(0.5 * t) ** 2
-    return sine / t, versine / t2, (t - sine) / (t2 * t), (0.5 * t2 - versine) / (t2 * t2)
-
-
-@kernel
-def _cross(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    out[0] = a[1] * b[2] - a[2] * b[1]
-    out[1] = a[2] * b[0] - a[0] * b[2]
-    out[2] = a[0] * b[1] - a[1] * b[0]
-
-
-@kernel
-def _skew(a: FloatArray, i: int, j: int) -> float:
-    """Return entry (i, j) of the matrix [a] with [a] b = a x b."""
-    if i == j:
-        return 0.0
-    value: float = a[3 - i - j]
-    return -value if (j - i) % 3 == 1 else value
-
-
-@kernel
-def _multiply(p: FloatArray, q: FloatArray, out: FloatArray) -> None:
-    """Fill `out`, which may be p or q, with the unit quaternion of the product p q."""
-    x = p[3] * q[0] + p[0] * q[3] + p[1] * q[2] - p[2] * q[1]
-    y = p[3] * q[1] - p[0] * q[2] + p[1] * q[3] + p[2] * q[0]
-    z = p[3] * q[2] + p[0] * q[1] - p[1] * q[0] + p[2] * q[3]
-    w = p[3] * q[3] - p[0] * q[0] - p[1] * q[1] - p[2] * q[2]
-    scale = 1.0 / math.sqrt(x * x + y * y + z * z + w * w)
-    out[0], out[1], out[2], out[3] = x * scale, y * scale, z * scale, w * scale
-
-
-@kernel
-def _exponential(phi: FloatArray, out: FloatArray) -> None:
-    """Fill `out`, (4,), with the quaternion of a rotation vector."""
-    t2 = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]
-    half, _, _, _ = coefficients(0.25 * t2)
-    for i in range(3):
-        out[i] = 0.5 * half * phi[i]
-    out[3] = math.cos(0.5 * math.sqrt(t2))
-
 
 @kernel
 def turn_left(q: FloatArray, e: FloatArray, scratch: FloatArray) -> None:
     """Replace the attitude q, (4,), by Exp(e) q."""
-    _exponential(e, scratch)
-    _multiply(scratch, q, q)
+    quaternion_from_vector(e, scratch)
+    multiply(scratch, q, q)
 
 
 @kernel
@@ -151,8 +96,8 @@ def move(
         f[i] = force[i] - x[_ACCELEROMETER + i]
     t2 = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]
     _, A, B, C = coefficients(t2)
-    _cross(phi, f, c1)
-    _cross(phi, c1, c2)
+    cross(phi, f, c1)
+    cross(phi, c1, c2)
     for i in range(3):
         s1[i] = s2[i] = 0.0
         for k in range(3):
@@ -166,20 +111,20 @@ def move(
     for i in range(3):
         F[POSITION + i, VELOCITY + i] = dt
         for j in range(3):
-            F[POSITION + i, ATTITUDE + j] = -_skew(s2, i, j) * dt2
-            F[VELOCITY + i, ATTITUDE + j] = -_skew(s1, i, j) * dt
+            F[POSITION + i, ATTITUDE + j] = -skew(s2, i, j) * dt2
+            F[VELOCITY + i, ATTITUDE + j] = -skew(s1, i, j) * dt
             gamma1 = gamma2 = slope1 = slope2 = 0.0
             for k in range(3):
                 # [phi]^2 = phi phi' - phi^2 I.
                 square = phi[k] * phi[j] - (t2 if k == j else 0.0)
-                turn = _skew(phi, k, j)
+                turn = skew(phi, k, j)
                 one = 1.0 if k == j else 0.0
                 gamma1 += R[i, k] * (one + A * turn + B * square)
                 gamma2 += R[i, k] * (0.5 * one + B * turn + C * square)
                 # [phi][f] = f phi' - (phi . f) I.
                 dot = phi[0] * f[0] + phi[1] * f[1] + phi[2] * f[2]
-                second = _skew(c1, k, j) + f[k] * phi[j] - (dot if k == j else 0.0)
-                first = _skew(f, k, j)
+                second = skew(c1, k, j) + f[k] * phi[j] - (dot if k == j else 0.0)
+                first = skew(f, k, j)
                 slope1 += R[i, k] * (A * first + B * second)
                 slope2 += R[i, k] * (B * first + C * second)
             F[ATTITUDE + i, GYROSCOPE_BIAS + j] = -gamma1 * dt
@@ -193,8 +138,8 @@ def move(
         x[i] += x[3 + i] * dt + (0.5 * down + s2[i]) * dt2
         x[3 + i] += (down + s1[i]) * dt
     turn4 = work[9]
-    _exponential(phi, turn4)
-    _multiply(q, turn4, q)
+    quaternion_from_vector(phi, turn4)
+    multiply(q, turn4, q)
 
 
 @kernel

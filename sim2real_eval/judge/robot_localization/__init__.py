@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+    from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
     from sim2real_eval.judge.robot_localization.live import LiveJudge
-    from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
     from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
 
 __all__ = ['FilterConfig', 'LiveJudge', 'NavsatConfig', 'Options', 'ReplayOptions']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(
-        __name__, __all__, 'configuration', 'navsat_configuration', 'replay_options', 'live'
-    )
+    __getattr__, __dir__ = lazily(__name__, __all__, 'configuration', 'replay_options', 'live')

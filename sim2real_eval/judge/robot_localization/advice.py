@@ -10,8 +10,11 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.judge.robot_localization import findings
-from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import (
+    NAVSAT_TOPIC,
+    FilterConfig,
+    NavsatConfig,
+)
 from sim2real_eval.judge.robot_localization.state import YAW
 from sim_sensors.core.measurements import (
     FixArray,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ekf_node and ukf_node are told by their parameter files."""
+"""What the parameter files tell ekf_node, ukf_node and navsat_transform_node."""
 
 from __future__ import annotations
 
@@ -20,12 +20,9 @@ from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = [
-    'DEFAULT_PROCESS_NOISE',
-    'NAVSAT_TOPIC',
-    'FilterConfig',
-    'SourceConfig',
-    'topic_name',
-]
+    'DEFAULT_PROCESS_NOISE', 'FRONT_ENDS', 'NAVSAT_TOPIC', 'FilterConfig', 'NavsatConfig',
+    'SourceConfig', 'topic_name', 'with_front_end',
+]  # fmt: skip
 
 DEFAULT_PROCESS_NOISE = np.array(
     [0.05, 0.05, 0.06, 0.03, 0.03, 0.06, 0.025, 0.025, 0.04, 0.01, 0.01, 0.02, 0.01, 0.01, 0.015]
@@ -36,19 +33,15 @@ NAVSAT_TOPIC = 'odometry/gps'
 """Topic that navsat_transform_node publishes."""
 
 _NO_EFFECT = (
-    'use_sim_time',
-    'publish_tf',
-    'publish_acceleration',
-    'print_diagnostics',
-    'debug',
-    'debug_out_file',
-    'transform_time_offset',
-    'transform_timeout',
-    'map_frame',
-    'odom_frame',
+    'use_sim_time', 'publish_tf', 'publish_acceleration', 'print_diagnostics', 'debug',
+    'debug_out_file', 'transform_time_offset', 'transform_timeout', 'map_frame', 'odom_frame',
     'base_link_output_frame',
-)
-_UNSCENTED = ('alpha', 'kappa', 'beta')
+)  # fmt: skip
+_NO_EFFECT_ON_NAVSAT = (
+    'use_sim_time', 'broadcast_cartesian_transform', 'broadcast_utm_transform', 'delay',
+    'broadcast_cartesian_transform_as_parent_frame', 'broadcast_utm_transform_as_parent_frame',
+    'transform_timeout', 'map_frame', 'odom_frame', 'base_link_frame', 'world_frame',
+)  # fmt: skip
 # Times are int64 nanoseconds in the loop.
 _LONGEST_S = 1e9
 _KINDS = ('odom', 'pose', 'twist', 'imu')
@@ -144,13 +137,9 @@ class FilterConfig:
 
     @classmethod
     def from_file(
-        cls,
-        path: str | Path,
-        node: str | None = None,
-        *,
-        unscented: bool = False,
+        cls, path: str | Path, node: str | None = None, *, unscented: bool = False,
         strictly: bool = False,
-    ) -> FilterConfig:
+    ) -> FilterConfig:  # fmt: skip
         """Read a parameter file of ekf_node or, with `unscented`, of ukf_node.
 
         Arguments `node` and `strictly` are those of `read_node_parameters`.
@@ -195,7 +184,7 @@ class FilterConfig:
         # TF publication is not part of the judge, so its frames need not be known.
         sigma_points = _sigma_points(p) if unscented else None
         # A file of ukf_node serves ekf_node too, which does not know these.
-        p.ignore(_UNSCENTED)
+        p.ignore(('alpha', 'kappa', 'beta'))
         smooth = p.boolean('smooth_lagged_data', False)
         history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
         p.ignore(('reset_on_time_jump', *_NO_EFFECT))
@@ -238,11 +227,9 @@ def _sigma_points(p: ParameterReader) -> tuple[float, float, float]:
 def _source_names(p: ParameterReader) -> list[str]:
     found = {name for name in p.names() if re.fullmatch(r'(odom|pose|twist|imu)\d+', name)}
 
-    def rank(name: str) -> tuple[int, int]:
-        kind = name.rstrip('0123456789')
-        return _KINDS.index(kind), int(name[len(kind) :])
-
-    return sorted(found, key=rank)
+    return sorted(
+        found, key=lambda n: (_KINDS.index(n.rstrip('0123456789')), int(re.sub(r'\D', '', n)))
+    )
 
 
 def _source(p: ParameterReader, name: str) -> SourceConfig:
@@ -285,11 +272,10 @@ def _control(
     limits = p.numbers('acceleration_limits', 6, np.ones(6))
     if used and 'acceleration_gains' not in p:
         raise ParameterError(
-            p.where,
-            'acceleration_gains',
+            p.where, 'acceleration_gains',
             'is missing; must be a list of 6 numbers with use_control (robot_localization then '
             'reads beyond the end of an empty list)',
-        )
+        )  # fmt: skip
     gains = p.numbers('acceleration_gains', 6, np.ones(6))
     braking = p.numbers('deceleration_limits', 6, limits)
     braking_gains = p.numbers('deceleration_gains', 6, gains)
@@ -298,3 +284,117 @@ def _control(
             # A measured acceleration and a commanded one would fight for the same state.
             mask[:3] *= 1.0 - source.mask[AX : AX + 3]
     return mask if used else np.zeros(6), np.stack([limits, gains, braking, braking_gains])
+
+
+FRONT_ENDS = ('navsat_transform', 'enu')
+"""What turns fixes into odometry/gps."""
+
+
+_PLAIN = 'enu'
+
+
+@dataclasses.dataclass(frozen=True)
+class NavsatConfig:
+    """Parameters of navsat_transform_node, or of the plain front end in its place.
+
+    Attributes
+    ----------
+    frequency : float
+        Hz.
+    magnetic_declination, yaw_offset : float
+        Radians, added to the heading.
+    zero_altitude, use_odometry_yaw, publish_filtered_gps, use_local_cartesian : bool
+    datum : tuple of float, or None
+        Latitude and longitude in degrees and yaw in radians of the origin of the world frame; None
+        without `wait_for_datum`, for the first fix.
+    front_end : str
+        One of FRONT_ENDS; `enu` takes `zero_altitude` and the position of the datum only.
+    """
+
+    frequency: float
+    magnetic_declination: float
+    yaw_offset: float
+    zero_altitude: bool
+    use_odometry_yaw: bool
+    publish_filtered_gps: bool
+    use_local_cartesian: bool
+    datum: tuple[float, float, float] | None
+    front_end: str = FRONT_ENDS[0]
+
+    @property
+    def needs_heading(self) -> bool:
+        """Whether the yaw comes from an IMU."""
+        return self.timed and not self.use_odometry_yaw and self.datum is None
+
+    @property
+    def timed(self) -> bool:
+        """Whether fixes wait for a timer; else they are passed on when they arrive."""
+        return self.front_end != _PLAIN
+
+    @property
+    def title(self) -> str:
+        """Name for messages."""
+        return self.front_end if self.timed else f'front end {self.front_end}'
+
+    @classmethod
+    def from_file(cls, path: str | Path, node: str = 'navsat_transform') -> NavsatConfig:
+        """Read a navsat_transform_node parameter file.
+
+        Raises
+        ------
+        ParameterError
+            For an unreadable file, an unknown or unsupported parameter, or a wrong value.
+        """
+        p = read_node_parameters(path, node)
+        frequency = p.number('frequency', 10.0, minimum=1e-3, maximum=1e6)
+        p.only('publish_tf', True, 'navsat_transform_node publishes (0, 0, 0) without it')
+        p.ignore(_NO_EFFECT_ON_NAVSAT)
+        config = cls(
+            frequency=frequency,
+            magnetic_declination=p.number('magnetic_declination_radians', 0.0),
+            yaw_offset=p.number('yaw_offset', 0.0),
+            zero_altitude=p.boolean('zero_altitude', False),
+            use_odometry_yaw=p.boolean('use_odometry_yaw', False),
+            publish_filtered_gps=p.boolean('publish_filtered_gps', True),
+            use_local_cartesian=p.boolean('use_local_cartesian', False),
+            datum=_datum(p),
+        )
+        p.finish()
+        return config
+
+
+def with_front_end(config: NavsatConfig | None, front_end: str) -> NavsatConfig | None:
+    """Return a configuration whose fixes go the way of a front end.
+
+    Parameters
+    ----------
+    config : NavsatConfig or None
+        None for no navsat_transform; the front end `enu` needs none.
+    front_end : str
+        One of FRONT_ENDS.
+    """
+    if front_end != _PLAIN:
+        return config
+    if config is None:
+        config = NavsatConfig(
+            frequency=10.0, magnetic_declination=0.0, yaw_offset=0.0, zero_altitude=False,
+            use_odometry_yaw=False, publish_filtered_gps=False, use_local_cartesian=False,
+            datum=None,
+        )  # fmt: skip
+    return dataclasses.replace(config, front_end=front_end, publish_filtered_gps=False)
+
+
+def _datum(p: ParameterReader) -> tuple[float, float, float] | None:
+    if not p.boolean('wait_for_datum', False):
+        p.ignore(('datum',))
+        return None
+    if 'datum' not in p:
+        # robot_localization would take (0, 0, 0).
+        raise ParameterError(
+            p.where, 'datum', 'is missing; must be [latitude, longitude, yaw] with wait_for_datum'
+        )
+    latitude, longitude, yaw = p.numbers('datum', 3, np.zeros(3)).tolist()
+    if not (-90.0 <= latitude <= 90.0 and -180.0 <= longitude <= 180.0):
+        allowed = 'degrees of latitude and longitude, and radians of yaw'
+        raise p.refuse('datum', [latitude, longitude, yaw], allowed)
+    return latitude, longitude, yaw

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 
-from sim2real_eval.judge.robot_localization.filter import CONTROL_NS, Dynamics, Filter
 from sim2real_eval.judge.robot_localization.matrices import (
     add_rows,
     mirror_left,
@@ -18,7 +17,18 @@ from sim2real_eval.judge.robot_localization.matrices import (
     subtract_with_column,
     subtract_with_row,
 )
-from sim2real_eval.judge.robot_localization.state import AX, PITCH, ROLL, VROLL, VX, YAW, N
+from sim2real_eval.judge.robot_localization.state import (
+    AX,
+    CONTROL_NS,
+    PITCH,
+    ROLL,
+    VROLL,
+    VX,
+    YAW,
+    Dynamics,
+    Filter,
+    N,
+)
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
 

@@ -22,23 +22,23 @@ from sim2real_eval.judge.robot_localization.advice import (
     part_advice,
     twist_advice,
 )
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.filter import NO_STAMP, dynamics_of, new_filter
-from sim2real_eval.judge.robot_localization.findings import NO_FIX_IN_MESSAGES
-from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs, delayed
-from sim2real_eval.judge.robot_localization.navsat import early_fixes, lost_fixes, new_navsat_state
-from sim2real_eval.judge.robot_localization.navsat_configuration import (
+from sim2real_eval.judge.robot_localization.configuration import (
+    FilterConfig,
     NavsatConfig,
     with_front_end,
 )
-from sim2real_eval.judge.robot_localization.output import FilteredGps, new_output
+from sim2real_eval.judge.robot_localization.filter import dynamics_of
+from sim2real_eval.judge.robot_localization.findings import NO_FIX_IN_MESSAGES
+from sim2real_eval.judge.robot_localization.fixes import FilteredGps
+from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs
+from sim2real_eval.judge.robot_localization.navsat import early_fixes, lost_fixes, new_navsat_state
 from sim2real_eval.judge.robot_localization.parts import new_part_state
 from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
-from sim2real_eval.judge.robot_localization.replay import Timing, replay
+from sim2real_eval.judge.robot_localization.replay import new_output, replay
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
-from sim2real_eval.judge.robot_localization.state import ROLL, VX
-from sim2real_eval.judge.robot_localization.timers import Grids
-from sim2real_eval.judge.robot_localization.topics import route
+from sim2real_eval.judge.robot_localization.state import NO_STAMP, ROLL, VX, new_filter
+from sim2real_eval.judge.robot_localization.timers import Grids, Timing
+from sim2real_eval.judge.robot_localization.topics import delayed, route
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth_frame import valid_fixes

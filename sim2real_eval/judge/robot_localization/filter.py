@@ -1,107 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State and settings of one filter, as the compiled loops see them."""
+"""One step of the filter: prediction to a measurement and correction with it, compiled.
+
+A measurement measures some of the states directly, so H only selects: rows of P are gathered
+instead of multiplied. Equal to the Joseph form that robot_localization uses, in exact arithmetic;
+in floating point as exact where it matters, see `correct`. The textbook's unscented filter
+corrects so too: the transform of points drawn anew is exact for what is linear in the state.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.matrices import WIDTH
-from sim2real_eval.judge.robot_localization.state import N
+from sim2real_eval.judge.robot_localization.ekf import (
+    passes,
+    predict,
+    solve_backward,
+    solve_forward,
+    wrap_angle,
+)
+from sim2real_eval.judge.robot_localization.matrices import (
+    add_with_column,
+    add_with_row,
+    set_row,
+    settle,
+    subtract_with_column,
+)
+from sim2real_eval.judge.robot_localization.state import (
+    INITIALISED,
+    LAST_NS,
+    ROLL,
+    YAW,
+    Dynamics,
+    Filter,
+    N,
+    padded,
+)
+from sim2real_eval.judge.robot_localization.ukf import (
+    correct_unscented,
+    predict_textbook,
+    predict_unscented,
+)
+from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'POINTS_VALID', 'Dynamics', 'Filter',
-    'aligned',
-    'dynamics_of', 'new_filter', 'padded', 'sigma_weights',
-]  # fmt: skip
+__all__ = ['advance', 'correct', 'dynamics_of', 'process', 'sigma_weights']
 
-INITIALISED = 0
-LAST_NS = 1
-CONTROL_NS = 2
-POINTS_VALID = 3
-NO_STAMP = -(2**62)
-"""Stamp of what never happened; far enough back for every timeout, near enough not to overflow."""
+_LONGEST_STEP_S = 100000.0
+_STEP_INSTEAD_S = 0.01
 
 
-_LINE = 8  # float64 in 64 bytes
+@kernel
+def correct(
+    flt: Filter, index: IntArray, m: int, z: FloatArray, R: FloatArray, threshold: float
+) -> bool:
+    """Correct with `m` directly measured states; return False when the gate refused them.
 
-
-class Filter(NamedTuple):
-    """State of one filter; every field is an array that the kernels change in place.
-
-    Attributes
+    Parameters
     ----------
-    x : (16,) float
-        State, in the order of `sim2real_eval.judge.robot_localization.state`, and a zero.
-    P : (16, 16) float
-        Covariance, symmetric, and a row and a column of zeros; see `matrices`.
-    times : (4,) int64
-        Initialised (0 or 1), last measurement time, time of the last command, nanoseconds; whether
-        the points are those of the state (0 or 1).
-    command : (6,) float
-        Latest velocity command: vx vy vz vroll vpitch vyaw.
-    work : (4, 16, 16) float
-        Scratch space.
-    points : (31, 16) float
-        Sigma points of the unscented filter.
-    roots : (16, 16) float
-        Scratch space of the unscented filter.
-    distance : (1,) float
-        Squared Mahalanobis distance of the last measurement, accepted or not; NaN for none.
+    flt : Filter
+        Changed in place.
+    index : (>= m,) int64
+        States that are measured.
+    m : int
+        How many of them.
+    z : (>= m,) float
+        Measured values.
+    R : (>= m, >= m) float
+        Their covariance; its diagonal is floored in place as robot_localization does.
+    threshold : float
+        Mahalanobis distance from which on the measurement is refused; infinity for no gate.
     """
+    x, P = flt.x, flt.P
+    S, L, W, K = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
+    nu, inverse = L[N], S[N]
+    for j in range(m):
+        state = index[j]
+        nu[j] = z[j] - x[state]
+        if ROLL <= state <= YAW:
+            nu[j] = wrap_angle(nu[j])
+        for i in range(j + 1):
+            S[j, i] = P[state, index[i]]
+    if not passes(flt, S, R, m, nu, L, inverse, threshold):
+        return False
 
-    x: FloatArray
-    P: FloatArray
-    times: IntArray
-    command: FloatArray
-    work: FloatArray
-    points: FloatArray
-    roots: FloatArray
-    distance: FloatArray
+    # W = L^-1 H P and K = D^-1 W, with which x += K' nu and P -= K' W.
+    measured = 0
+    for j in range(m):
+        set_row(W, j, P, (index[j],), (1.0,))
+        measured |= 1 << index[j]
+    solve_forward(W, K, m, L, inverse)
+    add_with_row(x, 0, K, 0, m, L, N)
+    for i in range(ROLL, YAW + 1):
+        x[i] = wrap_angle(x[i])
+    for i in range(N):
+        if measured >> i & 1 == 0:
+            subtract_with_column(P, i, W, 0, m, K, i)
 
-    @property
-    def state(self) -> FloatArray:
-        """The 15 states; a view."""
-        return self.x[:N]
+    # In the rows of measured states that difference would lose all digits when R is far below P.
+    # As P' H' = K R, with the gain K = P H' S^-1, those rows can be had without any difference.
+    solve_backward(K, m, L)
+    for j in range(m):
+        set_row(P, index[j], K, (0,), (R[0, j],))
+        add_with_column(P, index[j], K, 1, m, R, j)
+    settle(P, measured)
+    return True
 
-    @property
-    def covariance(self) -> FloatArray:
-        """Their covariance, (15, 15); a view."""
-        return self.P[:N, :N]
+
+@kernel
+def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
+    """Predict to `stamp_ns`, which becomes the last measurement time."""
+    dt = (stamp_ns - flt.times[LAST_NS]) * 1e-9
+    if dt > _LONGEST_STEP_S:
+        dt = _STEP_INSTEAD_S
+    if len(dyn.weights) > 0 and dyn.textbook:
+        predict_textbook(flt, dyn, stamp_ns, dt)
+    elif len(dyn.weights) > 0:
+        predict_unscented(flt, dyn, dt)
+    else:
+        predict(flt, dyn, stamp_ns, dt)
+    flt.times[LAST_NS] = stamp_ns
 
 
-class Dynamics(NamedTuple):
-    """What the prediction needs beside the state; constant during a run.
+@kernel
+def process(
+    flt: Filter,
+    dyn: Dynamics,
+    stamp_ns: int,
+    index: IntArray,
+    m: int,
+    z: FloatArray,
+    R: FloatArray,
+    threshold: float,
+) -> bool:
+    """Take one measurement: initialise, or predict to its stamp when it is newer, and correct.
 
-    Attributes
-    ----------
-    Q : (16, 16) float
-        Process noise covariance per second, and a row and a column of zeros.
-    dynamic : bool
-        Scale the pose block of Q by the square of the speed.
-    control_mask : (6,) float
-        1 where the control input accelerates vx vy vz vroll vpitch vyaw.
-    control_limits : (4, 6) float
-        Acceleration limits and gains, deceleration limits and gains.
-    control_timeout_ns : int
-        Age at which a command counts as zero.
-    weights : (5,) or (0,) float
-        Of the unscented filter (see `sigma_weights`); empty for the extended one.
-    textbook : bool
-        Whether the unscented filter is the textbook's instead of robot_localization's.
+    Returns
+    -------
+    bool
+        False when the gate refused the measurement.
     """
-
-    Q: FloatArray
-    dynamic: bool
-    control_mask: FloatArray
-    control_limits: FloatArray
-    control_timeout_ns: int
-    weights: FloatArray
-    textbook: bool = False
+    accepted = True
+    flt.distance[0] = math.nan
+    if flt.times[INITIALISED] == 0:
+        for i in range(m):
+            flt.x[index[i]] = z[i]
+            for j in range(m):
+                flt.P[index[i], index[j]] = R[i, j]
+        flt.times[INITIALISED] = 1
+        flt.times[LAST_NS] = stamp_ns
+        return accepted
+    elapsed_ns = stamp_ns - flt.times[LAST_NS]
+    if elapsed_ns > 0:
+        advance(flt, dyn, stamp_ns)
+    if m > 0 and len(dyn.weights) > 0 and not dyn.textbook:
+        accepted = correct_unscented(flt, dyn, index, m, z, R, threshold)
+    elif m > 0:
+        accepted = correct(flt, index, m, z, R, threshold)
+    return accepted
 
 
 def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
@@ -124,37 +182,6 @@ def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
         else sigma_weights(*config.sigma_points),
         textbook=textbook,
     )
-
-
-def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:
-    """Return a filter that waits for its first measurement."""
-    x, P = aligned(WIDTH), aligned(WIDTH, WIDTH)
-    x[:N], P[:N, :N] = initial_state, initial_covariance
-    return Filter(
-        x=x,
-        P=P,
-        times=np.array([0, 0, NO_STAMP, 1], dtype=np.int64),
-        command=np.zeros(6),
-        work=aligned(4, WIDTH, WIDTH),
-        points=aligned(2 * N + 1, WIDTH),
-        roots=aligned(WIDTH, WIDTH),
-        distance=np.full(1, np.nan),
-    )
-
-
-def aligned(*shape: int) -> FloatArray:
-    """Return zeros that begin where a line of the cache does: no vector lies across two."""
-    size = math.prod(shape)
-    spare = np.zeros(size + _LINE)
-    skipped = -(spare.ctypes.data // spare.itemsize) % _LINE
-    return spare[skipped : skipped + size].reshape(shape)
-
-
-def padded(matrix: FloatArray) -> FloatArray:
-    """Return a (15, 15) matrix with a row and a column of zeros more."""
-    result = aligned(WIDTH, WIDTH)
-    result[:N, :N] = matrix
-    return result
 
 
 def sigma_weights(alpha: float, kappa: float, beta: float) -> FloatArray:

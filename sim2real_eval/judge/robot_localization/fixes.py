@@ -11,27 +11,16 @@ import numpy as np
 import pyproj
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.navsat import Navsat, NavsatState
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
-from sim2real_eval.judge.robot_localization.rotations import matrix_from_angles
-from sim2real_eval.judge.robot_localization.state import PITCH, ROLL, YAW
 from sim2real_eval.recording.frames import FrameTree
-from sim_sensors.core.compilation import kernel
-from sim_sensors.core.measurements import FixArray, FloatArray
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
 
 __all__ = [
-    'Plane',
-    'enter_fixes',
-    'from_utm',
-    'locate',
-    'new_navsat',
-    'place_antenna',
-    'place_heading',
-    'plane_of',
-    'to_utm',
-    'utm_zone',
-]
+    'FilteredGps', 'Plane', 'enter_fixes', 'from_utm', 'new_navsat', 'no_fixes', 'place_antenna',
+    'place_heading', 'plane_of', 'to_utm', 'utm_zone',
+]  # fmt: skip
 
 # -------- Universal Transverse Mercator: the plane in which navsat_transform works.
 
@@ -220,46 +209,80 @@ def place_heading(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> N
     navsat.mounting[:] = Rotation.from_matrix(rotation).as_euler('xyz')
 
 
-# -------- The plain front end: a fix becomes a position in the local frame when it arrives,
-# compiled.
-#
-# No timer, no guess of a heading, no fix that another overtakes. The world is east-
-# north-up about
-# the first fix, or about the datum, and the attitude of the filter must be given in it.
+# -------- gps/filtered of navsat_transform: the filter's position back on the Earth.
+
+# What the node writes: GBAS, whatever the receiver, and a covariance that is known.
+_STATUS = 2
+_COVARIANCE_TYPE = 3
 
 
-@kernel
-def locate(
-    navsat: Navsat, memory: NavsatState, x: FloatArray, number: int, position: FloatArray,
-    cov: FloatArray,
-) -> None:  # fmt: skip
-    """Give the position of base_link that a fix says: fix - R antenna.
+def no_fixes() -> FixArray:
+    """Return no fixes."""
+    none = np.zeros(0, dtype=np.int64)
+    return FixArray(
+        stamp_ns=none, arrival_ns=none, frame='', latitude=np.zeros(0), longitude=np.zeros(0),
+        altitude=np.zeros(0), status=none, position_covariance=np.zeros((0, 3, 3)),
+        position_covariance_type=none,
+    )  # fmt: skip
 
-    Parameters
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FilteredGps:
+    """Filtered odometries that navsat_transform sends out as gps/filtered, not yet turned back.
+
+    Attributes
     ----------
-    navsat : Navsat
-        Whose fixes are east, north, up, metres.
     memory : NavsatState
-        For its scratch space.
-    x : (15,) float
-        State of the filter at the arrival of the fix, whose attitude R turns the lever arm.
-    number : int
-        Of the fix.
-    position : (>= 3,) float
-        Filled with the position, world frame.
-    cov : (6, 6) float
-        Filled with its pose covariance, that of the fix.
+        Of a node whose transform is fixed.
+    plane : Plane
+        In which it works.
+    frame : str
+        base_link.
+    stamp_ns, tick_ns : (n,) int64
+        Stamps of the odometries, and of the ticks that send them out.
+    position : (n, 3) float
+        World frame, metres.
+    covariance : (n, 3, 3) float
+        Of the positions, world frame.
     """
-    R, C = memory.work[:3], navsat.covariance[number]
-    matrix_from_angles(x[ROLL], x[PITCH], x[YAW], R)
-    position[0] = navsat.easting[number]
-    position[1] = navsat.northing[number]
-    position[2] = navsat.altitude[number]
-    for i in range(6):
-        for j in range(6):
-            cov[i, j] = C[i, j] if i < 3 and j < 3 else 0.0
-    for i in range(3):
-        for j in range(3):
-            position[i] -= R[i, j] * navsat.antenna[j]
-    if navsat.zero_altitude:
-        position[2] = 0.0
+
+    memory: NavsatState
+    plane: Plane
+    frame: str
+    stamp_ns: IntArray
+    tick_ns: IntArray
+    position: FloatArray
+    covariance: FloatArray
+
+    def fixes(self) -> FixArray:
+        """Turn the odometries into fixes, as the node does after it has fixed its transform.
+
+        With W the turn of the transform, from the plane to the world: plane position = datum +
+        W' (position - position of the datum in the world), covariance = W' P W. It is the position
+        of base_link, not of the antenna; the third coordinate is the altitude itself.
+        """
+        W, origin, n = self.memory.turn, self.memory.origin, len(self.stamp_ns)
+        offset = self.position - origin[3:]
+        # Sums written out, so that one row gives the bits that it gives among many.
+        x, y, z = (
+            origin[i] + (W[0, i] * offset[:, 0] + W[1, i] * offset[:, 1] + W[2, i] * offset[:, 2])
+            for i in range(3)
+        )
+        turned = np.zeros((n, 3, 3))
+        for i in range(3):
+            for j in range(3):
+                for k in range(3):
+                    for m in range(3):
+                        turned[:, i, j] += W[k, i] * self.covariance[:, k, m] * W[m, j]
+        latitude, longitude = self.plane.unproject(x, y)
+        return FixArray(
+            stamp_ns=self.stamp_ns,
+            arrival_ns=self.tick_ns,
+            frame=self.frame,
+            latitude=latitude,
+            longitude=longitude,
+            altitude=z,
+            status=np.full(n, _STATUS),
+            position_covariance=turned,
+            position_covariance_type=np.full(n, _COVARIANCE_TYPE),
+        )

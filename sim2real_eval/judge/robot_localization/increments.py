@@ -19,20 +19,32 @@ have no orientation, A is that of the filter's state at arrival and T is the ide
 from __future__ import annotations
 
 from sim2real_eval.judge.robot_localization.parts import Parts, PartState
-from sim2real_eval.judge.robot_localization.rotations import (
+from sim2real_eval.judge.robot_localization.state import ROLL, VROLL
+from sim_sensors.core.compilation import kernel
+from sim_sensors.core.compiled_rotations import (
     angles_from_matrix,
     matrix_from_angles,
     matrix_from_quaternion,
     matrix_product,
     rotate_covariance,
     times_inverse,
-    turn_twist,
 )
-from sim2real_eval.judge.robot_localization.state import ROLL
-from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['increment', 'take_off_gravity']
+__all__ = ['increment', 'take_off_gravity', 'turn_twist']
+
+
+@kernel
+def turn_twist(turn: FloatArray, at: FloatArray, x: FloatArray, z: FloatArray) -> None:
+    """Replace the twist of another body frame by that of base_link, with the filter's rates."""
+    v0, v1, v2, w0, w1, w2 = z[0], z[1], z[2], z[3], z[4], z[5]
+    for i in range(3):
+        z[i] = turn[i, 0] * v0 + turn[i, 1] * v1 + turn[i, 2] * v2
+        z[3 + i] = turn[i, 0] * w0 + turn[i, 1] * w1 + turn[i, 2] * w2
+    r0, r1, r2 = x[VROLL], x[VROLL + 1], x[VROLL + 2]
+    z[0] += at[1] * r2 - at[2] * r1
+    z[1] += at[2] * r0 - at[0] * r2
+    z[2] += at[0] * r1 - at[1] * r0
 
 
 @kernel

@@ -14,8 +14,8 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
+    NavsatConfig,
     SourceConfig,
-    topic_name,
 )
 from sim2real_eval.judge.robot_localization.fixes import (
     Plane,
@@ -26,11 +26,14 @@ from sim2real_eval.judge.robot_localization.fixes import (
     plane_of,
 )
 from sim2real_eval.judge.robot_localization.navsat import Navsat
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.parts import (
     ACCELERATION,
+    COMMAND_PART,
+    FIX_PART,
+    HEADING_PART,
     POSE,
     TWIST,
+    Messages,
     Part,
     PartName,
     Parts,
@@ -40,16 +43,13 @@ from sim2real_eval.judge.robot_localization.parts import (
     place,
     without_attitude,
 )
-from sim2real_eval.judge.robot_localization.replay import COMMAND, FIX, HEADING, Messages
 from sim2real_eval.judge.robot_localization.topics import (
-    Routing,
     TopicParts,
     covariance_rows,
     merge,
     plain,
 )
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -62,16 +62,9 @@ from sim_sensors.core.measurements import (
 )
 
 __all__ = [
-    'Inputs',
-    'build_inputs',
-    'check_type',
-    'child_frame',
-    'delayed',
-    'gps_kind',
-    'lacks_attitude',
-    'part_frame',
-    'source_blocks',
-]
+    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'gps_kind', 'lacks_attitude',
+    'part_frame', 'source_blocks',
+]  # fmt: skip
 
 _TYPES: Mapping[str, type[MessageArray]] = {
     'odom': OdometryArray,
@@ -174,12 +167,12 @@ def build_inputs(
         blocks += source_blocks(own, first, array, covariances)
     if fixes is not None:
         number_of = np.arange(len(fixes), dtype=np.float64)
-        blocks.append(plain(fixes, FIX, number_of[:, None]))
+        blocks.append(plain(fixes, FIX_PART, number_of[:, None]))
     if headings is not None and navsat is not None and navsat.needs_heading:
-        blocks.append(plain(headings, HEADING, headings.orientation))
+        blocks.append(plain(headings, HEADING_PART, headings.orientation))
     if commands is not None:
         twist = np.hstack([commands.linear_velocity, commands.angular_velocity])
-        blocks.append(plain(commands, COMMAND, twist))
+        blocks.append(plain(commands, COMMAND_PART, twist))
     if not blocks:
         raise JudgeError(f'{config.where}: measures nothing that the recording has')
     return Inputs(
@@ -334,58 +327,3 @@ def _navsat(
         place_heading(navsat, headings.frame, base, frames)
     enter_fixes(navsat, fixes, plane_of(config, fixes))
     return navsat
-
-
-# -------- Messages that arrive later than the recording says.
-
-
-def delayed(
-    recording: Recording, routing: Routing, config: FilterConfig, latency_ns: Mapping[str, int]
-) -> tuple[Recording, int]:
-    """Let messages arrive later than they do in a recording.
-
-    Parameters
-    ----------
-    recording : Recording
-    routing : Routing
-        What the judge hears of it.
-    config : FilterConfig
-        A topic may also be named as the filter names it, where the recording's IMU stands in.
-    latency_ns : mapping of str to int
-        Nanoseconds by topic; that of odometry/gps is how long navsat_transform's message travels
-        to the filter.
-
-    Returns
-    -------
-    recording : Recording
-        With other times of arrival.
-    latency_ns : int
-        Of navsat_transform's message.
-
-    Raises
-    ------
-    JudgeError
-        For a topic that the judge does not hear.
-    """
-    heard = {topic_name(topic): topic for _, topic in routing.takers}
-    for source in config.sources:
-        topic = routing.sources[source.name]
-        if topic is not None:
-            heard.setdefault(source.topic, topic)
-    made = NAVSAT_TOPIC if None in routing.sources.values() else ''
-    messages, travel_ns = dict(recording.messages), 0
-    for name, later_ns in latency_ns.items():
-        if name == made:
-            travel_ns = later_ns
-        elif name in heard:
-            array = messages[heard[name]]
-            messages[heard[name]] = dataclasses.replace(
-                array, arrival_ns=array.arrival_ns + later_ns
-            )
-        else:
-            known = sorted({*heard, *filter(None, [made])})
-            raise JudgeError(
-                f'latency: topic {name} is not heard by the judge; must be one of '
-                f'{", ".join(known)}'
-            )
-    return dataclasses.replace(recording, messages=messages), travel_ns

@@ -19,7 +19,11 @@ from sim2real_eval.judge.robot_localization.advice import (
     navsat_advice,
     part_advice,
 )
-from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, FilterConfig
+from sim2real_eval.judge.robot_localization.configuration import (
+    NAVSAT_TOPIC,
+    FilterConfig,
+    NavsatConfig,
+)
 from sim2real_eval.judge.robot_localization.inputs import (
     check_type,
     child_frame,
@@ -28,9 +32,7 @@ from sim2real_eval.judge.robot_localization.inputs import (
     part_frame,
     source_blocks,
 )
-from sim2real_eval.judge.robot_localization.live_filter import LiveFilter
-from sim2real_eval.judge.robot_localization.live_front_end import LiveEnu, LiveNavsat
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.live_nodes import LiveEnu, LiveFilter, LiveNavsat
 from sim2real_eval.judge.robot_localization.parts import (
     Part,
     new_parts,
@@ -39,11 +41,8 @@ from sim2real_eval.judge.robot_localization.parts import (
     place,
     without_attitude,
 )
-from sim2real_eval.judge.robot_localization.rotations import (
-    angles_from_matrix,
-    matrix_from_quaternion,
-)
 from sim2real_eval.recording.frames import FrameTree
+from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,

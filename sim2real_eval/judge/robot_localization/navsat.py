@@ -14,28 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.judge.robot_localization.ekf import wrap_angle
-from sim2real_eval.judge.robot_localization.rotations import (
+from sim2real_eval.judge.robot_localization.state import PITCH, ROLL, YAW
+from sim_sensors.core.compilation import kernel
+from sim_sensors.core.compiled_rotations import (
     angles_from_matrix,
     matrix_from_angles,
     matrix_from_quaternion,
     rotate_square,
 )
-from sim2real_eval.judge.robot_localization.state import PITCH, ROLL, YAW
-from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 __all__ = [
-    'Navsat',
-    'NavsatState',
-    'early_fixes',
-    'lost_fixes',
-    'new_navsat_state',
-    'publishes_filtered_gps',
-    'receive_fix',
-    'receive_heading',
-    'receive_odometry',
-    'tick',
-]
+    'Navsat', 'NavsatState', 'early_fixes', 'locate', 'lost_fixes', 'new_navsat_state',
+    'publishes_filtered_gps', 'receive_fix', 'receive_heading', 'receive_odometry', 'tick',
+]  # fmt: skip
 
 _GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY, _FILTERED = range(9)
 
@@ -255,3 +247,46 @@ def lost_fixes(memory: NavsatState) -> int:
 def early_fixes(memory: NavsatState) -> int:
     """Return how many fixes came before a given datum was there to refer them to."""
     return int(memory.flags[_EARLY])
+
+
+# -------- The plain front end: a fix becomes a position in the local frame when it arrives.
+#
+# No timer, no guess of a heading, no fix that another overtakes. The world is east-north-up about
+# the first fix, or about the datum, and the attitude of the filter must be given in it.
+
+
+@kernel
+def locate(
+    navsat: Navsat, memory: NavsatState, x: FloatArray, number: int, position: FloatArray,
+    cov: FloatArray,
+) -> None:  # fmt: skip
+    """Give the position of base_link that a fix says: fix - R antenna.
+
+    Parameters
+    ----------
+    navsat : Navsat
+        Whose fixes are east, north, up, metres.
+    memory : NavsatState
+        For its scratch space.
+    x : (15,) float
+        State of the filter at the arrival of the fix, whose attitude R turns the lever arm.
+    number : int
+        Of the fix.
+    position : (>= 3,) float
+        Filled with the position, world frame.
+    cov : (6, 6) float
+        Filled with its pose covariance, that of the fix.
+    """
+    R, C = memory.work[:3], navsat.covariance[number]
+    matrix_from_angles(x[ROLL], x[PITCH], x[YAW], R)
+    position[0] = navsat.easting[number]
+    position[1] = navsat.northing[number]
+    position[2] = navsat.altitude[number]
+    for i in range(6):
+        for j in range(6):
+            cov[i, j] = C[i, j] if i < 3 and j < 3 else 0.0
+    for i in range(3):
+        for j in range(3):
+            position[i] -= R[i, j] * navsat.antenna[j]
+    if navsat.zero_altitude:
+        position[2] = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parts the inputs of a configuration have, and how a sensor's frame turns them."""
+"""The parts that messages have: their configuration, mounting and memory, and their table."""
 
 from __future__ import annotations
 
@@ -15,24 +15,16 @@ from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 __all__ = [
-    'ACCELERATION',
-    'POSE',
-    'TWIST',
-    'Part',
-    'PartName',
-    'PartState',
-    'Parts',
-    'new_part_state',
-    'new_parts',
-    'part_names',
-    'parts_of',
-    'place',
-    'without_attitude',
-]
+    'ACCELERATION', 'COMMAND_PART', 'FIX_PART', 'HEADING_PART', 'POSE', 'TWIST', 'Messages',
+    'Part', 'PartName', 'PartState', 'Parts', 'new_part_state', 'new_parts', 'part_names',
+    'parts_of', 'place', 'without_attitude',
+]  # fmt: skip
 
 POSE = 0
 TWIST = 1
 ACCELERATION = 2
+FIX_PART, HEADING_PART, COMMAND_PART = -1, -2, -3
+"""In place of the number of a part: messages for navsat_transform, and velocity commands."""
 
 
 _KIND_NAMES = ('pose', 'twist', 'acceleration')
@@ -324,3 +316,30 @@ def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:
     """Turn a mask of 3 axes; an axis counts when its row of R diag(mask) is longer than 1e-6."""
     counts = ((rotation * mask) ** 2).sum(axis=1) >= 1e-12
     return np.asarray(counts, dtype=np.float64)
+
+
+class Messages(NamedTuple):
+    """All message parts of a run in order of arrival.
+
+    Attributes
+    ----------
+    arrival_ns, stamp_ns : (n,) int64
+    part : (n,) int64
+        Number of the part, or FIX_PART, HEADING_PART, COMMAND_PART.
+    value : (n, 7) float
+        As `preparation.prepare` takes it. FIX_PART: number of the fix. HEADING_PART: quaternion.
+        COMMAND_PART: the six velocities.
+    has_attitude : (n,) bool
+        For accelerations: the message's orientation is valid.
+    covariance : (n,) int64
+        Row of `covariances`.
+    covariances : (k, 6, 6) float
+    """
+
+    arrival_ns: IntArray
+    stamp_ns: IntArray
+    part: IntArray
+    value: FloatArray
+    has_attitude: IntArray
+    covariance: IntArray
+    covariances: FloatArray

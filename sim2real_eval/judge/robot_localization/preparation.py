@@ -12,7 +12,11 @@ import math
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.increments import increment, take_off_gravity
+from sim2real_eval.judge.robot_localization.increments import (
+    increment,
+    take_off_gravity,
+    turn_twist,
+)
 from sim2real_eval.judge.robot_localization.parts import (
     POSE,
     TWIST,
@@ -20,27 +24,54 @@ from sim2real_eval.judge.robot_localization.parts import (
     PartState,
 )
 from sim2real_eval.judge.robot_localization.queue import Queue
-from sim2real_eval.judge.robot_localization.rotations import (
+from sim2real_eval.judge.robot_localization.state import TWO_D_STATES, VROLL, VX, N
+from sim_sensors.core.compilation import kernel
+from sim_sensors.core.compiled_rotations import (
     angles_from_matrix,
     is_identity,
-    level_imu,
     matrix_from_angles,
     matrix_from_quaternion,
-    move_to_base,
+    matrix_product,
     rotate_covariance,
     rotate_square,
     times_inverse,
     transform,
-    turn_twist,
 )
-from sim2real_eval.judge.robot_localization.state import TWO_D_STATES, VROLL, VX, N
-from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 __all__ = ['prepare', 'select']
 
 _TWO_D_VARIANCE = 1e-6
 _FLAT = np.array([state in TWO_D_STATES for state in range(N)])
+
+
+@kernel
+def _level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> float:
+    """Take the mounting angles off an IMU attitude, angle by angle; return the mounting yaw."""
+    mounting, angles = work[4], work[5]
+    angles_from_matrix(pose, angles)
+    if is_identity(rotation):
+        # What the lines below come to, without their sines.
+        matrix_from_angles(angles[0], angles[1], angles[2], pose)
+        return 0.0
+    angles_from_matrix(rotation, mounting)
+    roll, pitch = angles[0] - mounting[0], angles[1] - mounting[1]
+    yaw = mounting[2]
+    levelled_roll = math.cos(yaw) * roll - math.sin(yaw) * pitch
+    levelled_pitch = math.sin(yaw) * roll + math.cos(yaw) * pitch
+    matrix_from_angles(levelled_roll, levelled_pitch, angles[2] - yaw, pose)
+    return float(yaw)
+
+
+@kernel
+def _move_to_base(turn: FloatArray, at: FloatArray, pose: FloatArray, scratch: FloatArray) -> None:
+    """Replace the pose of another body frame by that of base_link."""
+    # base_link in that frame: rotation turn', position -turn' at.
+    matrix_product(pose, turn.T, scratch)
+    for i in range(3):
+        for j in range(3):
+            pose[i, j] = scratch[i, j]
+            pose[3, i] -= scratch[i, j] * at[j]
 
 
 @kernel
@@ -55,7 +86,7 @@ def _prepare_pose(
         pose[3, i] = value[i]
     rotation, offset = parts.rotation[p], parts.offset[p]
     if parts.imu[p]:
-        yaw = level_imu(rotation, pose, scratch)
+        yaw = _level_imu(rotation, pose, scratch)
         matrix_from_angles(0.0, 0.0, yaw, turn)
     else:
         for i in range(3):
@@ -67,7 +98,7 @@ def _prepare_pose(
         return increment(parts, memory, x, p, stamp_ns, pose, cov, z, R)
     queue.first_state[slot] = 0
     if parts.of_child[p]:
-        move_to_base(parts.child_turn[p], parts.child_at[p], pose, scratch)
+        _move_to_base(parts.child_turn[p], parts.child_at[p], pose, scratch)
     if parts.relative[p]:
         if memory.seen[p, 1] == 0:
             memory.seen[p, 1] = 1

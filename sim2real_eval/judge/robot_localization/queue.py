@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.filter import LAST_NS, Filter
 from sim2real_eval.judge.robot_localization.matrices import WIDTH
-from sim2real_eval.judge.robot_localization.state import N
+from sim2real_eval.judge.robot_localization.state import LAST_NS, Filter, N
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 

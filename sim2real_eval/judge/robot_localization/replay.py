@@ -14,26 +14,24 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.judge.robot_localization import navsat as gps_node
-from sim2real_eval.judge.robot_localization.correction import advance, process
-from sim2real_eval.judge.robot_localization.filter import (
-    CONTROL_NS,
-    INITIALISED,
-    LAST_NS,
-    NO_STAMP,
-    Dynamics,
-    Filter,
-)
-from sim2real_eval.judge.robot_localization.fixes import locate
+from sim2real_eval.judge.robot_localization.filter import advance, process
 from sim2real_eval.judge.robot_localization.navsat import (
     Navsat,
     NavsatState,
+    locate,
     publishes_filtered_gps,
     receive_fix,
     receive_heading,
     receive_odometry,
 )
-from sim2real_eval.judge.robot_localization.output import Output, publish_filtered_gps, publish_gps
-from sim2real_eval.judge.robot_localization.parts import Parts, PartState
+from sim2real_eval.judge.robot_localization.parts import (
+    COMMAND_PART,
+    FIX_PART,
+    HEADING_PART,
+    Messages,
+    Parts,
+    PartState,
+)
 from sim2real_eval.judge.robot_localization.preparation import prepare, select
 from sim2real_eval.judge.robot_localization.queue import (
     History,
@@ -45,102 +43,116 @@ from sim2real_eval.judge.robot_localization.queue import (
     rewind,
     save_state,
 )
-from sim2real_eval.judge.robot_localization.state import VROLL, VX, N
-from sim2real_eval.judge.robot_localization.timers import next_due
+from sim2real_eval.judge.robot_localization.state import (
+    CONTROL_NS,
+    INITIALISED,
+    LAST_NS,
+    NO_STAMP,
+    VROLL,
+    VX,
+    Dynamics,
+    Filter,
+    N,
+)
+from sim2real_eval.judge.robot_localization.timers import Timing, next_due
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'COMMAND',
-    'COUNTS',
-    'FIX',
-    'HEADING',
-    'TOO_SMALL',
-    'Messages',
-    'Timing',
-    'deliver',
-    'filter_tick',
-    'receive_command',
-    'replay',
-]  # fmt: skip
+__all__ = ['deliver', 'filter_tick', 'new_output', 'receive_command', 'replay']
 
-FIX = -1
-HEADING = -2
-COMMAND = -3
 
-COUNTS = ('received', 'older', 'unusable', 'fused', 'rejected')
-"""What is counted per part: messages in, refused for an older stamp, yielding no measurement,
-fused, and refused by the gate."""
+class Output(NamedTuple):
+    """What the nodes publish; rows are filled in place.
+
+    Attributes
+    ----------
+    n : (4,) int64
+        Rows filled: filtered odometry, odometry/gps, corrections (those without room too),
+        gps/filtered.
+    stamp_ns, tick_ns : (t,) int64
+        Stamp of each filtered odometry and the time of the tick that published it.
+    x : (t, 15) float
+    pose_covariance, twist_covariance : (t, 6, 6) float
+    gps_fix, gps_tick_ns : (g,) int64
+        Number of the fix behind each odometry/gps and the time of the tick.
+    gps_position : (g, 3) float
+    gps_covariance : (g, 6, 6) float
+    counts : (p, 5) int64
+        Per part: messages in, refused for an older stamp, yielding no measurement, fused, and
+        refused by the gate.
+    correction : (c, 3) int64
+        Part, stamp and number of states of each correction; what has no room is left out.
+    nis : (c,) float
+        Its normalised innovation squared, that is its squared Mahalanobis distance.
+    filtered : (f, 2) int64
+        Row of the filtered odometry behind each gps/filtered, and the time of the tick.
+    """
+
+    n: IntArray
+    stamp_ns: IntArray
+    tick_ns: IntArray
+    x: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
+    gps_fix: IntArray
+    gps_tick_ns: IntArray
+    gps_position: FloatArray
+    gps_covariance: FloatArray
+    counts: IntArray
+    correction: IntArray
+    nis: FloatArray
+    filtered: IntArray
+
+
+def new_output(
+    rows: int, fixes: int, parts: int, corrections: int = 0, filtered: int = 0
+) -> Output:
+    """Return room for a number of filtered odometries, odometry/gps, corrections, gps/filtered."""
+    return Output(
+        n=np.zeros(4, dtype=np.int64),
+        stamp_ns=np.zeros(rows, dtype=np.int64),
+        tick_ns=np.zeros(rows, dtype=np.int64),
+        x=np.zeros((rows, N)),
+        pose_covariance=np.zeros((rows, 6, 6)),
+        twist_covariance=np.zeros((rows, 6, 6)),
+        gps_fix=np.zeros(fixes, dtype=np.int64),
+        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
+        gps_position=np.zeros((fixes, 3)),
+        gps_covariance=np.zeros((fixes, 6, 6)),
+        counts=np.zeros((parts, 5), dtype=np.int64),
+        correction=np.zeros((corrections, 3), dtype=np.int64),
+        nis=np.zeros(corrections),
+        filtered=np.zeros((filtered, 2), dtype=np.int64),
+    )
+
+
+@kernel
+def publish_gps(out: Output, fix: int, now: int, position: FloatArray, cov: FloatArray) -> None:
+    """Publish an odometry/gps."""
+    row = out.n[1]
+    out.gps_fix[row] = fix
+    out.gps_tick_ns[row] = now
+    for i in range(3):
+        out.gps_position[row, i] = position[i]
+    for i in range(6):
+        for j in range(6):
+            out.gps_covariance[row, i, j] = cov[i, j]
+    out.n[1] += 1
+
+
+@kernel
+def publish_filtered_gps(out: Output, now: int) -> None:
+    """Send the latest filtered odometry out as gps/filtered."""
+    row = out.n[3]
+    out.filtered[row, 0] = out.n[0] - 1
+    out.filtered[row, 1] = now
+    out.n[3] += 1
+
 
 _DONE = 0
 _QUEUE_FULL = 1
 TOO_SMALL = NO_STAMP - 1
 """What `filter_tick` returns when history or queue are too small; the state is then of no use."""
-
-
-class Messages(NamedTuple):
-    """All message parts of a run in order of arrival.
-
-    Attributes
-    ----------
-    arrival_ns, stamp_ns : (n,) int64
-    part : (n,) int64
-        Number of the part, or FIX, HEADING, COMMAND.
-    value : (n, 7) float
-        As `preparation.prepare` takes it. FIX: number of the fix. HEADING: quaternion.
-        COMMAND: the six velocities.
-    has_attitude : (n,) bool
-        For accelerations: the message's orientation is valid.
-    covariance : (n,) int64
-        Row of `covariances`.
-    covariances : (k, 6, 6) float
-    """
-
-    arrival_ns: IntArray
-    stamp_ns: IntArray
-    part: IntArray
-    value: FloatArray
-    has_attitude: IntArray
-    covariance: IntArray
-    covariances: FloatArray
-
-
-class Timing(NamedTuple):
-    """Clock and timers, nanoseconds.
-
-    Attributes
-    ----------
-    start, step : int
-        First clock step and distance of two; 1 ns is a continuous clock.
-    end : int
-        Last clock time.
-    filter_origin, filter_period : int
-        The filter ticks at origin + n period, n >= 1.
-    navsat_origin, navsat_period : int
-        Likewise; period 0 for no navsat_transform.
-    sensor_timeout : int
-    history : int
-        How far back a late measurement is put in its place; -1 for not at all.
-    predict_to_current_time, permit_corrected_publication : bool
-    navsat_part : (2,) int64
-        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
-    navsat_latency : int
-        From the tick that publishes an odometry/gps to its arrival at the filter.
-    """
-
-    start: int
-    step: int
-    end: int
-    filter_origin: int
-    filter_period: int
-    navsat_origin: int
-    navsat_period: int
-    sensor_timeout: int
-    history: int
-    predict_to_current_time: bool
-    permit_corrected_publication: bool
-    navsat_part: IntArray
-    navsat_latency: int = 0
 
 
 @kernel
@@ -314,7 +326,7 @@ def replay(
                     messages.value[i], cov_row, messages.has_attitude[i] == 1,
                 ):  # fmt: skip
                     return _QUEUE_FULL
-            elif p == FIX:
+            elif p == FIX_PART:
                 fix = int(messages.value[i, 0])
                 if not navsat.at_arrival:
                     receive_fix(navsat, navsat_state, fix)
@@ -327,9 +339,9 @@ def replay(
                     )  # fmt: skip
                     if delivered < 0:
                         return _QUEUE_FULL
-            elif p == HEADING:
+            elif p == HEADING_PART:
                 receive_heading(navsat, navsat_state, messages.value[i, :4])
-            elif p == COMMAND:
+            elif p == COMMAND_PART:
                 receive_command(memory, flt, messages.stamp_ns[i], messages.value[i])
             i += 1
         delivered = _deliver_gps(

@@ -8,22 +8,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.judge.robot_localization.configuration import topic_name
+from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS, topic_name
 from sim2real_eval.recording.frames import TransformFile
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 
 __all__ = [
-    'CORRECTIONS',
-    'FRONT_ENDS',
-    'NAVSAT_PHASE_NS',
-    'Clock',
-    'Options',
-    'ReplayOptions',
-    'corrections',
-    'front_end',
-    'latency_ns',
-]
+    'CORRECTIONS', 'NAVSAT_PHASE_NS', 'Clock', 'Options', 'ReplayOptions', 'corrections',
+    'front_end', 'latency_ns',
+]  # fmt: skip
 
 # -------- What may be asked of the judge beside the nodes' own parameters, in case.yaml or on a
 # line.
@@ -31,8 +24,6 @@ __all__ = [
 CORRECTIONS = ('gravity', 'differential', 'unscented')
 """Deviations of robot_localization that can be corrected."""
 
-FRONT_ENDS = ('navsat_transform', 'enu')
-"""What turns fixes into odometry/gps."""
 
 _MOST_LATENCY_S = 1e6
 

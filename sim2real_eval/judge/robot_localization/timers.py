@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from typing import NamedTuple
+
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock
 from sim_sensors.core.compilation import kernel
+from sim_sensors.core.measurements import IntArray
 
-__all__ = ['Grid', 'Grids', 'next_due']
+__all__ = ['Grid', 'Grids', 'Timing', 'next_due']
 
 _PLAIN = Clock()
 
@@ -104,3 +106,41 @@ class Grids:
     def take_navsat(self, now_ns: int) -> bool:
         """Say whether navsat_transform ticks now; asked after the filter has ticked."""
         return self.navsat is not None and self.navsat.take(now_ns)
+
+
+class Timing(NamedTuple):
+    """Clock and timers, nanoseconds.
+
+    Attributes
+    ----------
+    start, step : int
+        First clock step and distance of two; 1 ns is a continuous clock.
+    end : int
+        Last clock time.
+    filter_origin, filter_period : int
+        The filter ticks at origin + n period, n >= 1.
+    navsat_origin, navsat_period : int
+        Likewise; period 0 for no navsat_transform.
+    sensor_timeout : int
+    history : int
+        How far back a late measurement is put in its place; -1 for not at all.
+    predict_to_current_time, permit_corrected_publication : bool
+    navsat_part : (2,) int64
+        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+    navsat_latency : int
+        From the tick that publishes an odometry/gps to its arrival at the filter.
+    """
+
+    start: int
+    step: int
+    end: int
+    filter_origin: int
+    filter_period: int
+    navsat_origin: int
+    navsat_period: int
+    sensor_timeout: int
+    history: int
+    predict_to_current_time: bool
+    permit_corrected_publication: bool
+    navsat_part: IntArray
+    navsat_latency: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message parts of one topic, and how the topics merge into one table in order of arrival."""
+"""Which topics the judge hears, and how their messages merge into one table by arrival."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
+    NavsatConfig,
     SourceConfig,
     topic_name,
-)
-from sim2real_eval.judge.robot_localization.findings import OTHER_TOPIC
-from sim2real_eval.judge.robot_localization.navsat_configuration import (
-    NavsatConfig,
     with_front_end,
 )
-from sim2real_eval.judge.robot_localization.replay import Messages
+from sim2real_eval.judge.robot_localization.findings import OTHER_TOPIC
+from sim2real_eval.judge.robot_localization.parts import Messages
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import did_you_mean
@@ -35,16 +33,9 @@ from sim_sensors.core.measurements import (
 )
 
 __all__ = [
-    'COMMAND',
-    'FIX',
-    'HEADING',
-    'Routing',
-    'TopicParts',
-    'covariance_rows',
-    'merge',
-    'plain',
-    'route',
-]
+    'COMMAND', 'FIX', 'HEADING', 'Routing', 'TopicParts', 'covariance_rows', 'delayed', 'merge',
+    'plain', 'route',
+]  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -67,7 +58,7 @@ def plain(array: MessageArray, part: int, value: FloatArray) -> TopicParts:
     array : MessageArray
         For its stamps.
     part : int
-        Number of the part, or FIX, HEADING, COMMAND.
+        Number of the part, or FIX_PART, HEADING_PART, COMMAND_PART.
     value : (n, <= 7) float
     """
     n = len(array)
@@ -246,3 +237,55 @@ def _for_navsat(
         where = f' on {wanted}, as the case says' if wanted else ''
         raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
     return topic
+
+
+def delayed(
+    recording: Recording, routing: Routing, config: FilterConfig, latency_ns: Mapping[str, int]
+) -> tuple[Recording, int]:
+    """Let messages arrive later than they do in a recording.
+
+    Parameters
+    ----------
+    recording : Recording
+    routing : Routing
+        What the judge hears of it.
+    config : FilterConfig
+        A topic may also be named as the filter names it, where the recording's IMU stands in.
+    latency_ns : mapping of str to int
+        Nanoseconds by topic; that of odometry/gps is how long navsat_transform's message travels
+        to the filter.
+
+    Returns
+    -------
+    recording : Recording
+        With other times of arrival.
+    latency_ns : int
+        Of navsat_transform's message.
+
+    Raises
+    ------
+    JudgeError
+        For a topic that the judge does not hear.
+    """
+    heard = {topic_name(topic): topic for _, topic in routing.takers}
+    for source in config.sources:
+        topic = routing.sources[source.name]
+        if topic is not None:
+            heard.setdefault(source.topic, topic)
+    made = NAVSAT_TOPIC if None in routing.sources.values() else ''
+    messages, travel_ns = dict(recording.messages), 0
+    for name, later_ns in latency_ns.items():
+        if name == made:
+            travel_ns = later_ns
+        elif name in heard:
+            array = messages[heard[name]]
+            messages[heard[name]] = dataclasses.replace(
+                array, arrival_ns=array.arrival_ns + later_ns
+            )
+        else:
+            known = sorted({*heard, *filter(None, [made])})
+            raise JudgeError(
+                f'latency: topic {name} is not heard by the judge; must be one of '
+                f'{", ".join(known)}'
+            )
+    return dataclasses.replace(recording, messages=messages), travel_ns

@@ -23,14 +23,24 @@ from sim2real_eval.judge.robot_localization.ekf import (
     solve_forward,
     wrap_angle,
 )
-from sim2real_eval.judge.robot_localization.filter import POINTS_VALID, Dynamics, Filter
 from sim2real_eval.judge.robot_localization.matrices import (
     add_rows,
     mirror,
     set_row,
     subtract_with_column,
 )
-from sim2real_eval.judge.robot_localization.state import AX, PITCH, ROLL, VROLL, VX, YAW, N
+from sim2real_eval.judge.robot_localization.state import (
+    AX,
+    PITCH,
+    POINTS_VALID,
+    ROLL,
+    VROLL,
+    VX,
+    YAW,
+    Dynamics,
+    Filter,
+    N,
+)
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 

@@ -16,7 +16,7 @@ from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
 from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
 from sim2real_eval.judge.external.process import JUDGES
-from sim2real_eval.judge.robot_localization.navsat_configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
