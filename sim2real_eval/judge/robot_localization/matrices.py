@@ -3,9 +3,9 @@
 
 The covariance has 15 rows of 15, padded to 16 so that a row fills the vectors of the machine.
 numba does not vectorise inner loops of so few steps, and leaves one multiplication per entry and
-instruction; the sums say outright that a row is one vector. With plain loops a run of 30 s takes 12 to 37 %
-longer, with ukf_node 47 %. Each entry is computed as a scalar loop would: the same operations in
-the same order, no fused multiply-add.
+instruction; the sums say outright that a row is one vector. With plain loops a run of 30 s takes
+12 to 37 % longer, with ukf_node 47 %. Each entry is computed as a scalar loop would: the same
+operations in the same order, no fused multiply-add.
 
 Matrices are (n, 16) float64, contiguous. Neither row numbers nor shapes are checked.
 """
