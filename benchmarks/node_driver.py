@@ -29,7 +29,7 @@ from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 
-from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.ros.messages import odometry_messages, time_message
 

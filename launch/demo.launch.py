@@ -16,8 +16,13 @@ from launch.events.process import ProcessExited
 from launch.substitutions import EqualsSubstitution, LaunchConfiguration
 from launch_ros.actions import Node
 
-from sim2real_eval.ros_launch.arguments import NAVSAT, boolean, declare, profile_file
-from sim2real_eval.ros_launch.mounting import Mounting
+from sim2real_eval.ros_launch.arguments import (
+    NAVSAT,
+    boolean,
+    check_packages,
+    declare,
+    profile_file,
+)
 from sim2real_eval.ros_launch.nodes import (
     ended_badly,
     include,
@@ -25,7 +30,7 @@ from sim2real_eval.ros_launch.nodes import (
     static_transform,
     trajectory_node,
 )
-from sim2real_eval.ros_launch.packages import check_packages
+from sim2real_eval.ros_launch.sensors import Mounting
 from sim_sensors.core.config_files import config_path
 
 SENSORS = ('imu_node', 'gps_node')

@@ -20,11 +20,23 @@ from launch.actions import ExecuteProcess, LogInfo, OpaqueFunction
 from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 
-from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, Argument, declare, profile_file
-from sim2real_eval.ros_launch.lossless import MEASUREMENTS, miscount, profiles_file, published
-from sim2real_eval.ros_launch.nodes import include, note_mounting, trajectory_node, typed
-from sim2real_eval.ros_launch.packages import check_packages
-from sim2real_eval.ros_launch.runs import Run, Runs
+from sim2real_eval.ros_launch.arguments import (
+    ARGUMENTS,
+    NAVSAT,
+    Argument,
+    check_packages,
+    declare,
+    profile_file,
+)
+from sim2real_eval.ros_launch.nodes import (
+    Run,
+    Runs,
+    include,
+    note_mounting,
+    trajectory_node,
+    typed,
+)
+from sim2real_eval.ros_launch.sensors import MEASUREMENTS, miscount, profiles_file, published
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import run_label
 

@@ -22,10 +22,16 @@ from launch.substitutions import (
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from sim2real_eval.ros_launch.arguments import NAVSAT, Argument, boolean, declare, profile_file
-from sim2real_eval.ros_launch.mounting import Mounting, transforms_file
+from sim2real_eval.ros_launch.arguments import (
+    NAVSAT,
+    Argument,
+    boolean,
+    check_packages,
+    declare,
+    profile_file,
+)
 from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform, typed
-from sim2real_eval.ros_launch.packages import check_packages
+from sim2real_eval.ros_launch.sensors import Mounting, transforms_file
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -18,9 +18,15 @@ from launch.conditions import IfCondition
 from launch.substitutions import EqualsSubstitution, IfElseSubstitution, LaunchConfiguration
 from launch_ros.actions import Node
 
-from sim2real_eval.ros_launch.arguments import NAVSAT, Argument, boolean, declare, profile_file
+from sim2real_eval.ros_launch.arguments import (
+    NAVSAT,
+    Argument,
+    boolean,
+    check_packages,
+    declare,
+    profile_file,
+)
 from sim2real_eval.ros_launch.nodes import ended_badly, include, node, note_mounting, typed
-from sim2real_eval.ros_launch.packages import check_packages
 
 
 def generate_launch_description() -> LaunchDescription:

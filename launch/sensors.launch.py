@@ -18,11 +18,9 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 
-from sim2real_eval.ros_launch.arguments import declare
-from sim2real_eval.ros_launch.lossless import odometry_qos
-from sim2real_eval.ros_launch.mounting import of_models, world_configuration
+from sim2real_eval.ros_launch.arguments import check_packages, declare
 from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform
-from sim2real_eval.ros_launch.packages import check_packages
+from sim2real_eval.ros_launch.sensors import odometry_qos, of_models, world_configuration
 from sim_sensors.core.config_files import config_path
 
 

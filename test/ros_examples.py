@@ -28,7 +28,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
-from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu

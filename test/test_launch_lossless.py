@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.ros_launch.lossless import miscount, odometry_qos, profiles_file, published
+from sim2real_eval.ros_launch.sensors import miscount, odometry_qos, profiles_file, published
 
 TRUTH, INERTIAL, FIXES = '/ground_truth/odometry', '/imu/data', '/gps/fix'
 FINISHED = '{"published": 100, "last_stamp_ns": 1700000000990000000}'

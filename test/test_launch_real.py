@@ -17,8 +17,7 @@ from ament_index_python.packages import get_package_prefix
 from launch_examples import FILES, Started, calls, declared, description, started, tree
 
 from sim2real_eval.recording.metadata import read_transforms
-from sim2real_eval.ros_launch.arguments import ARGUMENTS
-from sim2real_eval.ros_launch.packages import needed
+from sim2real_eval.ros_launch.arguments import ARGUMENTS, needed
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.world.world import load_world

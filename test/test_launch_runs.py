@@ -15,8 +15,7 @@ pytest.importorskip('launch_ros', reason='no ROS installation')
 from launch import LaunchDescription, LaunchService
 from launch.actions import ExecuteProcess
 
-from sim2real_eval.ros_launch.nodes import TOLD_TO_END, ended_badly
-from sim2real_eval.ros_launch.runs import Run, Runs
+from sim2real_eval.ros_launch.nodes import TOLD_TO_END, Run, Runs, ended_badly
 
 
 def run_all(

@@ -26,12 +26,14 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external import static_frames
-from sim2real_eval.judge.external.conductor import Conductor
-from sim2real_eval.judge.external.delivery import PendingMessage, RecordedFeed
-from sim2real_eval.judge.external.domain import free_domain, private_context
-from sim2real_eval.judge.external.follower import node_grids
-from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
+from sim2real_eval.judge.external import senders as static_frames
+from sim2real_eval.judge.external.follower import PendingMessage, RecordedFeed, node_grids
+from sim2real_eval.judge.external.graph import (
+    Conductor,
+    GraphJudgeSetup,
+    free_domain,
+    private_context,
+)
 from sim2real_eval.judge.external.process import executable
 from sim2real_eval.judge.external.published import Published, publishers_of
 from sim2real_eval.judge.external.senders import Senders, input_topics

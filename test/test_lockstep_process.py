@@ -26,9 +26,9 @@ from judge_examples import read_rows
 
 from sim2real_eval.cli import judge_arguments
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.external import conductor
+from sim2real_eval.judge.external import graph as conductor
 from sim2real_eval.judge.external import process as process_module
-from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.external.process import JudgeProcess
 from sim2real_eval.recording.writing import write_recording
 

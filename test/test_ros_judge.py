@@ -28,7 +28,7 @@ from live_examples import (
 )  # fmt: skip
 from ros_judge_examples import Graph, Heard, Script, command, play
 
-from sim2real_eval.judge.external.domain import free_domain, private_context
+from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
-from sim2real_eval.judge.external.domain import free_domain
+from sim2real_eval.judge.external.graph import free_domain
 
 PROGRAM = """
 import rclpy

@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the launch files: a name means the same in all of them.
+"""Arguments of the launch files, with one meaning in all of them, and the packages they need.
 
-The table itself needs no ROS; only `declare` and `boolean` do.
+The table itself needs no ROS; only `declare`, `boolean` and `check_packages` do.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
+import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from sim2real_eval.metrics.options import SPEED_COMPONENTS
 from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameter
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.motions import motion_names
 
-__all__ = ['ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'declare', 'profile_file']
+__all__ = [
+    'ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'check_packages', 'declare', 'needed',
+    'profile_file',
+]  # fmt: skip
 
 NAVSAT = '_navsat'
 """Profiles are pairs: NAME.yaml for ekf_node and NAME_navsat.yaml for navsat_transform_node."""
@@ -40,57 +44,33 @@ class Argument:
     choices : tuple of str
         All values that are allowed; empty: any.
     kind : type
-        int or float for a number, list for names in brackets, Path for a file that has to be there
-        when one is given.
-    minimum : float
-        Least number that is allowed.
+        list for names in brackets, Path for a file that has to be there when one is given.
+    number : Parameter or None
+        Declaration of a number.
     """
 
     description: str
     default: Any = ''
     choices: tuple[str, ...] = ()
     kind: type = str
-    minimum: float = -math.inf
+    number: Parameter | None = None
 
     def check(self, name: str, text: str) -> None:
-        """Refuse a value that is not allowed.
-
-        Parameters
-        ----------
-        name : str
-            Of the argument.
-        text : str
-            Its value.
-
-        Raises
-        ------
-        ParameterError
-            It names the argument, the value and what is allowed.
-        """
+        """Raise ParameterError for a value that launch, which knows texts only, lets pass."""
         if self.kind is Path and text and not Path(text).is_file():
             raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
-        if self.kind is list and not _is_list(text):
+        if self.kind is list and not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
             problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
             raise ParameterError('launch', name, problem)
-        if self.kind not in (int, float):
-            return
-        try:
-            number = self.kind(text)
-        except ValueError:
-            number = math.nan
-        if not (math.isfinite(number) and number >= self.minimum):
-            least = '' if math.isinf(self.minimum) else f' >= {self.minimum:g}'
-            what = {int: 'an integer', float: 'a number'}[self.kind]
-            raise ParameterError('launch', name, f'{text!r} is not allowed; must be {what}{least}')
+        if self.number is not None:
+            whole = self.number.kind is int and re.fullmatch(r'[-+]?\d+', text)
+            self.number.parse(int(text) if whole else text, 'launch', name)
 
 
-def _is_list(text: str) -> bool:
-    """Whether a text is a YAML list of one name or more."""
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return False
-    return isinstance(found, list) and bool(found) and all(isinstance(one, str) for one in found)
+def _number(description: str, default: float, minimum: float | None = None) -> Argument:
+    """Return the argument of a number; its unit is in the description."""
+    number = Parameter(default, '', description, minimum=minimum)
+    return Argument(description, str(default), number=number)
 
 
 def _switch(description: str, default: str) -> Argument:
@@ -101,14 +81,12 @@ def _mounting() -> dict[str, Argument]:
     sensors = {'imu': 'IMU', 'gps': 'GPS antenna'}
     axes = {'x': 'forward of base_link', 'y': 'to the left of base_link', 'z': 'above base_link'}
     places = {
-        f'{sensor}_{axis}': Argument(f'{name} {where}, in m.', '0', kind=float)
+        f'{sensor}_{axis}': _number(f'{name} {where}, in m.', 0.0)
         for sensor, name in sensors.items()
         for axis, where in axes.items()
     }
     turns = {
-        f'imu_{angle}': Argument(
-            f'IMU turned about axis {axis} of base_link, in rad.', '0', kind=float
-        )
+        f'imu_{angle}': _number(f'IMU turned about axis {axis} of base_link, in rad.', 0.0)
         for angle, axis in (('roll', 'x'), ('pitch', 'y'), ('yaw', 'z'))
     }
     return {**places, **turns}
@@ -132,13 +110,8 @@ ARGUMENTS: dict[str, Argument] = {
     'scenario': Argument(
         'What moves: a drive, or an analytic scenario.', 'drive_circle', tuple(motion_names())
     ),
-    'duration': Argument('Duration of the motion, in s.', '20.0', kind=float, minimum=0.01),
-    'factor': Argument(
-        'Seconds of motion per second; a slow machine slows down.',
-        '1.0',
-        kind=float,
-        minimum=0.001,
-    ),
+    'duration': _number('Duration of the motion, in s.', 20.0, 0.01),
+    'factor': _number('Seconds of motion per second; a slow machine slows down.', 1.0, 0.001),
     'loop': _switch('Begin the motion again at its end, with /clock jumping back.', 'false'),
     # What follows a path.
     'path': Argument(
@@ -192,9 +165,7 @@ ARGUMENTS: dict[str, Argument] = {
         'which sim2real models lists, or the path of a YAML file; none: default, but chessboard '
         'for a camera and tag_ring for vision.'
     ),
-    'seed': Argument(
-        'Seed of all random draws; equal seeds give equal measurements.', '0', kind=int, minimum=0
-    ),
+    'seed': _number('Seed of all random draws; equal seeds give equal measurements.', 0, 0),
     'run': Argument('Label of the run; another one draws other noise.', 'recording/1/run_1'),
     'ground_truth': Argument('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': Argument('Parameter file of sensors.launch.py.', kind=Path),
@@ -239,19 +210,12 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     **_mounting(),
     # Experiments.
-    'runs': Argument('How many runs, one after another.', '1', kind=int, minimum=1),
-    'first_run': Argument('Number of the first one.', '1', kind=int, minimum=0),
+    'runs': _number('How many runs, one after another.', 1, 1),
+    'first_run': _number('Number of the first one.', 1, 0),
     'out': Argument('Folder for the recordings: OUT/GPS MODEL/SCENARIO_NUMBER.', 'out'),
     'storage': Argument('Storage of the bags.', 'mcap', ('mcap', 'sqlite3')),
-    'delay': Argument(
-        'Wall time from when all are there to the motion, in s.', '3.0', kind=float, minimum=0
-    ),
-    'settle': Argument(
-        'Wall time from the end of a motion to that of its bag, in s.',
-        '1.0',
-        kind=float,
-        minimum=0,
-    ),
+    'delay': _number('Wall time from when all are there to the motion, in s.', 3.0, 0),
+    'settle': _number('Wall time from the end of a motion to that of its bag, in s.', 1.0, 0),
     # Evaluation.
     'real': Argument('Real recordings with ground truth: paths or patterns, by space.', None),
     'models': Argument(
@@ -260,15 +224,13 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     'case_file': Argument('case.yaml that sets clock, timers and delivery order.', kind=Path),
     'overwrite': _switch('Replace an older result.', 'false'),
-    'repetitions': Argument('Simulated runs per recording and model.', '1', kind=int, minimum=1),
+    'repetitions': _number('Simulated runs per recording and model.', 1, 1),
     'match_rates': _switch('Simulate at the rates of the real sensors.', 'false'),
     'start_heading': _switch('Start the filters with the true heading.', 'false'),
     'component': Argument('Speed that is compared.', 'horizontal', SPEED_COMPONENTS),
     'topics': Argument('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
     'label': Argument('Scenario label of all recordings; empty: their own.'),
-    'rate_factor': Argument(
-        'Seconds of a run per second; 0: as fast as all keep up.', '0.0', kind=float, minimum=0
-    ),
+    'rate_factor': _number('Seconds of a run per second; 0: as fast as all keep up.', 0.0, 0),
     # Pictures.
     'view': Argument(
         'What to look with; has to be installed.',
@@ -342,3 +304,60 @@ def boolean(name: str) -> Any:
     from launch_ros.parameter_descriptions import ParameterValue
 
     return ParameterValue(LaunchConfiguration(name), value_type=bool)
+
+
+_VIEWERS = {'rviz': 'rviz2', 'plotjuggler': 'plotjuggler', 'foxglove': 'foxglove_bridge'}
+
+
+def needed(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return packages of others that a launch needs.
+
+    Parameters
+    ----------
+    given : mapping
+        Arguments of the launch; an argument that is not among them starts nothing.
+
+    Returns
+    -------
+    dict
+        Argument that asks for it, and another way to say it, by package.
+    """
+    found = {}
+    if given.get('sensor_transforms') == 'true':
+        found['tf2_ros'] = ('sensor_transforms', 'sensor_transforms:=false')
+    judge = given.get('judge')
+    if judge == 'robot_localization':
+        found[judge] = ('judge', 'judge:=judge_node')
+    view = given.get('view', 'none')
+    if view != 'none':
+        found[_VIEWERS[view]] = ('view', 'view:=none')
+        # The frame of the estimate is joined to the map.
+        found.setdefault('tf2_ros', found[_VIEWERS[view]])
+    if 'storage' in given:
+        other = {'mcap': 'sqlite3', 'sqlite3': 'mcap'}[given['storage']]
+        found[f'rosbag2_storage_{given["storage"]}'] = ('storage', f'storage:={other}')
+        found['ros2bag'] = found['ros2service'] = ('out', '')
+    return found
+
+
+def check_packages() -> Any:
+    """Return an action that refuses a launch whose arguments ask for what is not installed.
+
+    launch itself finds out when it comes to a node, ends, and leaves running what it had started.
+    """
+    from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+    from launch.actions import OpaqueFunction
+
+    def check(context: Any) -> None:
+        for package, (argument, instead) in needed(context.launch_configurations).items():
+            try:
+                get_package_prefix(package)
+            except PackageNotFoundError:
+                distribution = os.environ.get('ROS_DISTRO', 'jazzy')
+                apt = f'ros-{distribution}-{package.replace("_", "-")}'
+                ways = ' or '.join(way for way in (f'apt install {apt}', instead) if way)
+                raise ParameterError(
+                    'launch', argument, f'{package} is not installed; {ways}'
+                ) from None
+
+    return OpaqueFunction(function=check)

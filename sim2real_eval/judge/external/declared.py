@@ -29,7 +29,7 @@ class JudgeNode:
                 f'{cls.kind!r} needs rclpy: source the setup file of ROS, or pip install '
                 "'.[ros]'; embedded needs nothing",
             )
-        from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
+        from sim2real_eval.judge.external.graph import GraphJudgeSetup
 
         return GraphJudgeSetup.of(setup, cls.kind, navsat_node=navsat_node)
 

@@ -11,15 +11,16 @@ import numpy as np
 from rclpy.node import Node
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external.delivery import PendingMessage
-from sim2real_eval.judge.external.node_command import (
+from sim2real_eval.judge.external.follower import PendingMessage
+from sim2real_eval.judge.external.process import (
+    JudgeProcess,
     NodeCommand,
+    executable,
     navsat_parameters,
     own_transforms,
     ros_arguments,
     write_parameters,
 )
-from sim2real_eval.judge.external.process import JudgeProcess, executable
 from sim2real_eval.judge.external.published import OdometryInbox
 from sim2real_eval.judge.external.senders import Questions, Wait, Work
 from sim2real_eval.judge.external.side import Side

@@ -6,16 +6,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 
 from rclpy.node import Node
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external.delivery import PendingMessage
-from sim2real_eval.judge.external.follower import ExpectedJudge
-from sim2real_eval.judge.external.node_command import NODE_NAME, NodeCommand
-from sim2real_eval.judge.external.process import JudgeProcess
+from sim2real_eval.judge.external.follower import ExpectedJudge, PendingMessage
+from sim2real_eval.judge.external.process import NODE_NAME, JudgeProcess, NodeCommand
 from sim2real_eval.judge.external.published import (
     OdometryInbox,
     Published,
@@ -23,8 +20,15 @@ from sim2real_eval.judge.external.published import (
     rounded_up,
     stamp_of,
 )
-from sim2real_eval.judge.external.senders import FILTERED_TOPIC, Questions, Senders, Wait, Work
-from sim2real_eval.judge.external.static_frames import StaticFrames, coinciding_frames
+from sim2real_eval.judge.external.senders import (
+    FILTERED_TOPIC,
+    Questions,
+    Senders,
+    StaticFrames,
+    Wait,
+    Work,
+    coinciding_frames,
+)
 from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.embedded import judge
@@ -137,12 +141,7 @@ class Side:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

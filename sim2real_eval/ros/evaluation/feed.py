@@ -18,7 +18,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, Imu, MagneticField, NavSatFix, PointCloud2
 
-from sim2real_eval.judge.external.delivery import PendingMessage, last_arrival_ns
+from sim2real_eval.judge.external.follower import PendingMessage, last_arrival_ns
 from sim2real_eval.judge.robot_localization.embedded import prepare
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup

@@ -15,9 +15,8 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 
 from sim2real_eval.judge.estimate import Corrections, JudgedRun
-from sim2real_eval.judge.external.conductor import Conductor
-from sim2real_eval.judge.external.delivery import RecordedFeed
-from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
+from sim2real_eval.judge.external.follower import RecordedFeed
+from sim2real_eval.judge.external.graph import Conductor, GraphJudgeSetup
 from sim2real_eval.judge.external.side import Side
 from sim2real_eval.ros.evaluation.bench import SensorBench
 from sim2real_eval.ros.evaluation.feed import Broadcast, SensorFeed

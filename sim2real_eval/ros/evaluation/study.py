@@ -14,7 +14,7 @@ from rclpy.node import Node
 
 from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
 from sim2real_eval.cli.model_lists import twins
-from sim2real_eval.judge.external.graph_setup import GraphJudgeSetup
+from sim2real_eval.judge.external.graph import GraphJudgeSetup
 from sim2real_eval.judge.external.process import JUDGES
 from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions

@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A judge on a graph of its own: a DDS domain that nobody else is on, and one clock."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import Executor, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rosgraph_msgs.msg import Clock
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.external.follower import Feed, RecordedFeed
+from sim2real_eval.judge.external.paced_side import PacedSide
+from sim2real_eval.judge.external.process import executable, filter_node
+from sim2real_eval.judge.external.published import publishers_of
+from sim2real_eval.judge.external.senders import Work
+from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
+from sim2real_eval.recording.recording import Recording
+
+__all__ = ['Conductor', 'GraphJudgeSetup', 'free_domain', 'private_context']
+
+# Ports of higher domains lie among those that Linux gives to whoever asks for any.
+_DOMAINS = range(1, 102)
+_OTHER_WAYS_OUT = ('ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
+_FIRST_PORT, _PORTS_PER_DOMAIN = 7400, 250
+# Multicast discovery, which everybody shares, and what belongs to the first participant.
+_PROBED = (0, 10)
+
+
+@contextlib.contextmanager
+def free_domain() -> Iterator[int]:
+    """Hold a domain that no other process of ours holds and no foreign graph is on.
+
+    A lock on a file tells our processes apart, and goes with the process that has it; the ports
+    of the domain tell of all others.
+
+    Raises
+    ------
+    JudgeError
+        When all are taken.
+    """
+    offset = os.getpid()
+    for number in range(len(_DOMAINS)):
+        domain = _DOMAINS[(offset + number) % len(_DOMAINS)]
+        lock = _locked(Path(tempfile.gettempdir(), f'sim2real_domain_{domain}.lock'))
+        if lock is None:
+            continue
+        try:
+            if _unused(domain):
+                yield domain
+                return
+        finally:
+            os.close(lock)
+    raise JudgeError(
+        f'ROS domains {_DOMAINS[0]} to {_DOMAINS[-1]} are all in use; end what runs on one'
+    )
+
+
+def _private(domain: int) -> dict[str, str]:
+    """Return this process's environment, but on a domain that does not leave the machine."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OTHER_WAYS_OUT}
+    return {
+        **kept,
+        'ROS_DOMAIN_ID': str(domain),
+        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+    }
+
+
+@contextlib.contextmanager
+def private_context(domain: int) -> Iterator[Context]:
+    """Provide a ROS context on a domain; processes started meanwhile are on it too."""
+    context = Context()
+    with _as_environment(_private(domain)):
+        rclpy.init(args=[], context=context, domain_id=domain)
+        try:
+            yield context
+        finally:
+            rclpy.try_shutdown(context=context)
+
+
+@contextlib.contextmanager
+def _as_environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    changed = {*before.items()} ^ {*wanted.items()}
+    _set(wanted, changed)
+    try:
+        yield
+    finally:
+        _set(before, changed)
+
+
+def _set(wanted: Mapping[str, str], changed: Iterable[tuple[str, str]]) -> None:
+    for name, _ in changed:
+        if name in wanted:
+            os.environ[name] = wanted[name]
+        else:
+            os.environ.pop(name, None)
+
+
+def _locked(path: Path) -> int | None:
+    """Return an open file that holds the lock, or None when another has it."""
+    try:
+        # In shared folders another's file may be opened for reading only, and not with O_CREAT.
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError:
+            return None
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        return None
+    return file
+
+
+def _unused(domain: int) -> bool:
+    for offset in _PROBED:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(('', _FIRST_PORT + _PORTS_PER_DOMAIN * domain + offset))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return False
+    return True
+
+
+# A machine under load may take this long for one answer; a node that does is dead.
+_TIMEOUT_S = 20.0
+# A node imports and compiles before it subscribes.
+_START_TIMEOUT_S = 90.0
+_POLL_S = 0.05
+_AGAIN_S = 0.5
+
+
+class Conductor:
+    """One /clock for one or more sides.
+
+    At each step the sides are given what has arrived, the clock is set when a node has something
+    to do, and the next step waits until every node has done it. Nothing sleeps for a fixed time.
+
+    Parameters
+    ----------
+    node : Node
+        Publishes /clock.
+    executor : Executor
+        Spins `node` and whatever else must go on; nobody else may spin it during `play`. It is
+        never spun while `Feed.until` runs, which may spin it itself.
+    sides, feeds : sequences of equal length
+        Entered sides, and what arrives at each.
+    start_ns : int
+        When the nodes start, unless the case of a side's set-up says so.
+    rate_factor : float
+        Seconds of the run per second of the wall, at most: time that is lost is not made up for;
+        0: as fast as it goes.
+    on_step : callable, optional
+        Called with the time of each step that is done.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        sides: Sequence[Side],
+        feeds: Sequence[Feed],
+        *,
+        executor: Executor,
+        start_ns: int,
+        rate_factor: float = 0.0,
+        on_step: Callable[[int], None] | None = None,
+    ) -> None:
+        self._node, self._executor = node, executor
+        self._sides = list(sides)
+        self._feeds = dict(zip(sides, feeds, strict=True))
+        self._start_ns, self._rate = start_ns, rate_factor
+        self._on_step = on_step
+
+    def play(self) -> None:
+        """Run until every feed has ended and its judge has run on as the case says.
+
+        Raises
+        ------
+        JudgeError
+            When a judge ends or does not answer, or another node sets the clock.
+        """
+        self._refuse_another_clock()
+        self._clock = self._node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
+        try:
+            self._play()
+        finally:
+            self._node.destroy_publisher(self._clock)
+
+    def _play(self) -> None:
+        origins = {side.begin(self._start_ns) for side in self._sides}
+        if len(origins) > 1:
+            raise JudgeError(f'sides start at {sorted(origins)} ns; must start at one time')
+        (origin,) = origins
+        # Nodes subscribe once they have seen a time, which is the origin of their ticks.
+        self._drive(
+            {side: side.ready() for side in self._sides}, origin, _POLL_S, _START_TIMEOUT_S
+        )
+        # Who has come on the graph meanwhile is known by now.
+        self._refuse_another_clock()
+        began = time.monotonic()
+        playing = list(self._sides)
+        while playing:
+            now = min(side.next_ns for side in playing)
+            if self._rate > 0.0:
+                began += self._pace(began + (now - origin) * 1e-9 / self._rate)
+            arrived = {side: self._feeds[side].until(now) for side in playing}
+            playing = [side for side in playing if not self._ended(side, now)]
+            self._drive({side: side.deliver(arrived[side]) for side in playing})
+            busy = {side: side.step(now) for side in playing}
+            if any(busy.values()):
+                self._drive({side: side.settle() for side in playing})
+                self._set_clock(now)
+                answers = {
+                    side: side.answer(now) if busy[side] else side.idle() for side in playing
+                }
+                self._drive(answers, now)
+            for side in playing:
+                side.after(now)
+            if self._on_step is not None:
+                self._on_step(now)
+
+    def _ended(self, side: Side, now_ns: int) -> bool:
+        last = self._feeds[side].last_ns
+        return last is not None and now_ns > last + side.run_on_ns
+
+    def _set_clock(self, now_ns: int) -> None:
+        message = Clock()
+        message.clock.sec, message.clock.nanosec = divmod(now_ns, 1_000_000_000)
+        self._clock.publish(message)
+
+    def _refuse_another_clock(self) -> None:
+        setters = publishers_of(self._node, '/clock')
+        own = self._node.get_fully_qualified_name()
+        if own in setters:
+            setters.remove(own)
+        if setters:
+            names = ', '.join(name or 'another node' for name in setters)
+            raise JudgeError(
+                f'/clock: {names} publishes it too; end that, or take another '
+                'ROS_DOMAIN_ID: the clock must have one publisher, which waits for the judges'
+            )
+
+    def _pace(self, until: float) -> float:
+        """Wait for a time of the wall; return how late it is already."""
+        late = time.monotonic() - until
+        while (left := until - time.monotonic()) > 0.0:
+            self._executor.spin_once(timeout_sec=min(left, _POLL_S))
+        return max(late, 0.0)
+
+    def _drive(
+        self,
+        works: dict[Side, Work],
+        clock_ns: int | None = None,
+        again_s: float = _AGAIN_S,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        """Let the works go on side by side until all are done.
+
+        While they wait the clock is set again and again, to the same time: where a message was
+        lost that repairs it, and where not it does nothing.
+        """
+        waits = {side: wait for side, work in works.items() if (wait := next(work, None))}
+        moved = shown = time.monotonic()
+        while waits:
+            progress = False
+            for side in list(waits):
+                while side in waits and waits[side].met():
+                    progress = True
+                    wait = next(works[side], None)
+                    if wait is None:
+                        del waits[side]
+                    else:
+                        waits[side] = wait
+            if not waits:
+                break
+            now = time.monotonic()
+            if progress:
+                moved = now
+            elif now > moved + timeout_s:
+                what = '; '.join(f'{side.name}: {wait.what}' for side, wait in waits.items())
+                raise JudgeError(f'waited {timeout_s:g} s in vain for {what}')
+            if clock_ns is not None and now > shown + again_s:
+                self._set_clock(clock_ns)
+                shown = now
+            self._executor.spin_once(timeout_sec=_POLL_S)
+            if not progress and now > moved + _POLL_S:
+                for side in waits:
+                    side.check()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GraphJudgeSetup(JudgeSetup):
+    """JudgeSetup whose `judge` starts a judge node and feeds it in lockstep.
+
+    Attributes
+    ----------
+    kind : str
+        One of JUDGES.
+    navsat_node : str
+        `embedded`, or `robot_localization` for the real navsat_transform_node beside the real
+        filter, at the speed of the wall clock.
+    """
+
+    is_fast: ClassVar[bool] = False
+
+    kind: str = 'judge_node'
+    navsat_node: str = 'embedded'
+
+    @classmethod
+    def of(cls, setup: JudgeSetup, kind: str, *, navsat_node: str = 'embedded') -> GraphJudgeSetup:
+        """Return a set-up that a node carries out.
+
+        Raises
+        ------
+        Sim2RealError
+            When the node is not installed, and says what to do; for options of the embedded judge.
+        """
+        check_for_nodes(setup.case, kind)
+        executable(kind, filter_node(setup))
+        fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
+        return cls(**{**fields, 'kind': kind, 'navsat_node': navsat_node})
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the case; and the nodes, where their bits are not the embedded judge's."""
+        settings = dict(super().settings())
+        if self.kind == 'robot_localization':
+            settings['nodes'] = {'judge': self.kind}
+            if self.navsat is not None:
+                ours = self.navsat_node == 'embedded'
+                settings['nodes']['navsat_transform'] = 'sim2real_sensors' if ours else self.kind
+        return settings
+
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording on a graph of its own; parameters as in the base class.
+
+        Raises
+        ------
+        JudgeError
+            Also when the node does not do what it should.
+        """
+        setup = self.started(start_ns=start_ns, start_heading=start_heading)
+        feed = RecordedFeed(recording, setup)
+        paced = self.navsat is not None and self.navsat_node != 'embedded'
+        with _private_node() as (node, executor):
+            side = (
+                PacedSide(node, 'judge', setup, recording)
+                if paced
+                else Side(node, 'judge', setup, recording, judge=self.kind)
+            )
+            with side:
+                Conductor(
+                    node, [side], [feed], executor=executor, start_ns=feed.start_ns,
+                    rate_factor=1.0 if paced else 0.0,
+                ).play()  # fmt: skip
+            return side.judged(recording)
+
+
+@contextlib.contextmanager
+def _private_node() -> Iterator[tuple[Node, SingleThreadedExecutor]]:
+    with free_domain() as domain, private_context(domain) as context:
+        node = Node(
+            f'sim2real_{os.getpid()}', context=context, use_global_arguments=False,
+            enable_rosout=False, start_parameter_services=False,
+        )  # fmt: skip
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        try:
+            yield node, executor
+        finally:
+            executor.shutdown()
+            node.destroy_node()

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sensors of a launch: where they are, and whether their messages arrive to the last one.
+
+TF is told for everybody, and judge_node in a file: it reads /tf_static too, but a file is there
+before its first message, and where tf2_msgs is not installed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sim_sensors.camera.camera import load_camera
+from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_euler
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer.magnetometer import load_mag
+from sim_sensors.ros.sensor_settings import CameraSettings, MagnetometerSettings, VisionSettings
+from sim_sensors.world.world import load_world
+
+__all__ = [
+    'MEASUREMENTS', 'Mounting', 'miscount', 'odometry_qos', 'of_models', 'profiles_file',
+    'published', 'transforms_file', 'world_configuration',
+]  # fmt: skip
+
+# The same file, whichever library makes the quaternion.
+_DECIMALS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Mounting:
+    """Pose of a sensor in base_link.
+
+    Attributes
+    ----------
+    sensor : str
+        imu, gps, mag or camera.
+    frame : str
+        Of the sensor.
+    translation : tuple of 3 float
+        m.
+    rpy : tuple of 3 float
+        Roll, pitch, yaw about fixed axes, rad.
+    """
+
+    sensor: str
+    frame: str
+    translation: tuple[float, float, float]
+    rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+def of_models(
+    imu: str | None, gps: str | None, mag: str | None = None, camera: str | None = None
+) -> list[Mounting]:
+    """Return where the models of the sensors, by name or path, say that these are.
+
+    A magnetometer in the frame of the IMU, as in one chip, has no place of its own. The
+    frame of a camera is its optical one.
+
+    Raises
+    ------
+    Sim2RealError
+        When there is no such model, or it is wrong.
+    """
+    found = []
+    if imu is not None:
+        model = load_imu(imu)
+        found.append(Mounting('imu', model.frame_id, model.lever_arm, model.mounting_rpy))
+    if gps is not None:
+        receiver = load_gps(gps)
+        found.append(Mounting('gps', receiver.frame_id, receiver.lever_arm))
+    if mag is not None:
+        compass = load_mag(mag)
+        if compass.frame_id not in [mounting.frame for mounting in found]:
+            found.append(
+                Mounting('mag', compass.frame_id, compass.lever_arm, compass.mounting_rpy)
+            )
+    if camera is not None:
+        eye = load_camera(camera)
+        turn = euler_from_quaternion(eye.optical_rotation())
+        found.append(Mounting('camera', eye.frame_id, eye.lever_arm, turn))
+    return found
+
+
+def transforms_file(mountings: Sequence[Mounting]) -> Path:
+    """Write a static_transforms.yaml that lasts as long as this process, and return it."""
+    content: list[dict[str, Any]] = [
+        {
+            'parent': 'base_link',
+            'child': mounting.frame,
+            'translation': list(mounting.translation),
+            'rotation_xyzw': [
+                round(part, _DECIMALS) for part in quaternion_from_euler(*mounting.rpy)
+            ],
+        }
+        for mounting in mountings
+    ]
+    return scratch_file('static_transforms', content)
+
+
+# -------- What of a world each sensor of a launch is told.
+
+_OWN = {
+    'mag': MagnetometerSettings().world,
+    'camera': CameraSettings().world,
+    'vision': VisionSettings().world,
+}
+
+
+def world_configuration(world: str) -> dict[str, str]:
+    """Return the launch configurations that `config/ros/sensors.yaml` takes of a world.
+
+    An IMU and a GPS are told the gravity and the origin of the world that the others are in, as
+    in a batch run.
+
+    Parameters
+    ----------
+    world : str
+        Name or path; empty: each sensor is in its own, and gravity and origin are their defaults.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such world, or it is wrong.
+    """
+    shared = load_world(world or _OWN['mag'])
+    return {
+        'gravity': repr(float(shared.gravity)),
+        'latitude_deg': repr(float(shared.frame.latitude_deg)),
+        'longitude_deg': repr(float(shared.frame.longitude_deg)),
+        'altitude_m': repr(float(shared.frame.altitude_m)),
+        **{f'{kind}_world': world or own for kind, own in _OWN.items()},
+    }
+
+
+def scratch_file(name: str, content: Any) -> Path:
+    """Write a YAML file that lasts as long as this process, and return it.
+
+    Parameters
+    ----------
+    name : str
+        Beginning of its name.
+    content
+        Lists, dicts, numbers and texts.
+    """
+    with tempfile.NamedTemporaryFile(
+        'w', prefix=f'{name}_', suffix='.yaml', delete=False, encoding='utf-8'
+    ) as file:
+        yaml.safe_dump(content, file)
+    path = Path(file.name)
+    atexit.register(path.unlink, missing_ok=True)
+    return path
+
+
+MEASUREMENTS = {
+    'imu': 'imu/data',
+    'gps': 'gps/fix',
+    'mag': 'imu/mag',
+    'camera': 'camera/features',
+    'wheels': 'wheel/odometry',
+    'vision': 'vision/pose',
+}
+"""Topic of the measurements by kind of sensor."""
+
+_BESIDE = {
+    'camera': ('camera/camera_info', 'camera/pose'),
+    'wheels': ('wheel/joint_states',),
+}
+
+# Ten seconds of an IMU; a burst has about two.
+_DEPTH = 1000
+
+
+def odometry_qos(
+    namespace: str, ground_truth: str, sensors: Sequence[str]
+) -> dict[str, str | int]:
+    """Return ROS parameters of sensors that hear reliably, and are heard, to the last message.
+
+    Parameters
+    ----------
+    namespace : str
+        Of the sensors' process.
+    ground_truth : str
+        Topic of the odometry.
+    sensors : sequence of str
+        As sensors_node takes them: imu, gps, mag, camera, wheels, vision, or such in a
+        namespace.
+    """
+    space = _space(namespace)
+    found: dict[str, str | int] = {}
+    for sensor in sensors:
+        below, _, kind = sensor.rpartition('/')
+        inner = f'{space}{_space(below)[1:]}'
+        heard = ground_truth if ground_truth.startswith('/') else inner + ground_truth
+        found[f'qos_overrides.{heard}.subscription.reliability'] = 'reliable'
+        found[f'qos_overrides.{heard}.subscription.depth'] = _DEPTH
+        if kind in MEASUREMENTS:
+            for topic in (MEASUREMENTS[kind], *_BESIDE.get(kind, ())):
+                found[f'qos_overrides.{inner}{topic}.publisher.depth'] = _DEPTH
+    return found
+
+
+def _space(namespace: str) -> str:
+    return f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
+
+
+def profiles_file(topics: Sequence[str]) -> Path:
+    """Write a file for `ros2 bag record --qos-profile-overrides-path` and return it.
+
+    Parameters
+    ----------
+    topics : sequence of str
+        That are recorded to the last message.
+    """
+    profile = {
+        'history': 'keep_last',
+        'depth': _DEPTH,
+        'reliability': 'reliable',
+        'durability': 'volatile',
+    }
+    return scratch_file('recorder_qos', {topic: dict(profile) for topic in topics})
+
+
+def published(said: str) -> int | None:
+    r"""Return how many messages a node says it has published; None when it does not.
+
+    Parameters
+    ----------
+    said : str
+        What trajectory_node wrote, or `ros2 service call` about `~/finish`.
+    """
+    if 'success=False' in said:
+        return None
+    found = re.search(r'\{"published":[^{}]*\}', said)
+    return None if found is None else int(json.loads(found[0])['published'])
+
+
+def miscount(bag: Path, expected: Mapping[str, int]) -> str:
+    """Return what is wrong with a finished bag; empty when all messages are in it.
+
+    Parameters
+    ----------
+    bag : Path
+        Folder with metadata.yaml.
+    expected : mapping
+        How many messages were published, by topic.
+    """
+    try:
+        content: Any = yaml.safe_load((bag / 'metadata.yaml').read_text(encoding='utf-8'))
+        counts = {
+            entry['topic_metadata']['name']: int(entry['message_count'])
+            for entry in content['rosbag2_bagfile_information']['topics_with_message_count']
+        }
+    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        return f'{bag} is not complete: metadata.yaml cannot be read ({error})'
+    wrong = [
+        f'{counts.get(topic, 0)} of {number} messages of {topic}'
+        for topic, number in expected.items()
+        if counts.get(topic, 0) != number
+    ]
+    return f'{bag} has {", ".join(wrong)}' if wrong else ''
