@@ -154,7 +154,7 @@ def test_a_node_dies_with_a_parent_that_is_killed() -> None:
     mark = uuid.uuid4().hex
     code = (
         'import time\n'
-        'from sim2real_eval.ros.lockstep import JudgeProcess\n'
+        'from sim2real_eval.judge.external.process import JudgeProcess\n'
         'with JudgeProcess("node", ["/bin/sleep", "600"]):\n'
         '    time.sleep(600)\n'
     )
