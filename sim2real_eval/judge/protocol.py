@@ -336,7 +336,9 @@ def _outside_judge(kind: Any, request: JudgeRequest) -> _OutsideJudge:
 
 
 def _package(kind: type) -> str:
-    """Return name and version of the package that a class was installed with; else nothing."""
-    for name in importlib.metadata.packages_distributions().get(kind.__module__.split('.')[0], ()):
-        return f'{name} {importlib.metadata.version(name)}'
+    """Return name and version of the package that registers a class; else nothing."""
+    top = kind.__module__.split('.')[0]
+    for entry in importlib.metadata.entry_points(group=JUDGES.group):
+        if entry.value.split(':')[0].split('.')[0] == top and entry.dist is not None:
+            return f'{entry.dist.name} {entry.dist.version}'
     return ''

@@ -24,7 +24,7 @@ from sim_sensors.motion.path_following import DRIVES
 __all__ = ['StudyPlan', 'change']
 
 _FORMAT = 1
-_WORDS = ('title', 'about', 'command', 'shipped', 'uncertainty')
+_WORDS = ('title', 'about', 'command', 'shipped', 'uncertainty', 'more_metrics')
 """What may change without changing a run."""
 
 
@@ -213,6 +213,7 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'simulate_on': 'truth' if file.drive is None else 'drive',
         'conditions': [one.to_mapping() for one in file.conditions],
         'uncertainty': file.uncertainty.to_mapping(),
+        'more_metrics': list(file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {
             twin.label: {

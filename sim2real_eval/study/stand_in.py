@@ -13,8 +13,10 @@ from sim2real_eval.simulation.synthetic import synthetic_recording, truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.variants import STAND_IN, read_gps, read_imu
+from sim_sensors.core.registry import file_of, is_in_file
+from sim_sensors.motion.motions import SCENARIOS, motion_of
 from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
-from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.motion.trajectory import Motion, Trajectory
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 
 __all__ = ['PathDrive', 'StandIn', 'read_drive', 'read_stand_ins']
@@ -30,7 +32,7 @@ class PathDrive:
     Attributes
     ----------
     scenario : str
-        Of DRIVES; empty where it is still to be chosen.
+        Of DRIVES, or another scenario; empty where it is still to be chosen.
     seed : int
     run : str
         Label of the random streams.
@@ -48,16 +50,25 @@ class PathDrive:
     vehicle: AckermannVehicle = ART
     variation: RunVariation = dataclasses.field(default_factory=RunVariation)
 
-    def motion(self) -> Trajectory:
+    @property
+    def label(self) -> str:
+        """The scenario's name alone, without the file that it is in."""
+        return self.scenario.rpartition(':')[2]
+
+    def motion(self) -> Motion:
         """Return the true motion."""
-        return _driven(self)
+        if self.scenario in DRIVES:
+            return _driven(self)
+        return motion_of(
+            self.scenario, seed=self.seed, run=self.run, duration=self.duration, parameters={}
+        )
 
     def read(self) -> Recording:
         """Return the truth, at 100 Hz, as a recording without sensors."""
         topic = DEFAULT_TOPICS['truth']
         return Recording(
             name=self.run,
-            scenario=self.scenario,
+            scenario=self.label,
             path='',
             messages={topic: truth_of(self.motion())},
             roles={'truth': topic},
@@ -66,7 +77,7 @@ class PathDrive:
     def to_mapping(self) -> dict[str, Any]:
         """Return the drive as plain values."""
         return {
-            'drive': self.scenario,
+            'drive': self.label,
             'run': self.run,
             'duration': self.duration,
             'vehicle': self.vehicle.to_mapping(),
@@ -104,7 +115,7 @@ class StandIn:
         """Make the recording."""
         one = self.drive
         return synthetic_recording(
-            one.motion(), self.sensors, seed=one.seed, run=one.run, scenario=one.scenario
+            one.motion(), self.sensors, seed=one.seed, run=one.run, scenario=one.label
         )
 
     def to_mapping(self) -> dict[str, Any]:
@@ -149,15 +160,29 @@ def read_stand_ins(
     )
     scenarios = list(DRIVES)
     if 'scenarios' in fields:
-        scenarios = [one.text(DRIVES) for one in fields['scenarios'].items('scenarios')]
+        scenarios = [_scenario(one, folder) for one in fields['scenarios'].items('scenarios')]
     count = fields['runs'].integer(1) if 'runs' in fields else 10
     count = count if runs is None else runs
     found = []
     for scenario in dict.fromkeys(scenarios):
         for number in range(1, count + 1):
-            label = f'{group}_{scenario}_{number}' if group else f'{scenario}_{number}'
+            name = scenario.rpartition(':')[2]
+            label = f'{group}_{name}_{number}' if group else f'{name}_{number}'
             found.append(StandIn(_drive(fields, scenario, seed, label), sensors))
     return found
+
+
+def _scenario(entry: Entry, folder: Path) -> str:
+    """Return a scenario's name; that of one in a file with its whole path."""
+    name = entry.text()
+    if name in DRIVES:
+        return name
+    if not is_in_file(name) and name not in SCENARIOS.names():
+        known = list(dict.fromkeys([*DRIVES, *SCENARIOS.names()]))
+        entry.refuse_value(f'one of {", ".join(known)}, or a class in a file', known)
+    kind = SCENARIOS.get(name, where=entry.where, key=entry.key, folder=folder)
+    path = file_of(kind)
+    return name if path is None else f'{path}:{kind.__name__}'
 
 
 def read_drive(entry: Entry, seed: int) -> PathDrive:

@@ -14,10 +14,12 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges
+from sim2real_eval.study.metric import METRICS
 from sim2real_eval.study.recordings import StudyRecording, of_sources, read_recordings
 from sim2real_eval.study.stand_in import PathDrive, read_drive
 from sim2real_eval.study.variants import Condition, read_conditions, read_twins
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
+from sim_sensors.core.registry import file_of
 
 __all__ = ['KEYS', 'Overrides', 'StudyFile', 'study_path']
 
@@ -37,6 +39,7 @@ KEYS = MappingProxyType(
         'judges': 'Who estimates; default paper_released.',
         'conditions': 'What happens to the fixes of real and simulated runs alike.',
         'uncertainty': 'Options of the statistics.',
+        'more_metrics': 'Metrics in files, such as my_metric.py:MyMetric.',
     }
 )
 """Keys of a study file and what they mean."""
@@ -116,6 +119,8 @@ class StudyFile:
     conditions : tuple of Condition
         One without a label when the file has none.
     uncertainty : UncertaintyOptions
+    more_metrics : tuple of str
+        Classes in files, beside the metrics that are installed.
     overrides : Overrides
     """
 
@@ -135,6 +140,7 @@ class StudyFile:
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
     uncertainty: UncertaintyOptions
+    more_metrics: tuple[str, ...]
     overrides: Overrides
 
     @classmethod
@@ -183,6 +189,7 @@ class StudyFile:
             if 'conditions' in fields
             else (Condition(),),
             uncertainty=_uncertainty(fields, over),
+            more_metrics=_more_metrics(fields, folder),
             overrides=over,
         )
 
@@ -222,6 +229,16 @@ def _metric(fields: dict[str, Entry]) -> MetricOptions:
         return MetricOptions()
     entry = fields['metric']
     return MetricOptions.from_mapping(entry.value, entry.where, entry.key)
+
+
+def _more_metrics(fields: dict[str, Entry], folder: Path) -> tuple[str, ...]:
+    entries = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
+    found = []
+    for entry in entries:
+        kind = METRICS.get(entry.text(), where=entry.where, key=entry.key, folder=folder)
+        path = file_of(kind)
+        found.append(entry.text() if path is None else f'{path}:{kind.__name__}')
+    return tuple(found)
 
 
 def _recordings(

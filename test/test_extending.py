@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/extending.md as a newcomer follows it: its package is installed and its commands run."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_examples import Outcome
+
+from sim2real_eval.cli.main import main
+from sim2real_eval.recording.reading import read_recording
+
+PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'extending.md'
+_BLOCK = re.compile(
+    r'(?:^`(?P<file>[\w/.]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$', re.M | re.S
+)
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Return the blocks of the page, each with the name of its file or `sh`."""
+    found = [(m['file'] or m['kind'], m['text']) for m in _BLOCK.finditer(PAGE.read_text('utf-8'))]
+    assert len(found) >= 12
+    return found
+
+
+def install(place: Path, *, broken: bool = False) -> None:
+    """Put the package where `pip install --target` would, with what pip would make of its file."""
+    for name, text in blocks():
+        if name != 'sh':
+            target = place / name
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(text)
+    groups = re.findall(
+        r"^\[project\.entry-points\.'(.*?)'\]\n((?:\w+ = '.*'\n)+)",
+        (place / 'pyproject.toml').read_text(),
+        re.M,
+    )
+    assert len(groups) == 5
+    lines = ''.join(f'[{group}]\n{entries}\n'.replace("'", '') for group, entries in groups)
+    if broken:
+        lines = lines.replace('robot_extras.', 'robot_extras.gone.')
+    info = place / 'robot_extras-1.0.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Metadata-Version: 2.1\nName: robot-extras\nVersion: 1.0\n')
+    (info / 'entry_points.txt').write_text(lines)
+
+
+@contextlib.contextmanager
+def inside(place: Path) -> Iterator[None]:
+    """Be in a folder whose packages are installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.syspath_prepend(place)
+        patch.setenv('COLUMNS', '150')
+        yield
+    for name in [name for name in sys.modules if name.split('.')[0] == 'robot_extras']:
+        del sys.modules[name]
+
+
+def command(line: str) -> Outcome:
+    """Run a line of the page; return its exit status and what it printed."""
+    words = shlex.split(line)
+    assert words[0] == 'sim2real'
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main(words[1:])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+    return Outcome(status, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope='module')
+def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """The folder after all commands of the page, and what each of them printed."""
+    place = tmp_path_factory.mktemp('newcomer')
+    install(place)
+    printed = {}
+    with inside(place):
+        for name, text in blocks():
+            for line in text.splitlines() if name == 'sh' else []:
+                done = command(line)
+                assert done.status == 0, f'{line}\n{done.out}\n{done.err}'
+                printed[line] = done.out
+    return place, printed
+
+
+def test_everything_has_its_name(followed: tuple[Path, dict[str, str]]) -> None:
+    _, printed = followed
+    assert re.search(r'offset_gps .*constant offset to the east', printed['sim2real models'])
+    assert re.search(r'count +count the messages', printed['sim2real --help'])
+    assert '/gps/fix: ' in printed['sim2real count near/circle_1']
+
+
+def test_the_gps_is_off_as_its_parameters_say(followed: tuple[Path, dict[str, str]]) -> None:
+    place, _ = followed
+    east = {}
+    for name in ('near', 'far', 'file'):
+        fixes = read_recording(place / name / 'circle_1').require('gps')
+        east[name] = float(fixes.longitude[0])
+    metres = 6378137.0 * 0.7304 * 3.14159265 / 180  # at 43 degrees north
+    assert (east['far'] - east['near']) * metres == pytest.approx(18.0, rel=0.01)
+    assert east['file'] == east['near']
+
+
+def test_the_judge_is_the_same_by_name_and_by_file(
+    followed: tuple[Path, dict[str, str]],
+) -> None:
+    place, _ = followed
+    assert (place / 'estimate.csv').read_bytes() == (place / 'from_file.csv').read_bytes()
+    record = json.loads((place / 'study' / 'study.json').read_text())
+    judges = {judge['label']: judge for judge in record['judges']}
+    assert judges['fix_filter']['package'] == 'robot-extras 1.0'
+    assert 'class FixFilter' in judges['from_file']['files'][0]['text']
+    assert record['failures'] == []
+
+
+def test_the_metric_is_in_the_tables(followed: tuple[Path, dict[str, str]]) -> None:
+    place, _ = followed
+    with (place / 'study' / 'metrics.csv').open() as file:
+        rows = [row for row in csv.DictReader(file) if row['metric'] == 'worst error']
+    assert {row['unit'] for row in rows} == {'m/s'}
+    # Once by its name and once by its file, for two judges, two models, line, shuttle and both.
+    assert len(rows) == 2 * 2 * 2 * 3
+    assert all(float(row['distance']) >= 0.0 for row in rows)
+
+
+def test_what_cannot_be_imported_spoils_nothing_else(tmp_path: Path) -> None:
+    install(tmp_path, broken=True)
+    with inside(tmp_path):
+        done = command('sim2real --help')
+        assert done.status == 0
+        assert 'simulate' in done.out
+        done = command('sim2real count x')
+        assert done.status == 2
+        assert "'count' of robot-extras cannot be imported" in done.err
+        assert command('sim2real models').status == 0
+
+
+def test_a_judge_that_fails_ends_its_run_alone(tmp_path: Path) -> None:
+    (tmp_path / 'mine.py').write_text(
+        'class Fails:\n    def judge(self, recording):\n        raise KeyError("no")\n'
+    )
+    with inside(tmp_path):
+        done = command('sim2real simulate --motion circle --duration 3 --out runs')
+        assert done.status == 0, done.err
+        done = command('sim2real judge runs/circle_1 --judge mine.py:Fails --out e.csv')
+        assert done.status == 2
+        assert "Fails: KeyError: 'no' (mine.py:3)" in done.err
