@@ -236,7 +236,7 @@ def test_notes_say_what_was_done_and_a_dead_axis_is_left_out() -> None:
         axis for axis in AXES if axis != 'accelerometer_y'
     ]
     (outlier,) = (note for note in result.notes if 'outliers' in str(note))
-    assert 'gyroscope_x: 1 of 10000 samples' in outlier
+    assert 'gyroscope_x: 1 of 10000 samples' in str(outlier)
     assert any(str(note) == 'accelerometer_y: is constant and left out' for note in result.notes)
     assert result.axes[-1].mean == pytest.approx(9.8, abs=0.01)
     values[17, 1] = np.nan

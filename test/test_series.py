@@ -152,8 +152,8 @@ def test_lone_nans_are_dropped_in_pairs_and_told(tmp_path: Path) -> None:
     read = read_series(tmp_path / 'a_1.csv')
     np.testing.assert_array_equal(read.series.se_time, [0.1, 0.3, 0.4])
     np.testing.assert_array_equal(read.series.gt_vel, [1.0, 2.0])
-    assert [note.problem for note in read.notes] == [
-        '1 samples without time or velocity dropped'
+    assert [(note.code, note.numbers) for note in read.notes] == [
+        ('series.incomplete', {'count': 1})
     ] * 2
 
 
