@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
+    from sim2real_eval.study.metric import Metric
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.study_file import Overrides, StudyFile
 
-__all__ = ['Overrides', 'StudyFile', 'StudyOutcome', 'StudyPlan']
+__all__ = ['Metric', 'Overrides', 'StudyFile', 'StudyOutcome', 'StudyPlan']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'plan', 'study_file', 'outcome')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'plan', 'study_file', 'outcome', 'metric')

@@ -10,11 +10,21 @@ from sim_sensors.core.faces import lazily
 if TYPE_CHECKING:
     from sim_sensors.motion.motions import motion_of, truth_of
     from sim_sensors.motion.odometry import OdometryMotion
-    from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.motion.scenarios import TimedMotion
+    from sim_sensors.motion.trajectory import Motion, Trajectory, times_within
     from sim_sensors.motion.waypoints import WaypointMotion
 
-__all__ = ['Motion', 'OdometryMotion', 'Trajectory', 'WaypointMotion', 'motion_of', 'truth_of']
+__all__ = [
+    'Motion',
+    'OdometryMotion',
+    'TimedMotion',
+    'Trajectory',
+    'WaypointMotion',
+    'motion_of',
+    'times_within',
+    'truth_of',
+]
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(
-        __name__, __all__, 'trajectory', 'motions', 'odometry', 'waypoints'
+        __name__, __all__, 'trajectory', 'scenarios', 'motions', 'odometry', 'waypoints'
     )
