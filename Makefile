@@ -40,10 +40,11 @@ demo: $(VENV)/.installed ## set up and run the small built-in study, plots inclu
 
 test: lint unit colcon ## set up and run linters, type check, tests, colcon build and colcon test
 
-lint: $(VENV)/.installed-test ## ruff and mypy
+lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(VENV)/.installed-test ## let ruff format the sources and fix what it can
 	$(BIN)/ruff format .

@@ -19,10 +19,10 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.common.tables import write_columns, write_csv
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.report.page.standing import standings
 from sim2real_eval.report.ranking_tables import uncertainty_table
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import scored_runs
 from sim2real_eval.study.secondary_results import study_uncertainty, uncertainty_records
 from sim2real_eval.study.study_file import Overrides, StudyFile
 
@@ -36,9 +36,9 @@ def test_every_scenario_and_pair_of_every_judge_is_told() -> None:
     )
     known = study_uncertainty(study)
     alone = uncertainty(
-        ScoredRuns.of(study.of('clean', REAL, scenario='line', group='ice')),
+        scored_runs(study.of('clean', REAL, scenario='line', group='ice')),
         {
-            model: ScoredRuns.of(study.of('clean', model, scenario='line', group='ice'))
+            model: scored_runs(study.of('clean', model, scenario='line', group='ice'))
             for model in study.models
         },
         known['clean', 'ice']['line'].options,

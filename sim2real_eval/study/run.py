@@ -7,12 +7,23 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['EstimateSignals', 'Losses', 'RunKey', 'StudyFailure', 'StudyRun', 'told_failures']
+__all__ = [
+    'EstimateSignals',
+    'Losses',
+    'RunKey',
+    'StudyFailure',
+    'StudyRun',
+    'scored_runs',
+    'told_failures',
+]
 
 
 class RunKey(NamedTuple):
@@ -78,6 +89,19 @@ class StudyRun:
             n_samples=int(self.values['n_samples']),
             duration=self.values['duration'],
         )
+
+
+def scored_runs(
+    runs: Sequence[StudyRun], names: Sequence[str] = ('rmse', 'entropy_difference')
+) -> ScoredRuns:
+    """Take the named values of the runs of one source, for their uncertainty."""
+    return ScoredRuns(
+        np.array([[run.values[name] for name in names] for run in runs]).reshape(
+            len(runs), len(names)
+        ),
+        tuple(run.key.recording for run in runs),
+        tuple(run.scenario for run in runs),
+    )
 
 
 # -------- What a judge estimated in one run, and what was true, over time.

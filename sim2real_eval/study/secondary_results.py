@@ -13,9 +13,9 @@ from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.by_scenario import uncertainty_by_scenario
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import scored_runs
 from sim2real_eval.study.secondary_metrics import MetricTable, metric_tables
 from sim2real_eval.study.sensitivity import (
     RankingPair,
@@ -150,9 +150,9 @@ def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[st
     seed = int(outcome.record.get('seed', 0))
     found = {}
     for judge, group in outcome.compared:
-        real = ScoredRuns.of(outcome.of(judge, REAL, group=group))
+        real = scored_runs(outcome.of(judge, REAL, group=group))
         sims = {
-            model: ScoredRuns.of(runs)
+            model: scored_runs(runs)
             for model in outcome.models
             if (runs := outcome.of(judge, model, group=group))
         }

@@ -19,7 +19,6 @@ from sim_sensors.core.seeding import stream
 
 if TYPE_CHECKING:
     from sim2real_eval.metrics.scores import RunScore
-    from sim2real_eval.study.run import StudyRun
 
 
 __all__ = ['Freedom', 'MotionDraws', 'ScoredRuns']
@@ -45,19 +44,6 @@ class ScoredRuns:
     values: FloatArray
     motion: tuple[str, ...]
     scenario: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, runs: Sequence[StudyRun], names: Sequence[str] = ('rmse', 'entropy_difference')
-    ) -> ScoredRuns:
-        """Take the named values of the runs of one source."""
-        return cls(
-            np.array([[run.values[name] for name in names] for run in runs]).reshape(
-                len(runs), len(names)
-            ),
-            tuple(run.key.recording for run in runs),
-            tuple(run.scenario for run in runs),
-        )
 
     @property
     def names(self) -> tuple[str, ...]:
