@@ -61,7 +61,7 @@ def test_the_page_gives_what_the_command_gives(
     assert 'VEPD' in capsys.readouterr().out
     done = call(
         capsys, 'vepd', '--real', *made, '--models', 'ch_gauss', '--imu', 'chrono',
-        '--judge-config', 'clean', '--seed', '1', '--json',
+        '--judge-config', 'clean', '--seed', '1', '--json', '--out', tmp_path / 'command',
     )  # fmt: skip
     row = next(one for one in json.loads(done.out)['vepd'] if one['scenario'] == 'all')
     assert result.vepd == row['vepd']
