@@ -20,11 +20,10 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.error_state.estimate import skew
+from sim2real_eval.judge.error_state.error_state import skew
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.judge.smoother.chain import Steps
-from sim2real_eval.judge.smoother.factor_graph import INTEGRATION_DENSITY, imu_densities
-from sim2real_eval.judge.smoother.solution import Nodes
+from sim2real_eval.judge.smoother.factor_graph import INTEGRATION_DENSITY, Nodes, imu_densities
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 __all__ = ['ImuMotion', 'bridge']

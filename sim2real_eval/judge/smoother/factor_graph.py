@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factors of a run in GTSAM: IMU between nodes, fixes at them, and what is known before."""
+"""A run in GTSAM: IMU between nodes, fixes at them, what is known before, and the solution."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from typing import Any
 
@@ -13,10 +14,10 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.inertial.alignment import FirstAttitude
 from sim2real_eval.judge.inertial.front_end import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
-from sim2real_eval.judge.smoother.chain import Steps
-from sim_sensors.core.measurements import FloatArray
+from sim2real_eval.judge.smoother.chain import Steps, joint_covariances
+from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['INTEGRATION_DENSITY', 'FactorGraph', 'imu_densities', 'load_gtsam']
+__all__ = ['INTEGRATION_DENSITY', 'Nodes', 'imu_densities', 'load_gtsam', 'solve']
 
 INTEGRATION_DENSITY = 1e-4
 """Of the position for what the integration itself does wrong, m/sqrt(s)."""
@@ -169,3 +170,197 @@ def _fix_model(gtsam: Any, settings: InertialSettings, covariance: FloatArray) -
     estimators = gtsam.noiseModel.mEstimator
     kind = estimators.Huber if loss == 'huber' else estimators.Cauchy
     return gtsam.noiseModel.Robust.Create(kind.Create(width), model)
+
+
+_UPDATE_EVERY = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nodes:
+    """The solution at the nodes; position and velocity are those of the IMU.
+
+    Errors are ordered attitude (about the axes of base_link), position, velocity (world),
+    accelerometer bias, gyroscope bias.
+
+    Attributes
+    ----------
+    orientation : (k, 3, 3) float
+        Base_link to world.
+    position, velocity : (k, 3) float
+        m and m/s, world.
+    accelerometer_bias, gyroscope_bias : (k, 3) float
+        m/s^2 and rad/s.
+    joint : (k - 1, 30, 30) float
+        Covariance of the errors of a node and the next.
+    fix_node : (m,) int64
+        Node of each fix.
+    fix_distance : (m,) float
+        Mahalanobis distance of each fix from the solution.
+    iterations : int
+    converged : bool
+    """
+
+    orientation: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    accelerometer_bias: FloatArray
+    gyroscope_bias: FloatArray
+    joint: FloatArray
+    fix_node: IntArray
+    fix_distance: FloatArray
+    iterations: int
+    converged: bool
+
+
+def solve(
+    inputs: InertialInputs, settings: InertialSettings, steps: Steps, start: FirstAttitude
+) -> Nodes:
+    """Build the graph and solve it.
+
+    The estimates that the batch optimisation starts from come from incremental smoothing
+    (iSAM2), a few nodes at a time, because an IMU that is integrated open loop for minutes leaves
+    the valley that the solution is in.
+
+    Raises
+    ------
+    JudgeError
+        Without gtsam, or when the problem cannot be solved.
+    """
+    gtsam = load_gtsam()
+    try:
+        return _solve(gtsam, inputs, settings, steps, start)
+    except RuntimeError as error:
+        reason = ' '.join(str(error).split())[:160]
+        raise JudgeError(f'judge gtsam: gtsam cannot solve this run: {reason}') from None
+
+
+def _solve(
+    gtsam: Any,
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    steps: Steps,
+    start: FirstAttitude,
+) -> Nodes:
+    builder = FactorGraph(gtsam, inputs, settings, steps)
+    turn = Rotation.from_quat(start.orientation)
+    guess = builder.first_values(turn)
+    prior = builder.prior(start, turn)
+    fixes = builder.fix_factors(0)
+    factors: list[Any] = list(fixes)
+    recent, fresh = _graph_of(gtsam, [*prior, *fixes]), gtsam.Values(guess)
+    incremental = _incremental(gtsam)
+    x, v, b = builder.keys(0)
+    pose, velocity, bias = guess.atPose3(x), guess.atVector(v), guess.atConstantBias(b)
+    last = len(steps.node_ns) - 1
+    for i in range(last):
+        factor, measured = builder.imu_factor(i, bias)
+        state = measured.predict(gtsam.NavState(pose, velocity), bias)
+        pose, velocity = state.pose(), state.velocity()
+        x, v, b = builder.keys(i + 1)
+        fresh.insert(x, pose)
+        fresh.insert(v, velocity)
+        fresh.insert(b, bias)
+        for new in (factor, *builder.fix_factors(i + 1)):
+            factors.append(new)
+            recent.push_back(new)
+        if (i + 1) % _UPDATE_EVERY == 0 or i + 1 == last:
+            incremental.update(recent, fresh)
+            recent, fresh = gtsam.NonlinearFactorGraph(), gtsam.Values()
+            pose = incremental.calculateEstimatePose3(x)
+            velocity = incremental.calculateEstimateVector(v)
+            bias = incremental.calculateEstimateConstantBias(b)
+    guess = incremental.calculateBestEstimate()
+    found = Rotation.from_matrix(guess.atPose3(builder.keys(0)[0]).rotation().matrix())
+    # About the tilt that was found, since a prior that is tilted by much is turned by a little.
+    roll, pitch, _ = found.as_euler('xyz')
+    turn = Rotation.from_euler('xyz', [roll, pitch, turn.as_euler('xyz')[2]])
+    graph = _graph_of(gtsam, [*builder.prior(start, turn), *factors])
+    values, used, converged = _optimise(gtsam, graph, guess, settings.smoother.iterations)
+    return _nodes(builder, graph, values, used, converged)
+
+
+def _incremental(gtsam: Any) -> Any:
+    parameters = gtsam.ISAM2Params()
+    parameters.setRelinearizeThreshold(0.05)
+    parameters.relinearizeSkip = 1
+    parameters.setFactorization('QR')
+    return gtsam.ISAM2(parameters)
+
+
+def _graph_of(gtsam: Any, factors: list[Any]) -> Any:
+    graph = gtsam.NonlinearFactorGraph()
+    for factor in factors:
+        graph.push_back(factor)
+    return graph
+
+
+def _optimise(gtsam: Any, graph: Any, guess: Any, most: int) -> tuple[Any, int, bool]:
+    parameters = gtsam.LevenbergMarquardtParams()
+    parameters.setMaxIterations(most)
+    parameters.setRelativeErrorTol(1e-9)
+    parameters.setAbsoluteErrorTol(1e-9)
+    parameters.setLinearSolverType('MULTIFRONTAL_QR')
+    optimiser = gtsam.LevenbergMarquardtOptimizer(graph, guess, parameters)
+    values = optimiser.optimize()
+    used = int(optimiser.iterations())
+    return values, used, used < most
+
+
+def _nodes(
+    builder: FactorGraph, graph: Any, values: Any, iterations: int, converged: bool
+) -> Nodes:
+    count = len(builder.steps.node_ns)
+    poses = [values.atPose3(builder.keys(i)[0]) for i in range(count)]
+    velocity = np.array([values.atVector(builder.keys(i)[1]) for i in range(count)])
+    biases = [values.atConstantBias(builder.keys(i)[2]) for i in range(count)]
+    orientation = np.array([pose.rotation().matrix() for pose in poses])
+    position = np.array([pose.translation() for pose in poses])
+    joint = _joint(builder, graph.linearize(values), count)
+    # From positions along the axes of base_link, as GTSAM's poses have them, to the world's.
+    turn = np.tile(np.eye(15), (count, 1, 1))
+    turn[:, 3:6, 3:6] = orientation
+    both = np.zeros((count - 1, 30, 30))
+    both[:, :15, :15], both[:, 15:, 15:] = turn[:-1], turn[1:]
+    joint = both @ joint @ both.transpose(0, 2, 1)
+    inputs, fixes = builder.inputs, builder.steps.fix_node
+    error = position[fixes] + orientation[fixes] @ builder.arm - inputs.fix
+    solved = np.linalg.solve(inputs.fix_covariance, error[..., None])[..., 0]
+    return Nodes(
+        orientation=orientation,
+        position=position,
+        velocity=velocity,
+        accelerometer_bias=np.array([bias.accelerometer() for bias in biases]),
+        gyroscope_bias=np.array([bias.gyroscope() for bias in biases]),
+        joint=joint,
+        fix_node=fixes,
+        fix_distance=np.sqrt(np.sum(error * solved, axis=1)),
+        iterations=iterations,
+        converged=converged,
+    )
+
+
+def _joint(builder: FactorGraph, linear: Any, count: int) -> FloatArray:
+    """Return the joint covariances of neighbours in GTSAM's coordinates, ordered as `Nodes`."""
+    place: dict[int, int] = {}
+    for node in range(count):
+        x, v, b = builder.keys(node)
+        place |= {x: 15 * node, v: 15 * node + 6, b: 15 * node + 9}
+    single: list[list[FloatArray]] = [[np.zeros((0, 15))] for _ in range(count)]
+    double = [np.zeros((0, 30))] * (count - 1)
+    for number in range(linear.size()):
+        factor = linear.at(number)
+        rows = np.asarray(factor.augmentedJacobian())[:, :-1]
+        keys = [place[key] for key in list(factor.keys())]
+        node = min(keys) // 15
+        spread = np.zeros((len(rows), 30))
+        column = 0
+        for key in keys:
+            width = 3 if key % 15 == 6 else 6
+            at = key - 15 * node
+            spread[:, at : at + width] = rows[:, column : column + width]
+            column += width
+        if max(keys) // 15 == node:
+            single[node].append(spread[:, :15])
+        else:
+            double[node] = spread
+    return joint_covariances([np.vstack(rows) for rows in single], double)

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import version
 from sim2real_eval.judge import findings
-from sim2real_eval.judge.error_state.estimate import skew
+from sim2real_eval.judge.error_state.error_state import skew
 from sim2real_eval.judge.error_state.initial_state import grid
 from sim2real_eval.judge.estimate import JudgedRun, PartCount
 from sim2real_eval.judge.inertial.alignment import first_attitude
@@ -22,8 +22,7 @@ from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSetting
 from sim2real_eval.judge.smoother import bridging
 from sim2real_eval.judge.smoother.bridging import bridge
 from sim2real_eval.judge.smoother.chain import cut
-from sim2real_eval.judge.smoother.factor_graph import load_gtsam
-from sim2real_eval.judge.smoother.solution import Nodes, solve
+from sim2real_eval.judge.smoother.factor_graph import Nodes, load_gtsam, solve
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
