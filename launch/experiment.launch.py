@@ -36,13 +36,15 @@ from sim2real_eval.ros_launch.nodes import (
     trajectory_node,
     typed,
 )
-from sim2real_eval.ros_launch.sensors import MEASUREMENTS, miscount, profiles_file, published
+from sim2real_eval.ros_launch.sensors import miscount, profiles_file, published
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import run_label
+from sim_sensors.gps.gps import GPS
+from sim_sensors.imu.imu import IMU
 
 TRUTH = 'ground_truth/odometry'
 # What a recording is made of, to the last message: the default sensors of sensors.launch.py.
-SENSORS = {f'{kind}_node': MEASUREMENTS[kind] for kind in ('imu', 'gps')}
+SENSORS = {kind.node: kind.topic for kind in (IMU, GPS)}
 RECORDED = (TRUTH, *SENSORS.values())
 # What the judge said meanwhile.
 JUDGED = 'odometry/filtered'

@@ -22,6 +22,7 @@ from sim2real_eval.ros_launch.arguments import check_packages, declare
 from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform
 from sim2real_eval.ros_launch.sensors import odometry_qos, of_models, world_configuration
 from sim_sensors.core.config_files import config_path
+from sim_sensors.sensor.catalogue import KINDS
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -73,6 +74,6 @@ def sensors(context: LaunchContext) -> list[Node]:
 
 def publishers(names: list[str], value: Callable[[str], str]) -> list[Node]:
     """Say where the models are mounted; what they measure follows from the same numbers."""
-    kinds = {name.rpartition('/')[2] for name in names}
-    models = [value(kind) if kind in kinds else None for kind in ('imu', 'gps', 'mag', 'camera')]
-    return [static_transform(mounting) for mounting in of_models(*models)]
+    present = {name.rpartition('/')[2] for name in names}
+    models = {kind: value(kind) for kind in KINDS.names() if kind in present}
+    return [static_transform(mounting) for mounting in of_models(models)]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
+from functools import partial
 
 __all__ = [
     'camera_node',
@@ -23,77 +25,54 @@ __all__ = [
 ]
 
 
-def run_node(module: str) -> int:
+def run_node(module: str, *arguments: str, name: str = '') -> int:
     """Run the `main` of a node's module; return its exit status, 2 where ROS is missing.
 
     Parameters
     ----------
     module : str
-        Such as `sim_sensors.ros.imu_node`.
+        Such as `sim_sensors.ros.sensor_node`.
+    *arguments : str
+        For `main`, such as the kind of sensor.
+    name : str
+        Of the executable; by default the last part of the module's.
     """
     try:
-        return _run(module)
+        return _run(module, arguments, name or module.split('.')[-1])
     except KeyboardInterrupt:
         # Ctrl-C while libraries still load, or once more while the node ends.
         return 0
 
 
-def _run(module: str) -> int:
+def _run(module: str, arguments: Sequence[str], name: str) -> int:
     try:
         main = importlib.import_module(module).main
     except ModuleNotFoundError as error:
         missing = (error.name or '').split('.')[0]
-        if missing in ('', *(name.split('.')[0] for name in (module, __name__))):
+        if missing in ('', *(ours.split('.')[0] for ours in (module, __spec__.name))):
             raise
         print(
-            f'{module.split(".")[-1]}: error: {missing} is not installed; source a ROS 2 '
+            f'{name}: error: {missing} is not installed; source a ROS 2 '
             "workspace, or install ROS 2 Jazzy's from PyPI: pip install '.[ros]'",
             file=sys.stderr,
         )
         return 2
-    return int(main())
+    return int(main(*arguments))
 
 
-def camera_node() -> int:
-    """Run camera_node."""
-    return run_node('sim_sensors.ros.camera_node')
+_SENSOR = 'sim_sensors.ros.sensor_node'
+
+imu_node = partial(run_node, _SENSOR, 'imu', name='imu_node')
+gps_node = partial(run_node, _SENSOR, 'gps', name='gps_node')
+magnetometer_node = partial(run_node, _SENSOR, 'mag', name='magnetometer_node')
+camera_node = partial(run_node, _SENSOR, 'camera', name='camera_node')
+wheel_odometry_node = partial(run_node, _SENSOR, 'wheels', name='wheel_odometry_node')
+vision_node = partial(run_node, _SENSOR, 'vision', name='vision_node')
+sensors_node = partial(run_node, 'sim_sensors.ros.sensors_node')
+trajectory_node = partial(run_node, 'sim_sensors.ros.trajectory_node')
+path_follower_node = partial(run_node, 'sim_sensors.ros.path_follower_node')
 
 
-def gps_node() -> int:
-    """Run gps_node."""
-    return run_node('sim_sensors.ros.gps_node')
-
-
-def imu_node() -> int:
-    """Run imu_node."""
-    return run_node('sim_sensors.ros.imu_node')
-
-
-def magnetometer_node() -> int:
-    """Run magnetometer_node."""
-    return run_node('sim_sensors.ros.magnetometer_node')
-
-
-def path_follower_node() -> int:
-    """Run path_follower_node."""
-    return run_node('sim_sensors.ros.path_follower_node')
-
-
-def sensors_node() -> int:
-    """Run sensors_node."""
-    return run_node('sim_sensors.ros.sensors_node')
-
-
-def trajectory_node() -> int:
-    """Run trajectory_node."""
-    return run_node('sim_sensors.ros.trajectory_node')
-
-
-def vision_node() -> int:
-    """Run vision_node."""
-    return run_node('sim_sensors.ros.vision_node')
-
-
-def wheel_odometry_node() -> int:
-    """Run wheel_odometry_node."""
-    return run_node('sim_sensors.ros.wheel_odometry_node')
+if __name__ == '__main__':
+    # python -m sim_sensors.executables imu_node --ros-args ..., where nothing is installed.
+    sys.exit(globals()[sys.argv.pop(1)]())

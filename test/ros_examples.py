@@ -97,7 +97,7 @@ class Graph:
         words = [word for parameter in parameters for word in ('-p', parameter)]
         words += [] if file is None else ['--params-file', str(file)]
         process = subprocess.Popen(
-            [sys.executable, '-m', f'sim_sensors.ros.{name}', '--ros-args', *words],
+            [sys.executable, '-m', 'sim_sensors.executables', name, '--ros-args', *words],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

@@ -38,7 +38,7 @@ SETTINGS = AttitudeSettings(
 def recorded() -> Recording:
     """Without noise, all sensors along the body; the first truth is not upright."""
     motion = Swaying.from_mapping({'duration': 4.0, 'rpy': [0.2, -0.4, 1.1]}, 'test')
-    twin = Twin('test', gps=None, imu=load_imu('ideal'), mag=load_mag('ideal'))
+    twin = Twin('test', gps=None, imu=load_imu('ideal'), others={'mag': load_mag('ideal')})
     return synthetic_recording(
         motion, twin, seed=4, run='swaying_1', scenario='swaying', world=WORLD
     )

@@ -15,8 +15,8 @@ from cli_examples import Screen, call, check_refused, contents, run_of, segments
 
 from sim2real_eval.benches.following import waypoints_of
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.roles import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
 from sim_sensors.camera.camera import load_camera
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN

@@ -33,7 +33,7 @@ OPTIONS = SignalOptions(trend_window=101)
 
 def recorded(mag: Magnetometer, *, duration: float = 8.0, **more: object) -> Recording:
     motion = Swaying.from_mapping({'duration': duration, **more}, 'test')
-    twin = Twin('stand-in', gps=None, imu=load_imu('xsens_mtx'), mag=mag)
+    twin = Twin('stand-in', gps=None, imu=load_imu('xsens_mtx'), others={'mag': mag})
     return synthetic_recording(
         motion, twin, seed=4, run='swaying_1', scenario='swaying', world=WORLD
     )
@@ -55,7 +55,7 @@ def test_an_ideal_magnetometer_reads_the_turned_field_of_the_world() -> None:
             StaticTransform('base_link', 'imu_link'),
         ),
     )
-    run = TwinMaker(mounted, seed=1, world=WORLD).make(Twin('ideal', None, None, mag))
+    run = TwinMaker(mounted, seed=1, world=WORLD).make(Twin('ideal', None, None, {'mag': mag}))
     found = run_signals(run, OPTIONS, world=WORLD).measured['magnetic_field']
     assert run.truth is not None
     attitude = Rotation.from_quat(run.truth.orientation) * turn

@@ -173,7 +173,7 @@ def test_a_camera_of_a_recording_is_mounted_as_it_says(tmp_path: Path, capsys: C
         for t in run.transforms
     )
     place = dataclasses.replace(run, transforms=moved)
-    twin = Twin('twin', None, None, camera=load_camera('ideal_vga'))
+    twin = Twin('twin', None, None, others={'camera': load_camera('ideal_vga')})
     made = TwinMaker(place, seed=0, world=load_world(world)).make(twin)
     direct = simulate(
         model,
@@ -223,7 +223,7 @@ def test_an_unknown_camera_is_refused(
 
 def test_a_launched_camera_is_where_its_model_says() -> None:
     """The static transform of the launch file takes the optical axis to the body's x axis."""
-    (mounting,) = of_models(None, None, camera='frc_1280x720')
+    (mounting,) = of_models({'camera': 'frc_1280x720'})
     assert mounting.frame == 'camera_optical_frame'
     turn = Rotation.from_euler('xyz', mounting.rpy)
     assert np.allclose(turn.apply([0.0, 0.0, 1.0]), [1.0, 0.0, 0.0], atol=1e-12)

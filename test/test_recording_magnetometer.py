@@ -109,7 +109,7 @@ def test_a_twin_has_the_magnetometer_where_and_when_the_real_one_was() -> None:
     good = good.with_messages('truth', truth).with_messages('mag', late)
     world = load_world('dipole_room')
     maker = TwinMaker(good, seed=1, origin=world.frame, world=world)
-    made = maker.make(Twin('a', None, None, load_mag('ideal')))
+    made = maker.make(Twin('a', None, None, {'mag': load_mag('ideal')}))
     assert made.mag.stamp_ns[0] == late.stamp_ns[0]
     assert made.mag.frame == 'imu_link'
     # Half of the stamps of 100 Hz are those of the truth.

@@ -252,6 +252,11 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
         ('imu_node imu.gyroscope.std:=loud', "imu.gyroscope.std: 'loud' is not allowed"),
         ('imu_node model:=ch_rw', "imu model: 'ch_rw' is a GPS model"),
         ('imu_node seed:=-1', 'seed: -1 is not allowed; must be an integer >= 0'),
+        (
+            'imu_node imu.rat:=50.0',
+            'imu_node: imu.rat: unknown parameter (did you mean imu.rate?)',
+        ),
+        ('sensors_node imu.rat:=50.0', 'imu.rat: unknown parameter (did you mean imu.rate?)'),
         ('gps_node datum.latitude_deg:=91.0', 'datum.latitude_deg: 91.0 is not allowed'),
         ('gps_node model:=gone.yaml', 'gone.yaml: cannot be read'),
         (

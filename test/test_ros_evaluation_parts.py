@@ -27,14 +27,14 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench
 from sim2real_eval.ros.evaluation.run import first_difference
-from sim2real_eval.ros.evaluation.sensors import TwinGpsNode
+from sim2real_eval.ros.evaluation.sensors import TwinSensorNode
 from sim2real_eval.ros.evaluation.tally import Stop, Stopped
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.gps.gps import load_gps
+from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import load_imu
 
 STAMPS = np.array([1, 2], dtype=np.int64)
@@ -205,7 +205,7 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
 ) -> None:
     """The second cannot be made, or somebody stops the wait for them to find each other."""
 
-    def broken(self: TwinGpsNode, model: str) -> None:
+    def broken(self: GpsModel, *labels: object, **world: object) -> None:
         raise Sim2RealError('broken')
 
     looked = []
@@ -215,9 +215,9 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
         raise Stopped(signal.SIGINT)
 
     if failing == 'gps':
-        monkeypatch.setattr(TwinGpsNode, 'load', broken)
+        monkeypatch.setattr(GpsModel, 'start', broken)
     else:
-        monkeypatch.setattr(TwinGpsNode, 'connected', False)
+        monkeypatch.setattr(TwinSensorNode, 'connected', False)
     maker = TwinMaker(read_recording(bags[0]), seed=0)
     sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
     truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))

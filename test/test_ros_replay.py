@@ -33,11 +33,11 @@ from std_srvs.srv import Trigger
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
-from sim_sensors.imu.imu import load_imu
+from sim_sensors.imu.imu import IMU, load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.ros.imu_node import ImuNode
 from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages, stamp_ns
+from sim_sensors.ros.sensor_node import SensorNode
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=20.0, parameters={}))
 SPEED = 10.0
@@ -157,7 +157,8 @@ def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph)
         'qos_overrides./ground_truth/odometry.subscription.reliability': 'reliable',
         'qos_overrides./imu/data.publisher.depth': 1000,
     }
-    node = ImuNode(
+    node = SensorNode(
+        IMU,
         context=graph.context,
         parameter_overrides=[Parameter(name, value=value) for name, value in chosen.items()],
     )

@@ -21,7 +21,7 @@ from sim2real_eval.benches.wheels.study import (
 )
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.roles import VISION_TOPIC, WHEEL_TOPIC
+from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
 from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.vision.vision_pose import load_vision
 from sim_sensors.wheels.noise import NoWheelNoise

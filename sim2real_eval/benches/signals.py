@@ -144,11 +144,7 @@ def _read(task: _Task, study: SignalStudy, options: SignalOptions) -> _Found | s
         for twin in study.twins:
             mine = maker.at_real_rates(twin) if study.match_rates else twin
             # A sensor that stays real would be compared with itself.
-            sensors = [
-                role
-                for role, model in (('imu', twin.imu), ('gps', twin.gps), ('mag', twin.mag))
-                if model is not None
-            ]
+            sensors = list(twin.models)
             found[twin.label] = [
                 run_signals(
                     dataclasses.replace(maker.make(mine, repetition), notes=()),
@@ -165,7 +161,7 @@ def _read(task: _Task, study: SignalStudy, options: SignalOptions) -> _Found | s
 
 def _wanted(study: SignalStudy) -> tuple[str, ...]:
     """Return the sensors to look at; a real magnetometer only where one is simulated."""
-    magnetic = any(twin.mag is not None for twin in study.twins)
+    magnetic = any('mag' in twin.models for twin in study.twins)
     return ('imu', 'gps', 'mag') if magnetic else ('imu', 'gps')
 
 
@@ -197,14 +193,7 @@ def study_record(
         'versions': versions(),
         'repetitions': study.repetitions,
         'match_rates': study.match_rates,
-        'models': {
-            twin.label: {
-                'gps': REAL if twin.gps is None else twin.gps.to_mapping(),
-                'imu': REAL if twin.imu is None else twin.imu.to_mapping(),
-                **({} if twin.mag is None else {'mag': twin.mag.to_mapping()}),
-            }
-            for twin in study.twins
-        },
+        'models': {twin.label: twin.to_mapping() for twin in study.twins},
         'real': listed(real),
         'simulated': listed(study.simulated),
         'failures': [dataclasses.asdict(failure) for failure in failures],

@@ -25,10 +25,10 @@ from sim2real_eval.cli.output import (
     successes,
 )
 from sim2real_eval.cli.sensor_arguments import (
-    OTHER_SENSORS,
     add_origin,
     add_other_sensors,
     origin_of,
+    other_kinds,
     other_sensors,
     world_of,
 )
@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
-    for name in ('imu', 'gps', *OTHER_SENSORS, 'world'):
+    for name in ('imu', 'gps', *(kind.name for kind in other_kinds()), 'world'):
         if getattr(options, name) and not options.out:
             raise ParameterError(f'--{name}', '', 'goes with --out only')
     if options.origin is not None and not (options.gps or options.mag):
@@ -180,7 +180,7 @@ def run(options: argparse.Namespace) -> int:
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
         imu=load_imu(options.imu) if options.imu else None,
-        **other_sensors(options, world),
+        others=other_sensors(options, world),
     )
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)

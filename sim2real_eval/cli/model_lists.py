@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim_sensors.core.errors import ParameterError
@@ -67,8 +66,15 @@ def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
     for kind, found in named.items():
         for name, own in zip(found, labels[kind], strict=True):
             alone = everything.count(own) == labels[kind].count(own)
-            sensors: dict[str, Any] = {'gps': None, 'imu': None, kind: KINDS.get(kind).load(name)}
-            result.append(Twin(own if alone else f'{own}_{kind}', **sensors))
+            model = KINDS.get(kind).load(name)
+            result.append(
+                Twin(
+                    own if alone else f'{own}_{kind}',
+                    gps=model if kind == 'gps' else None,
+                    imu=model if kind == 'imu' else None,
+                    others={} if kind in ('gps', 'imu') else {kind: model},
+                )
+            )
     return _distinct(result)
 
 
@@ -102,12 +108,16 @@ def _labels(given: Sequence[str]) -> list[str]:
     """Name models: presets and files by their name, files that share one by their folder."""
     from pathlib import Path
 
+    from sim_sensors.core.registry import is_in_file
+
     stems = [Path(name).stem for name in given]
     labels = []
     for name, stem in zip(given, stems, strict=True):
         path = Path(name)
         folder = path.resolve().parent.name
-        if path.suffix not in ('.yaml', '.yml'):
+        if is_in_file(name):
+            labels.append(name.rpartition(':')[2])
+        elif path.suffix not in ('.yaml', '.yml'):
             labels.append(stem.replace(':', '_'))
         elif stem in ('imu', 'gps') and folder not in ('', REAL_SENSOR):
             # What `allan` and `characterize` write is always called so.

@@ -13,13 +13,12 @@ from sim2real_eval.cli.options import OptionSet
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim_sensors.camera.camera import CameraModel
+    from sim_sensors.sensor.catalogue import SensorKind
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
 
 __all__ = [
-    'OTHER_SENSORS',
     'TABLE',
     'UNITS',
     'add_motion',
@@ -29,6 +28,7 @@ __all__ = [
     'given_once',
     'motion_parameters',
     'origin_of',
+    'other_kinds',
     'other_sensors',
     'world_of',
 ]
@@ -64,20 +64,24 @@ def given_once(recordings: Sequence[str]) -> None:
 
 # -------- Arguments for sensors beside IMU and GPS, and the world that they are in.
 
-OTHER_SENSORS = ('mag', 'camera', 'wheels', 'vision')
-"""Destinations of the options, as a `Twin` names the sensors."""
+
+def other_kinds() -> list[SensorKind[Any]]:
+    """Return the kinds of sensors that every verb takes alike: all but IMU and GPS."""
+    from sim_sensors.sensor.catalogue import kinds
+
+    return [kind for kind in kinds() if kind.name not in ('imu', 'gps')]
 
 
 def add_other_sensors(parser: argparse.ArgumentParser, *, world: str) -> None:
-    """Add --mag, --camera, --wheels, --vision and --world; `world` says what is default."""
-    for name, text in (
-        ('mag', 'magnetometer model or file (default: none is simulated; a recorded one stays)'),
-        ('camera', 'camera model or file, in a --world with something to see (default: none)'),
-        ('wheels', 'wheel odometry model or file (default: none is simulated; a recorded one '
-         'stays)'),
-        ('vision', 'model or file of poses from the tags of --world (default: none is simulated)'),
-    ):  # fmt: skip
-        parser.add_argument(f'--{name}', metavar='MODEL', help=text)
+    """Add an option for each of `other_kinds` and --world; `world` says what is default."""
+    for kind in other_kinds():
+        place = ', in a --world with something to see' if kind.name == 'camera' else ''
+        parser.add_argument(
+            f'--{kind.name}',
+            metavar='MODEL',
+            help=f'{kind.title} model or file{place} (default: none is simulated; a recorded one '
+            'stays)',
+        )
     parser.add_argument(
         '--world',
         metavar='WORLD',
@@ -99,38 +103,23 @@ def world_of(options: argparse.Namespace) -> World | None:
 
 
 def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str, Any]:
-    """Return the models that were asked for, None for the others, by their name in a `Twin`.
+    """Return the models that were asked for by kind, for `Twin.others`.
 
     Raises
     ------
     Sim2RealError
         For an unknown model or a wrong file, or a camera that has nothing to see.
     """
-    from sim_sensors.magnetometer.magnetometer import load_mag
-    from sim_sensors.vision.vision_pose import load_vision
-    from sim_sensors.wheels.wheel_odometry import load_wheels
-
-    return {
-        'mag': load_mag(options.mag) if options.mag else None,
-        'camera': _camera(options, world),
-        'wheels': load_wheels(options.wheels) if options.wheels else None,
-        'vision': load_vision(options.vision) if options.vision else None,
-    }
-
-
-def _camera(options: argparse.Namespace, world: World | None) -> CameraModel | None:
-    from sim_sensors.camera.camera import load_camera
     from sim_sensors.camera.scene import Scene
 
-    if not options.camera:
-        return None
-    if world is None or not len(Scene.of(world)):
+    chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind.name))}
+    if options.camera and (world is None or not len(Scene.of(world))):
         raise ParameterError(
             '--camera',
             '',
             'sees nothing; must be given a --world with landmarks, chessboards or tags',
         )
-    return load_camera(options.camera)
+    return {kind.name: kind.load(name) for kind, name in chosen.items()}
 
 
 # -------- Parameters of a motion on the command line, for every verb that simulates one.

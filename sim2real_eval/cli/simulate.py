@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
     if options.origin is not None and options.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
-    twin = dataclasses.replace(variants[0], **beside)
+    twin = dataclasses.replace(variants[0], others=beside)
     groups = _twins(options, twin, world) if options.truth else _motions(options, twin, world, out)
     written: list[dict[str, Any]] = []
     failures = []

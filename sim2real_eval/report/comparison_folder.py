@@ -85,13 +85,7 @@ def comparison_record(
             ],
             **setup.settings(),
         },
-        'models': {
-            twin.label: {
-                'gps': REAL if twin.gps is None else twin.gps.to_mapping(),
-                'imu': REAL if twin.imu is None else twin.imu.to_mapping(),
-            }
-            for twin in options.twins
-        },
+        'models': {twin.label: twin.to_mapping() for twin in options.twins},
         'recordings': [
             {
                 'path': source.path,

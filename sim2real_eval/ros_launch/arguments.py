@@ -19,6 +19,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.motions import motion_names
+from sim_sensors.sensor.catalogue import KINDS, kinds
 
 __all__ = [
     'ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'check_packages', 'declare', 'needed',
@@ -92,6 +93,17 @@ def _mounting() -> dict[str, Argument]:
     return {**places, **turns}
 
 
+def _models() -> dict[str, Argument]:
+    return {
+        kind.name: Argument(
+            f'{kind.title} model: a preset, which sim2real models lists, the path of a YAML file, '
+            'or a class in a file, my_model.py:MyModel.',
+            kind.preset,
+        )
+        for kind in kinds()
+    }
+
+
 ARGUMENTS: dict[str, Argument] = {
     # Everywhere.
     'namespace': Argument('Namespace of the nodes and of their relative topics.'),
@@ -132,34 +144,12 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     # Sensors.
     'sensors': Argument(
-        'Sensors in one process: a list of imu, gps, mag, camera, wheels, vision, or such in a '
-        'namespace (front/imu).',
+        f'Sensors in one process: a list of {", ".join(KINDS.names())}, or such in a namespace '
+        '(front/imu).',
         '[imu, gps]',
         kind=list,
     ),
-    'imu': Argument(
-        'IMU model: a preset, which sim2real models lists, or the path of a YAML file.', 'chrono'
-    ),
-    'gps': Argument(
-        'GPS model: a preset, which sim2real models lists, or the path of a YAML file.', 'ch_gauss'
-    ),
-    'mag': Argument(
-        'Magnetometer model: a preset, which sim2real models lists, or the path of a YAML file.',
-        'xsens_mtx',
-    ),
-    'camera': Argument(
-        'Camera model: a preset, which sim2real models lists, or the path of a YAML file.',
-        'webcam_vga',
-    ),
-    'wheels': Argument(
-        'Wheel odometry model: a preset, which sim2real models lists, or the path of a YAML file.',
-        'swerve',
-    ),
-    'vision': Argument(
-        'Model of poses from tags: a preset, which sim2real models lists, or the path of a YAML '
-        'file.',
-        'tags',
-    ),
+    **_models(),
     'world': Argument(
         'World that the sensors are in, with its gravity and its place on the Earth: a preset, '
         'which sim2real models lists, or the path of a YAML file; none: default, but chessboard '

@@ -146,7 +146,7 @@ def note_mounting() -> Any:
     def note(context: Any) -> None:
         given = context.launch_configurations
         if not given['static_transforms_file']:
-            file = transforms_file(of_models(given['imu'], given['gps']))
+            file = transforms_file(of_models({kind: given[kind] for kind in ('imu', 'gps')}))
             given['static_transforms_file'] = str(file)
 
     return OpaqueFunction(function=note)

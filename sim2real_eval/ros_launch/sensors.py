@@ -18,16 +18,13 @@ from typing import Any
 
 import yaml
 
-from sim_sensors.camera.camera import load_camera
+from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_euler
-from sim_sensors.gps.gps import load_gps
-from sim_sensors.imu.imu import load_imu
-from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.ros.sensor_settings import CameraSettings, MagnetometerSettings, VisionSettings
+from sim_sensors.sensor.catalogue import KINDS, kinds
 from sim_sensors.world.world import load_world
 
 __all__ = [
-    'MEASUREMENTS', 'Mounting', 'miscount', 'odometry_qos', 'of_models', 'profiles_file',
+    'Mounting', 'miscount', 'odometry_qos', 'of_models', 'profiles_file',
     'published', 'transforms_file', 'world_configuration',
 ]  # fmt: skip
 
@@ -42,7 +39,7 @@ class Mounting:
     Attributes
     ----------
     sensor : str
-        imu, gps, mag or camera.
+        Its kind.
     frame : str
         Of the sensor.
     translation : tuple of 3 float
@@ -57,37 +54,34 @@ class Mounting:
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-def of_models(
-    imu: str | None, gps: str | None, mag: str | None = None, camera: str | None = None
-) -> list[Mounting]:
+def of_models(models: Mapping[str, str]) -> list[Mounting]:
     """Return where the models of the sensors, by name or path, say that these are.
 
-    A magnetometer in the frame of the IMU, as in one chip, has no place of its own. The
-    frame of a camera is its optical one.
+    A sensor in the frame of one before it, as a magnetometer in the chip of an IMU, has no place
+    of its own; nor have those that measure the base itself. The frame of a camera is its optical
+    one.
+
+    Parameters
+    ----------
+    models : mapping
+        Name or path by kind of sensor.
 
     Raises
     ------
     Sim2RealError
         When there is no such model, or it is wrong.
     """
-    found = []
-    if imu is not None:
-        model = load_imu(imu)
-        found.append(Mounting('imu', model.frame_id, model.lever_arm, model.mounting_rpy))
-    if gps is not None:
-        receiver = load_gps(gps)
-        found.append(Mounting('gps', receiver.frame_id, receiver.lever_arm))
-    if mag is not None:
-        compass = load_mag(mag)
-        if compass.frame_id not in [mounting.frame for mounting in found]:
-            found.append(
-                Mounting('mag', compass.frame_id, compass.lever_arm, compass.mounting_rpy)
-            )
-    if camera is not None:
-        eye = load_camera(camera)
-        turn = euler_from_quaternion(eye.optical_rotation())
-        found.append(Mounting('camera', eye.frame_id, eye.lever_arm, turn))
-    return found
+    found: dict[str, Mounting] = {}
+    for kind, name in models.items():
+        model: Any = KINDS.get(kind).load(name)
+        # Others give poses, in a frame of the world.
+        if not hasattr(model, 'mounted') or model.frame_id in found:
+            continue
+        rpy = getattr(model, 'mounting_rpy', (0.0, 0.0, 0.0))
+        if isinstance(model, CameraModel):
+            rpy = euler_from_quaternion(model.optical_rotation())
+        found[model.frame_id] = Mounting(kind, model.frame_id, model.lever_arm, rpy)
+    return list(found.values())
 
 
 def transforms_file(mountings: Sequence[Mounting]) -> Path:
@@ -108,11 +102,7 @@ def transforms_file(mountings: Sequence[Mounting]) -> Path:
 
 # -------- What of a world each sensor of a launch is told.
 
-_OWN = {
-    'mag': MagnetometerSettings().world,
-    'camera': CameraSettings().world,
-    'vision': VisionSettings().world,
-}
+_OWN = {kind.name: kind.world for kind in kinds() if kind.world}
 
 
 def world_configuration(world: str) -> dict[str, str]:
@@ -160,21 +150,6 @@ def scratch_file(name: str, content: Any) -> Path:
     return path
 
 
-MEASUREMENTS = {
-    'imu': 'imu/data',
-    'gps': 'gps/fix',
-    'mag': 'imu/mag',
-    'camera': 'camera/features',
-    'wheels': 'wheel/odometry',
-    'vision': 'vision/pose',
-}
-"""Topic of the measurements by kind of sensor."""
-
-_BESIDE = {
-    'camera': ('camera/camera_info', 'camera/pose'),
-    'wheels': ('wheel/joint_states',),
-}
-
 # Ten seconds of an IMU; a burst has about two.
 _DEPTH = 1000
 
@@ -191,8 +166,7 @@ def odometry_qos(
     ground_truth : str
         Topic of the odometry.
     sensors : sequence of str
-        As sensors_node takes them: imu, gps, mag, camera, wheels, vision, or such in a
-        namespace.
+        As sensors_node takes them: a kind such as imu, or one in a namespace.
     """
     space = _space(namespace)
     found: dict[str, str | int] = {}
@@ -202,8 +176,8 @@ def odometry_qos(
         heard = ground_truth if ground_truth.startswith('/') else inner + ground_truth
         found[f'qos_overrides.{heard}.subscription.reliability'] = 'reliable'
         found[f'qos_overrides.{heard}.subscription.depth'] = _DEPTH
-        if kind in MEASUREMENTS:
-            for topic in (MEASUREMENTS[kind], *_BESIDE.get(kind, ())):
+        if kind in KINDS.names():
+            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).beside):
                 found[f'qos_overrides.{inner}{topic}.publisher.depth'] = _DEPTH
     return found
 

@@ -4,40 +4,53 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.findings import NOTHING_SEEN
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.core.parameters import Parameters, to_variant
+from sim_sensors.core.registry import file_of, source_digest
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import SensorKind
+from sim_sensors.vision.vision_pose import VISION
+from sim_sensors.wheels.wheel_odometry import WHEELS
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
-if TYPE_CHECKING:
-    from sim_sensors.camera.camera import CameraModel
-    from sim_sensors.gps.gps import GpsModel
-    from sim_sensors.imu.imu import ImuModel
-    from sim_sensors.magnetometer.magnetometer import Magnetometer
-    from sim_sensors.vision.vision_pose import VisionModel
-    from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
-    from sim_sensors.world.geodesy import LocalFrame
-
-
-__all__ = ['REAL_SENSOR', 'Placed', 'Twin', 'TwinSensors', 'with_camera']
-
-S = TypeVar('S', 'ImuModel', 'GpsModel', 'Magnetometer')
+__all__ = [
+    'REAL_SENSOR',
+    'VISION_TOPIC',
+    'WHEEL_TOPIC',
+    'Placed',
+    'Twin',
+    'TwinSensors',
+    'with_camera',
+    'with_topic',
+]
 
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
 
+WHEEL_TOPIC = f'/{WHEELS.topic}'
+"""Where simulated wheel odometry goes, and recorded one is expected."""
+
+VISION_TOPIC = f'/{VISION.topic}'
+"""Where simulated poses of a camera that sees tags go."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """Which sensors a twin has.
+    """Which sensors a twin has; a recording's own stay where it has none of a kind.
 
     Attributes
     ----------
@@ -47,38 +60,55 @@ class Twin:
         None: the recording's own fixes stay.
     imu : ImuModel or None
         None: the recording's own IMU stays.
-    mag : Magnetometer or None
-        None: the recording's own magnetometer stays, if it has one.
-    camera : CameraModel or None
-        None: the recording's own features and poses stay, if it has any.
-    wheels : WheelOdometryModel or None
-        None: the recording's own wheel odometry stays, if it has one.
-    vision : VisionModel or None
-        None: the recording's own poses stay, if it has some.
+    others : mapping
+        Models of further kinds by the name of the kind: `mag`, `camera` ...
     """
 
     label: str
     gps: GpsModel | None
     imu: ImuModel | None
-    mag: Magnetometer | None = None
-    camera: CameraModel | None = None
-    wheels: WheelOdometryModel | None = None
-    vision: VisionModel | None = None
+    others: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """All models by kind of sensor."""
+        both = {'imu': self.imu, 'gps': self.gps}
+        return {**{kind: one for kind, one in both.items() if one is not None}, **self.others}
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the parameters of the models by kind, for provenance; `real` for own sensors.
+
+        Where a class was loaded from a file, its path and digest are with them.
+        """
+        kinds = dict.fromkeys(['gps', 'imu', *self.others])
+        return {
+            kind: _provenance(self.models[kind]) if kind in self.models else REAL_SENSOR
+            for kind in kinds
+        }
+
+
+def _provenance(model: Parameters) -> dict[str, Any]:
+    own = model.to_mapping()
+    parts = [type(one) for one in (model, *model.parts().values())]
+    files = {str(path): source_digest(one) for one in parts if (path := file_of(one))}
+    if not files:
+        return own
+    return {**to_variant(model), 'sha256': files}
 
 
 @dataclasses.dataclass(frozen=True)
-class Placed(Generic[S]):
+class Placed:
     """A simulated sensor on the robot.
 
     Attributes
     ----------
-    model : ImuModel, GpsModel or Magnetometer
+    model : Parameters
         With mounting and frame of the messages.
     start_ns : int
         First stamp.
     """
 
-    model: S
+    model: Any
     start_ns: int
 
 
@@ -88,28 +118,78 @@ class TwinSensors:
 
     Attributes
     ----------
-    imu : Placed of ImuModel, or None
-        None: the recording's own IMU stays.
-    gps : Placed of GpsModel, or None
-        None: the recording's own fixes stay.
+    placed : mapping of str to Placed
+        Sensors by kind that stand in for one of the recording: IMU, GPS, magnetometer.
     seed : int
     run : str
-        Label of the random streams; those of the sensors are the defaults, `imu`, `gps`, `mag`.
+        Label of the random streams; those of the sensors are the defaults, the names of the kinds.
     velocity : {'twist', 'position'}
         Where the velocity of the motion comes from, as decided from the whole truth.
     origin : LocalFrame
         Where on the Earth the truth is.
-    mag : Placed of Magnetometer, or None
-        None: the recording's own magnetometer stays, if it has one.
     """
 
-    imu: Placed[ImuModel] | None
-    gps: Placed[GpsModel] | None
+    placed: Mapping[str, Placed]
     seed: int
     run: str
     velocity: str
     origin: LocalFrame
-    mag: Placed[Magnetometer] | None = None
+
+
+def with_topic(
+    recording: Recording,
+    kind: SensorKind[Any],
+    model: Any,
+    motion: Motion,
+    world: World,
+    *,
+    seed: int,
+    run: str,
+    origin_ns: int,
+    base_frame: str,
+) -> Recording:
+    """Return the recording with a sensor that has no role, in place of its own.
+
+    A judge that asks for its topic takes it, such as wheel odometry and poses from tags.
+
+    Parameters
+    ----------
+    recording : Recording
+    kind : SensorKind
+    model : Parameters
+        Of that kind, mounted as it says.
+    motion : Motion
+        What is measured.
+    world : World
+        What surrounds the sensor.
+    seed, run
+        Labels of the random streams; see `sim_sensors.core.seeding.stream`.
+    origin_ns : int
+        Stamp of motion time 0, and of the first measurement.
+    base_frame : str
+        Frame of the body.
+
+    Raises
+    ------
+    Sim2RealError
+        When the sensor cannot work in that world, or never measures anything.
+    """
+    if hasattr(model, 'child_frame_id'):
+        model = dataclasses.replace(model, child_frame_id=base_frame)
+    measured = kind.simulate(
+        model,
+        motion,
+        seed=seed,
+        run=run,
+        start_ns=origin_ns,
+        origin_ns=origin_ns,
+        **kind.surroundings(world),
+    )
+    if not len(measured):
+        raise RecordingError(f'{recording.path or recording.name}: {kind.silence}')
+    return dataclasses.replace(
+        recording, messages={**recording.messages, f'/{kind.topic}': measured}
+    )
 
 
 # -------- A simulated camera in a recording: feature tracks, its numbers, poses, and its

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -13,26 +13,20 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import OPTIONAL_ROLES, Recording
-from sim2real_eval.recording.roles import with_planar_sensors
+from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth_frame import frame_remarks, truth_of_base, truth_origin
 from sim2real_eval.simulation.findings import ATTITUDE_DIFFERS, RATE_DIFFERS
-from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_camera
+from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_camera, with_topic
+from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
-from sim_sensors.gps import gps
 from sim_sensors.gps.gps import GpsModel
-from sim_sensors.imu import imu
-from sim_sensors.imu.imu import ImuModel
-from sim_sensors.magnetometer import magnetometer
-from sim_sensors.magnetometer.magnetometer import Magnetometer
 from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.sensor.catalogue import kinds
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 __all__ = ['TwinMaker', 'within']
-
-S = TypeVar('S', ImuModel, GpsModel, Magnetometer)
 
 
 def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
@@ -158,79 +152,63 @@ class TwinMaker:
         recording = self.real
         sensors = self.sensors(twin, repetition)
         labels: Any = {'seed': sensors.seed, 'run': sensors.run, 'origin_ns': self.start_ns}
-        if (inertial := sensors.imu) is not None:
-            measured = imu.simulate(
-                inertial.model,
-                self.motion,
-                start_ns=inertial.start_ns,
-                gravity=self.world.gravity,
-                **labels,
-            )
-            recording = recording.with_messages('imu', measured)
-        if (antenna := sensors.gps) is not None:
-            fixes = gps.simulate(
-                antenna.model,
-                self.motion,
-                start_ns=antenna.start_ns,
-                frame=sensors.origin,
-                **labels,
-            )
-            recording = recording.with_messages('gps', fixes)
-        if (compass := sensors.mag) is not None:
-            field = magnetometer.simulate(
-                compass.model, self.motion, start_ns=compass.start_ns, world=self.world, **labels
-            )
-            recording = recording.with_messages('mag', field)
-        if twin.camera is not None:
-            recording = with_camera(
-                recording,
-                twin.camera,
-                self.motion,
-                self.world,
-                seed=sensors.seed,
-                run=sensors.run,
-                origin_ns=self.start_ns,
-                base_frame=self._base,
-            )
-        if twin.wheels is not None or twin.vision is not None:
-            recording = with_planar_sensors(
-                recording, self.motion, (twin.wheels, twin.vision), self.world, seed=self._seed,
-                run=sensors.run, start_ns=self.start_ns, base_frame=self._base,
-            )  # fmt: skip
-        if sensors.imu is not None and sensors.gps is not None:
+        there: Any = {**labels, 'base_frame': self._base}
+        for kind in kinds():
+            placed, model = sensors.placed.get(kind.name), twin.models.get(kind.name)
+            if placed is not None:
+                measured = kind.simulate(
+                    placed.model,
+                    self.motion,
+                    start_ns=placed.start_ns,
+                    **kind.surroundings(self.world),
+                    **labels,
+                )
+                recording = recording.with_messages(kind.name, measured)
+            elif isinstance(model, CameraModel):
+                recording = with_camera(recording, model, self.motion, self.world, **there)
+            elif model is not None:
+                recording = with_topic(
+                    recording,
+                    kind,
+                    model,
+                    self.motion,
+                    self.world,
+                    base_frame=self._base,
+                    **labels,
+                )
+        if twin.imu is not None and twin.gps is not None:
             # Whatever the motion was made from, it is the true one of what was measured on it.
             recording = dataclasses.replace(recording, reference=None)
-        replaced = {
-            recording.roles[role]
-            for role, placed in (('imu', inertial), ('gps', antenna), ('mag', compass))
-            if placed is not None
-        }
+        replaced = {recording.roles[role] for role in sensors.placed}
         kept = tuple(note for note in recording.notes if note.subject not in replaced)
         return dataclasses.replace(recording, notes=kept)
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
         """Return how the simulated sensors of a twin are mounted and switched on."""
         return TwinSensors(
-            imu=self._placed(twin.imu, self.real.imu),
-            gps=self._placed(twin.gps, self.real.gps),
+            placed={
+                role: self._placed(model, self._own(role))
+                for role, model in twin.models.items()
+                if role in ROLE_CLASSES
+            },
             seed=self._seed,
             run=run_label(self._purpose, repetition, self.real.name),
             velocity=self.motion.velocity_source,
             origin=self._frame,
-            mag=self._placed(twin.mag, self.real.mag),
         )
 
     def at_real_rates(self, twin: Twin) -> Twin:
         """Return the twin with every simulated sensor at the median rate of the real one."""
 
-        def at_rate(model: S | None, own: MessageArray | None) -> S | None:
-            return model and dataclasses.replace(model, rate=_rate(own) or model.rate)
+        def at_rate(role: str, model: Any) -> Any:
+            rate = _rate(self._own(role))
+            return model and dataclasses.replace(model, rate=rate or model.rate)
 
         return dataclasses.replace(
             twin,
-            imu=at_rate(twin.imu, self.real.imu),
-            gps=at_rate(twin.gps, self.real.gps),
-            mag=at_rate(twin.mag, self.real.mag),
+            imu=at_rate('imu', twin.imu),
+            gps=at_rate('gps', twin.gps),
+            others={role: at_rate(role, model) for role, model in twin.others.items()},
         )
 
     def model_notes(self, twin: Twin) -> tuple[Finding, ...]:
@@ -262,10 +240,8 @@ class TwinMaker:
         rotation, translation = self._frames.lookup(self._base, frame, 'simulated sensor')
         return translation, Rotation.from_matrix(rotation).as_quat()
 
-    def _placed(self, model: S | None, own: MessageArray | None) -> Placed[S] | None:
+    def _placed(self, model: Any, own: MessageArray | None) -> Placed:
         """Return a model as its sensor is mounted; frame and first stamp are the real one's."""
-        if model is None:
-            return None
         frame = model.frame_id if own is None else own.frame
         translation, rotation = self.mounting(frame)
         mounted = (
@@ -274,6 +250,10 @@ class TwinMaker:
             else model.mounted(translation, rotation)
         )
         return Placed(dataclasses.replace(mounted, frame_id=frame), self._first(own))
+
+    def _own(self, role: str) -> MessageArray | None:
+        topic = self.real.roles.get(role)
+        return None if topic is None else self.real.messages[topic]
 
     def _first(self, array: MessageArray | None) -> int:
         return self.start_ns if array is None else int(array.stamp_ns[0])

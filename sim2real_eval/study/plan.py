@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.results import versions
-from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
@@ -215,12 +214,6 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'uncertainty': file.uncertainty.to_mapping(),
         'more_metrics': list(file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
-        'models': {
-            twin.label: {
-                'gps': REAL if twin.gps is None else twin.gps.to_mapping(),
-                'imu': REAL if twin.imu is None else twin.imu.to_mapping(),
-            }
-            for twin in file.twins
-        },
+        'models': {twin.label: twin.to_mapping() for twin in file.twins},
         'recordings': [one.to_mapping() for one in recordings],
     }

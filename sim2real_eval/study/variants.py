@@ -18,6 +18,7 @@ from sim2real_eval.study.entry import Entry
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant
+from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GPS, PAPER_MODELS, GpsModel
 from sim_sensors.imu.imu import IMU, ImuModel
 from sim_sensors.sensor.catalogue import SensorKind, names
@@ -121,6 +122,8 @@ def _label(entry: Entry) -> str:
         return entry.field('label').label(REAL_SENSOR)
     name = entry.text()
     stem = Path(name).stem if name.endswith(('.yaml', '.yml')) else Path(name).name
+    if is_in_file(name):
+        stem = name.rpartition(':')[2]
     return Entry(entry.where, entry.key, stem.replace(':', '_')).label(REAL_SENSOR)
 
 
@@ -139,14 +142,9 @@ def _read(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
 def _loaded(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
     name = entry.text()
     with entry.looked_up():
-        return kind.load(_place(kind.name, name, folder))
-
-
-def _place(kind: str, name: str, folder: Path) -> str | Path:
-    if name == STAND_IN:
-        return config_path('demo', f'{kind}.yaml')
-    is_path = name.endswith(('.yaml', '.yml')) or len(Path(name).parts) > 1
-    return folder / name if is_path else name
+        if name == STAND_IN:
+            return kind.load(config_path('demo', f'{kind.name}.yaml'))
+        return kind.load(name, folder=folder)
 
 
 def _over(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

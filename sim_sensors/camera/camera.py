@@ -289,7 +289,9 @@ CAMERA = SensorKind(
     topic='camera/features',
     message='sensor_msgs/msg/PointCloud2',
     node='camera_node',
+    world='chessboard',
     simulate=simulate,
     surroundings=lambda world: {'world': world},
+    beside=('camera/camera_info', 'camera/pose'),
 )
 load_camera = CAMERA.load

@@ -277,6 +277,7 @@ GPS = SensorKind(
     topic='gps/fix',
     message='sensor_msgs/msg/NavSatFix',
     node='gps_node',
+    world='',
     simulate=simulate,
     surroundings=lambda world: {'frame': world.frame},
 )

@@ -358,6 +358,7 @@ IMU = SensorKind(
     topic='imu/data',
     message='sensor_msgs/msg/Imu',
     node='imu_node',
+    world='',
     simulate=simulate,
     surroundings=lambda world: {'gravity': world.gravity},
 )

@@ -241,6 +241,7 @@ MAG = SensorKind(
     topic='imu/mag',
     message='sensor_msgs/msg/MagneticField',
     node='magnetometer_node',
+    world='default',
     simulate=simulate,
     surroundings=lambda world: {'world': world},
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar, cast
 
 import rclpy.parameter
@@ -88,12 +88,17 @@ class NodeParameters:
     node : rclpy.node.Node
         Whose parameters they are. Made with `automatically_declare_parameters_from_overrides`, it
         shows what it was started with, and `finish` refuses what nobody declared.
+
+    Attributes
+    ----------
+    given : list of str
+        Names of what the node was started with.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._given = list(given_parameters(node))
-        for name in self._given:
+        self.given = list(given_parameters(node))
+        for name in self.given:
             node.undeclare_parameter(name)
         self._sets: dict[str, Parameters] = {}
         self._candidate: dict[str, Parameters] = {}
@@ -140,13 +145,21 @@ class NodeParameters:
         self._sets[prefix] = made
         return made
 
-    def finish(self, others: Mapping[str, Parameters] | None = None) -> None:
+    def has(self, name: str) -> bool:
+        """Say whether the node has a parameter."""
+        return bool(self._node.has_parameter(name))
+
+    def finish(
+        self, others: Mapping[str, Parameters] | None = None, *, allowed: Collection[str] = ()
+    ) -> None:
         """Refuse what the node was started with and nobody declared.
 
         Parameters
         ----------
         others : mapping, optional
             Sets by prefix that are allowed too, such as those of parts that are not in use.
+        allowed : collection of str
+            Names that are allowed too.
 
         Raises
         ------
@@ -156,8 +169,9 @@ class NodeParameters:
         unused = {
             _key(prefix, name) for prefix, one in (others or {}).items() for name in _flat(one)
         }
-        for name in self._given:
-            if not self._node.has_parameter(name) and name not in unused:
+        unused.update(allowed)
+        for name in self.given:
+            if not self.has(name) and name not in unused:
                 known = [*given_parameters(self._node), *unused]
                 problem = 'unknown parameter'
                 near = did_you_mean(name, known)

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all sensor nodes share: odometry in, measurements out, reset, diagnostics.
+"""The node of a sensor of any kind: odometry in, measurements out, reset, diagnostics.
 
 See docs/nodes.md for topics, parameters and rules.
 """
 
 from __future__ import annotations
 
-import abc
 import collections
+import dataclasses
 import json
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from nav_msgs.msg import Odometry
@@ -20,34 +22,45 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import IntArray, OdometryArray
+from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.live.odometry import LiveOdometry, Verdict
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.ros.diagnostics import Reporter, SensorHealth
 from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
+from sim_sensors.ros.outputs import OUTPUTS
 from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.running import on_backward_jump
-from sim_sensors.ros.sensor_settings import SensorSettings
-from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.ros.running import on_backward_jump, run
+from sim_sensors.ros.sensor_settings import SensorSettings, WorldSettings
+from sim_sensors.sensor.catalogue import KINDS, SensorKind
+from sim_sensors.world.world import World, load_world
 
-__all__ = ['MEASUREMENT_QOS', 'SensorNode']
+__all__ = ['MEASUREMENT_QOS', 'SensorNode', 'main']
 
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200
 # Reliable feeds both kinds of subscriptions.
 MEASUREMENT_QOS = QoSProfile(depth=10)
 _THROTTLE_S = 5.0
+# Time of arrival and stamp, ns, the messages and the error in them.
+_Waiting = tuple[int, int, tuple[object, ...], object]
 
 
-class SensorNode(Node, abc.ABC):
+class SensorNode(Node):
     """A sensor on the graph. What it publishes depends on the messages it gets alone.
 
     Parameters
     ----------
+    kind : SensorKind
+        What it is.
     settings : SensorSettings, optional
-        Defaults of the parameters besides those of the model; by default those of its
-        `settings_type`.
+        Defaults of the parameters besides those of the model, of the type that `OUTPUTS` gives
+        the kind. Empty texts are those of the kind.
+    model : Parameters, optional
+        In place of that which the parameter `model` names.
+    strict : bool
+        Whether a parameter is refused that it does not have; else `declared.finish` is for the
+        caller.
     **node_options
         For `rclpy.node.Node`.
 
@@ -57,36 +70,25 @@ class SensorNode(Node, abc.ABC):
         When a parameter is wrong.
     """
 
-    node_name: ClassVar[str]
-    """What the node is called where nobody renames it."""
-
-    settings_type: ClassVar[type[SensorSettings]]
-    """Its parameters besides those of the model."""
-
-    prefix: ClassVar[str]
-    """Kind of sensor, as in `sensor.catalogue.KINDS`; prefix of the model's parameters."""
-
-    topic: ClassVar[str]
-    """Relative name of the topic of the measurements."""
-
-    message_type: ClassVar[type]
-    """Of the measurements."""
-
-    truth_topic: ClassVar[str]
-    """Private name of the topic of the errors."""
-
-    truth_type: ClassVar[type]
-    """Of the errors."""
-
-    chunk: ClassVar[int] = 1000
-    """Measurements made at once; see `LiveSensor`."""
-
-    def __init__(self, settings: SensorSettings | None = None, **node_options: Any) -> None:
-        super().__init__(self.node_name, **node_options)
+    def __init__(
+        self,
+        kind: SensorKind[Any],
+        settings: SensorSettings | None = None,
+        *,
+        model: Any = None,
+        strict: bool = True,
+        **node_options: Any,
+    ) -> None:
+        super().__init__(
+            kind.node, automatically_declare_parameters_from_overrides=True, **node_options
+        )
+        self.kind = kind
+        self._output = OUTPUTS.get(kind.name)
         self.declared = NodeParameters(self)
-        self._settings = self.declared.declare(settings or self.settings_type())
-        model = self.load(self._settings.model)
-        self._model = self.declared.declare(model, self.prefix)
+        self._settings = self.declared.declare(_of_kind(kind, settings or self._output.settings()))
+        self._model: Any = self.declared.declare(
+            model or kind.load(self._settings.model), kind.name
+        )
         self._live: LiveSensor[Any] = LiveSensor(
             self.switch_on,
             self._model.rate,
@@ -96,7 +98,7 @@ class SensorNode(Node, abc.ABC):
                 longest_gap=self._settings.longest_gap,
             ),
             start_ns=self._settings.start_ns or None,
-            chunk=self.chunk,
+            chunk=self._output.chunk,
         )
         self._published = 0
         self._last_ns: int | None = None
@@ -104,42 +106,57 @@ class SensorNode(Node, abc.ABC):
         self.switch_on().measure(Standstill().at([0.0]))
         self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
         # Messages with their times of arrival; they wait for odometry of that time.
-        self._waiting: collections.deque[tuple[int, int, object, object]] = collections.deque()
+        self._waiting: collections.deque[tuple[int, int, tuple[object, ...], object]] = (
+            collections.deque()
+        )
         self._connect()
+        self._output.opened(self)
+        if strict:
+            self.declared.finish()
         self.declared.follow(self._on_change)
 
-    def load(self, model: str) -> Any:
-        """Return the model by name or path."""
-        return KINDS.get(self.prefix).load(model)
+    @property
+    def message_type(self) -> Any:
+        """Type of the measurements."""
+        package, _, name = self.kind.message.split('/')
+        return getattr(import_module(f'{package}.msg'), name)
+
+    @property
+    def sensor(self) -> Any:
+        """The sensor as it is switched on now."""
+        return self._live.sensor
+
+    @cached_property
+    def world(self) -> World:
+        """The world that the parameter `world` names, read once.
+
+        A sensor is switched on anew by a reset, a gap or a changed parameter; its file may be
+        another one by then, or gone.
+        """
+        return load_world(self.declared.get().world)
 
     def switch_on(self) -> Any:
         """Return the sensor in its initial state, with the parameters in force."""
         settings: SensorSettings = self.declared.get()
-        model = self.declared.get(self.prefix)
-        return model.start(settings.seed, settings.run, settings.sensor, **self.world_arguments())
-
-    def world_arguments(self) -> dict[str, Any]:
-        """Return what the sensor measures besides motion, as its model's `start` takes it."""
-        return {}
-
-    @abc.abstractmethod
-    def messages(self, stamp_ns: IntArray, measurement: Any) -> Iterator[tuple[object, object]]:
-        """Return messages of the measurements and of the errors in them."""
-
-    def publish(self, measurement: Any) -> None:
-        """Publish one measurement, as `messages` gave it; overridden where it is several."""
-        self._publisher.publish(measurement)
+        model = self.declared.get(self.kind.name)
+        surroundings = settings.surroundings()
+        if isinstance(settings, WorldSettings):
+            surroundings = self.kind.surroundings(self.world)
+        return model.start(settings.seed, settings.run, settings.sensor, **surroundings)
 
     def _connect(self) -> None:
         overridable = QoSOverridingOptions.with_default_policies()
-        self._publisher = self.create_publisher(
-            self.message_type, self.topic, MEASUREMENT_QOS, qos_overriding_options=overridable
-        )
+        own = {self.kind.topic: self.message_type}
+        self._sent_on: dict[str, Any] = {
+            topic: self.create_publisher(
+                message, topic, MEASUREMENT_QOS, qos_overriding_options=overridable
+            )
+            for topic, message in {**self._output.before, **own, **self._output.after}.items()
+        }
+        self._publisher = self._sent_on[self.kind.topic]
+        truth_topic, truth_type = self._output.truth
         self._truth_publisher = self.create_publisher(
-            self.truth_type,
-            self.truth_topic,
-            MEASUREMENT_QOS,
-            qos_overriding_options=overridable,
+            truth_type, truth_topic, MEASUREMENT_QOS, qos_overriding_options=overridable
         )
         self.create_service(Trigger, '~/reset', self._on_reset)
         self.create_service(Trigger, '~/finish', self._on_finish)
@@ -230,7 +247,9 @@ class SensorNode(Node, abc.ABC):
         while True:
             try:
                 for stamp_ns, measurement in self._live.measure():
-                    pairs = list(self.messages(stamp_ns, measurement))
+                    pairs = list(
+                        self._output.messages(self._model, self._settings, stamp_ns, measurement)
+                    )
                     for k, arrival in zip(*self._live.sensor.channel.send(stamp_ns), strict=True):
                         self._waiting.append((int(arrival), int(stamp_ns[k]), *pairs[k]))
                     self._release()
@@ -250,7 +269,9 @@ class SensorNode(Node, abc.ABC):
             if arrival_ns > newest_ns and not all_of_it:
                 break
             self._waiting.popleft()
-            self.publish(measurement)
+            for publisher, message in zip(self._sent_on.values(), measurement, strict=True):
+                if message is not None:
+                    publisher.publish(message)
             if self._truth_publisher.get_subscription_count():
                 self._truth_publisher.publish(truth)
             self._published += 1
@@ -290,7 +311,7 @@ class SensorNode(Node, abc.ABC):
 
     def _on_change(self) -> None:
         self._settings = self.declared.get()
-        self._model = self.declared.get(self.prefix)
+        self._model = self.declared.get(self.kind.name)
         self._live.change(self.switch_on)
         self.get_logger().info('parameters changed: the noise begins anew, the stamps go on')
 
@@ -300,3 +321,16 @@ class SensorNode(Node, abc.ABC):
             self._publisher.get_subscription_count(),
             self._truth_publisher.get_subscription_count(),
         )
+
+
+def _of_kind(kind: SensorKind[Any], settings: SensorSettings) -> SensorSettings:
+    """Return the settings with the texts of a kind where they are empty."""
+    ours = {'model': kind.preset, 'sensor': kind.name, 'world': kind.world}
+    changes: Any = {name: one for name, one in ours.items() if getattr(settings, name, None) == ''}
+    return dataclasses.replace(settings, **changes)
+
+
+def main(kind: str, args: Sequence[str] | None = None) -> int:
+    """Run the node of a kind of sensor until it is stopped; return the exit status."""
+    one = KINDS.get(kind)
+    return run(one.node, lambda: [SensorNode(one)], args)

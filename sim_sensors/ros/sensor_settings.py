@@ -15,10 +15,8 @@ __all__ = [
     'Datum',
     'GpsSettings',
     'ImuSettings',
-    'MagnetometerSettings',
     'SensorSettings',
-    'VisionSettings',
-    'WheelSettings',
+    'WorldSettings',
     'diagnostics_period',
 ]
 
@@ -35,32 +33,16 @@ def diagnostics_period() -> Any:
     )
 
 
-def _model(what: str, preset: str) -> Any:
-    """Declare which model a node has."""
-    return parameter(
-        preset, '', f'{what} model: name of a preset, or path of a YAML file.', read_only=True
-    )
-
-
-def _label(sensor: str) -> Any:
-    """Declare the label of the sensor in its random streams."""
-    return parameter(
-        sensor, '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
-
-
-def _world(what: str, preset: str) -> Any:
-    """Declare which world there is around the sensor."""
-    return parameter(
-        preset, '', f'World {what}: name of a preset, or path of a YAML file.', read_only=True
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class SensorSettings(Parameters):
     """What all sensor nodes are told."""
 
-    model: str = _model('Sensor', '')
+    model: str = parameter(
+        '',
+        '',
+        'Model: name of a preset, path of a YAML file, or a class in a file, my_model.py:MyModel.',
+        read_only=True,
+    )
     seed: int = parameter(0, '1', 'Seed of the study.', minimum=0, read_only=True)
     run: str = parameter(
         run_label('recording', 1, 'run_1'),
@@ -68,7 +50,9 @@ class SensorSettings(Parameters):
         'Label of the run; another one draws other noise.',
         read_only=True,
     )
-    sensor: str = _label('')
+    sensor: str = parameter(
+        '', '', 'Label of the sensor; another one draws other noise.', read_only=True
+    )
     velocity: str = parameter(
         'twist',
         '',
@@ -103,54 +87,44 @@ class SensorSettings(Parameters):
     )
     diagnostics_period: float = diagnostics_period()
 
+    def surroundings(self) -> dict[str, Any]:
+        """Return what `start` of a model takes of the world, by keyword."""
+        return {}
+
 
 @dataclasses.dataclass(frozen=True)
 class ImuSettings(SensorSettings):
     """What an IMU node is told."""
 
-    model: str = _model('IMU', 'chrono')
-    sensor: str = _label('imu')
     gravity: float = parameter(
         STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.', minimum=0.0
     )
 
-
-@dataclasses.dataclass(frozen=True)
-class MagnetometerSettings(SensorSettings):
-    """What a magnetometer node is told."""
-
-    model: str = _model('Magnetometer', 'xsens_mtx')
-    sensor: str = _label('mag')
-    world: str = _world('whose field is measured, its origin that of the odometry', 'default')
+    def surroundings(self) -> dict[str, Any]:
+        """Return the gravity that it measures."""
+        return {'gravity': self.gravity}
 
 
 @dataclasses.dataclass(frozen=True)
-class CameraSettings(SensorSettings):
-    """What a camera node is told."""
+class WorldSettings(SensorSettings):
+    """What the node of a sensor is told that measures a world; the node reads that."""
 
-    model: str = _model('Camera', 'webcam_vga')
-    sensor: str = _label('camera')
-    world: str = _world('that is seen, its coordinates those of the odometry', 'chessboard')
-    world_frame: str = parameter(
-        'map', '', 'Frame of the poses: that of the world and of the odometry.', read_only=True
+    world: str = parameter(
+        '',
+        '',
+        'World that is measured, its origin that of the odometry: name of a preset, or path of a '
+        'YAML file.',
+        read_only=True,
     )
 
 
 @dataclasses.dataclass(frozen=True)
-class WheelSettings(SensorSettings):
-    """What a wheel odometry node is told."""
+class CameraSettings(WorldSettings):
+    """What a camera node is told."""
 
-    model: str = _model('Wheel odometry', 'swerve')
-    sensor: str = _label('wheels')
-
-
-@dataclasses.dataclass(frozen=True)
-class VisionSettings(SensorSettings):
-    """What a vision node is told."""
-
-    model: str = _model('Vision pose', 'tags')
-    sensor: str = _label('vision')
-    world: str = _world('whose tags are seen, its origin that of the odometry', 'tag_ring')
+    world_frame: str = parameter(
+        'map', '', 'Frame of the poses: that of the world and of the odometry.', read_only=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,6 +154,8 @@ class Datum(LocalFrame):
 class GpsSettings(SensorSettings):
     """What a GPS node is told."""
 
-    model: str = _model('GPS', 'ch_gauss')
-    sensor: str = _label('gps')
     datum: Datum = dataclasses.field(default_factory=Datum)
+
+    def surroundings(self) -> dict[str, Any]:
+        """Return where on the Earth it is."""
+        return {'frame': self.datum}

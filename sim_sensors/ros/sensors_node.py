@@ -11,30 +11,22 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.ros.camera_node import CameraNode
-from sim_sensors.ros.gps_node import GpsNode
-from sim_sensors.ros.imu_node import ImuNode
-from sim_sensors.ros.magnetometer_node import MagnetometerNode
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
+from sim_sensors.ros.outputs import OUTPUTS
+from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import SensorNode
-from sim_sensors.ros.vision_node import VisionNode
-from sim_sensors.ros.wheel_odometry_node import WheelOdometryNode
+from sim_sensors.sensor.catalogue import KINDS
 
 __all__ = ['main', 'sensor_nodes']
 
 _NAME = 'sensors_node'
-_KINDS: dict[str, type[SensorNode]] = {
-    node.prefix: node
-    for node in (ImuNode, GpsNode, MagnetometerNode, CameraNode, WheelOdometryNode, VisionNode)
-}
 
 
 def sensor_nodes(**node_options: Any) -> list[Node]:
     """Return a node that names the sensors, and the sensors.
 
-    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND; kinds: imu, gps, mag, camera,
-    wheels, vision.
+    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND, with the names of `KINDS`.
 
     `front/imu` is an `imu_node` in the namespace `front` below that of this process. The entry is
     also the default of the label `sensor`, so that two sensors draw different noise. All measure
@@ -45,12 +37,13 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
     ParameterError
         When a parameter is wrong.
     """
-    parent = Node(_NAME, **node_options)
+    parent = Node(_NAME, automatically_declare_parameters_from_overrides=True, **node_options)
+    declared = NodeParameters(parent)
     given = parent.declare_parameter(
         'sensors',
         ['imu', 'gps'],
         ParameterDescriptor(
-            description=f'Sensors, each NAMESPACE/KIND or KIND; kinds: {", ".join(_KINDS)}.',
+            description=f'Sensors, each NAMESPACE/KIND or KIND, of {", ".join(KINDS.names())}.',
             read_only=True,
             dynamic_typing=True,
         ),
@@ -62,23 +55,33 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
     doubled = sorted({entry for entry in given if given.count(entry) > 1})
     if doubled:
         raise ParameterError(_NAME, 'sensors', f'{doubled[0]!r} is named twice')
-    return [parent, *(_sensor(parent, entry, node_options) for entry in given)]
+    sensors = [_sensor(parent, entry, node_options) for entry in given]
+    _check([*(sensor.declared for sensor in sensors), declared])
+    return [parent, *sensors]
+
+
+def _check(declared: Sequence[NodeParameters]) -> None:
+    """Refuse parameters that a node does not have; one for all nodes is that of one of them."""
+    of_all = set.intersection(*(set(one.given) for one in declared))
+    known = {name for name in of_all if any(one.has(name) for one in declared)}
+    for one in declared:
+        one.finish(allowed=known)
 
 
 def _sensor(parent: Node, entry: str, node_options: dict[str, Any]) -> SensorNode:
     space, _, kind = entry.rpartition('/')
     parts = space.split('/') if space else []
-    if kind not in _KINDS or not all(part.isidentifier() for part in parts):
-        allowed = f'{", ".join(_KINDS)}, or one in a namespace, such as front/imu'
+    if kind not in KINDS.names() or not all(part.isidentifier() for part in parts):
+        allowed = f'{", ".join(KINDS.names())}, or one in a namespace, such as front/imu'
         raise ParameterError(_NAME, 'sensors', f'{entry!r} is not allowed; must be {allowed}')
     namespace = '/'.join([parent.get_namespace().rstrip('/'), *parts]) or '/'
     odometry = parent.resolve_topic_name(ODOMETRY_TOPIC)
     # Rules of the node itself go before those of the process, which may rename the parent.
-    node: Any = _KINDS[kind]
-    rules = [f'__node:={node.node_name}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
+    one = KINDS.get(kind)
+    rules = [f'__node:={one.node}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
     arguments = ['--ros-args', *(word for rule in rules for word in ('-r', rule))]
-    sensor: SensorNode = node(node.settings_type(sensor=entry), cli_args=arguments, **node_options)
-    return sensor
+    settings = OUTPUTS.get(kind).settings(sensor=entry)
+    return SensorNode(one, settings, strict=False, cli_args=arguments, **node_options)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -49,11 +49,17 @@ class SensorKind(Generic[P]):
         Relative name and ROS type of the topic of its measurements.
     node : str
         Name of its node.
+    world : str
+        World of its node where none is named; empty: it is in none.
     simulate : callable
         Measures a whole motion: `simulate(model, motion, seed=, run=, start_ns=, origin_ns=)`
         with what `surroundings` gives.
     surroundings : callable
         What `simulate`, and `start` of a model, take of a world, by keyword.
+    beside : tuple of str
+        Relative names of further topics of its node.
+    silence : str
+        What is wrong when it never measures anything.
     """
 
     name: str
@@ -63,8 +69,11 @@ class SensorKind(Generic[P]):
     topic: str
     message: str
     node: str
+    world: str
     simulate: Callable[..., Any]
     surroundings: Callable[[World], dict[str, Any]]
+    beside: tuple[str, ...] = ()
+    silence: str = 'a simulated sensor never measures anything; must be another world or model'
 
     @cached_property
     def models(self) -> Registry[type[P]]:

@@ -264,7 +264,9 @@ VISION = SensorKind(
     topic='vision/pose',
     message='geometry_msgs/msg/PoseWithCovarianceStamped',
     node='vision_node',
+    world='tag_ring',
     simulate=simulate,
     surroundings=lambda world: {'world': world},
+    silence='no tag is ever in view of the camera; must be another world, motion or camera',
 )
 load_vision = VISION.load

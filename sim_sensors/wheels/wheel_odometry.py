@@ -306,7 +306,9 @@ WHEELS = SensorKind(
     topic='wheel/odometry',
     message='nav_msgs/msg/Odometry',
     node='wheel_odometry_node',
+    world='',
     simulate=simulate,
     surroundings=lambda world: {},
+    beside=('wheel/joint_states',),
 )
 load_wheels = WHEELS.load

@@ -16,7 +16,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
-from sim2real_eval.recording.roles import VISION_TOPIC, WHEEL_TOPIC, with_planar_sensors
+from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC, with_topic
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
@@ -27,8 +27,8 @@ from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import body_steps, heading_of, poses_after
 from sim_sensors.motion.sampling import seconds
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.vision.vision_pose import VisionModel
-from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from sim_sensors.vision.vision_pose import VISION, VisionModel
+from sim_sensors.wheels.wheel_odometry import WHEELS, WheelOdometryModel
 from sim_sensors.world.world import World
 
 __all__ = ['JUDGES', 'Drift', 'Planar', 'RecordedMotion', 'WheelRun', 'wheel_run']
@@ -297,11 +297,13 @@ def wheel_run(
     Sim2RealError
         When the world or a model does not do.
     """
-    recording = with_planar_sensors(
-        drive.recording, drive.motion, (sensors.wheels, sensors.vision), sensors.world, seed=seed,
-        run=run_label('recording', 1, f'{drive.label}{run}'), start_ns=drive.start_ns,
-        base_frame='base_link',
-    )  # fmt: skip
+    recording = drive.recording
+    label = run_label('recording', 1, f'{drive.label}{run}')
+    for kind, model in ((WHEELS, sensors.wheels), (VISION, sensors.vision)):
+        recording = with_topic(
+            recording, kind, model, drive.motion, sensors.world, seed=seed, run=label,
+            origin_ns=drive.start_ns, base_frame='base_link',
+        )  # fmt: skip
     scores = {}
     for name, judge in judges.items():
         judged = _told(judge, drive).judge(recording, start_ns=drive.start_ns)

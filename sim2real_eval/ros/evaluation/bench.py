@@ -23,9 +23,8 @@ from sim2real_eval.simulation.twin import Placed, TwinSensors
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
-from sim_sensors.gps.gps import GpsModel
-from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid
+from sim_sensors.sensor.delivery import Channel
 
 __all__ = ['SensorBench']
 
@@ -148,13 +147,12 @@ class SensorBench:
         ):
             opened.callback(sensor.destroy_node)
             self._executor.add_node(sensor)
-            placed = sensors.imu if role == 'imu' else sensors.gps
-            assert placed is not None
+            placed = sensors.placed[role]
             heard: list[bytes] = []
             arrival_ns = _arrivals(sensors, role, placed, int(self._stamps[-1]))
             subscription = node.create_subscription(
-                type(sensor).message_type,
-                f'{namespace}/{type(sensor).topic}',
+                sensor.message_type,
+                f'{namespace}/{sensor.kind.topic}',
                 heard.append,
                 QoSProfile(depth=longest_burst(placed, maker.truth.stamp_ns)),
                 raw=True,
@@ -258,13 +256,11 @@ class SensorBench:
             self._executor.spin_once(timeout_sec=0.01)
 
 
-def _arrivals(
-    sensors: TwinSensors, role: str, placed: Placed[ImuModel] | Placed[GpsModel], end_ns: int
-) -> IntArray:
+def _arrivals(sensors: TwinSensors, role: str, placed: Placed, end_ns: int) -> IntArray:
     """Return when those messages of a sensor that reach the judge do: by its own channel, anew."""
     model = placed.model
     grid = SampleGrid(placed.start_ns, model.rate)
-    channel = model.channel(sensors.seed, sensors.run, role)
+    channel: Channel = model.channel(sensors.seed, sensors.run, role)
     return channel.send(grid.stamps(0, grid.count(end_ns)))[1]
 
 

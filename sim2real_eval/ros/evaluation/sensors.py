@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
 import math
@@ -17,18 +16,14 @@ from rclpy.parameter import Parameter
 from sim2real_eval.simulation.twin import Placed, TwinSensors
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import IntArray
-from sim_sensors.gps.gps import GpsModel
-from sim_sensors.imu.imu import ImuModel
-from sim_sensors.ros.gps_node import GpsNode
-from sim_sensors.ros.imu_node import ImuNode
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
+from sim_sensors.ros.outputs import OUTPUTS
 from sim_sensors.ros.sensor_node import SensorNode
-from sim_sensors.ros.sensor_settings import Datum, GpsSettings, ImuSettings
+from sim_sensors.ros.sensor_settings import Datum
+from sim_sensors.sensor.catalogue import KINDS
 
 __all__ = [
     'BURST',
-    'TwinGpsNode',
-    'TwinImuNode',
     'TwinSensorNode',
     'longest_burst',
     'sensor_nodes',
@@ -41,12 +36,12 @@ BURST = 50
 _LONGEST_GAP_S = 1e6
 
 
-class TwinSensorNode(SensorNode, abc.ABC):
+class TwinSensorNode(SensorNode):
     """A sensor of a twin. One that cannot be made leaves nothing on the graph."""
 
-    def __init__(self, *given: Any, **node_options: Any) -> None:
+    def __init__(self, *given: Any, **options: Any) -> None:
         try:
-            super().__init__(*given, **node_options)
+            super().__init__(*given, **options)
         except BaseException:
             # Else it stays as long as the traceback, and longer.
             with contextlib.suppress(AttributeError):  # not even a node yet
@@ -60,38 +55,14 @@ class TwinSensorNode(SensorNode, abc.ABC):
         return heard > 0 and self._subscription.get_publisher_count() > 0
 
 
-class TwinImuNode(ImuNode, TwinSensorNode):
-    """An `imu_node` of a model that is given instead of named."""
-
-    def __init__(self, model: ImuModel, settings: ImuSettings, **node_options: Any) -> None:
-        self._given = model
-        super().__init__(settings, **node_options)
-
-    def load(self, model: str) -> ImuModel:
-        """Return the given model."""
-        return self._given
-
-
-class TwinGpsNode(GpsNode, TwinSensorNode):
-    """A `gps_node` of a model that is given instead of named."""
-
-    def __init__(self, model: GpsModel, settings: GpsSettings, **node_options: Any) -> None:
-        self._given = model
-        super().__init__(settings, **node_options)
-
-    def load(self, model: str) -> GpsModel:
-        """Return the given model."""
-        return self._given
-
-
-def longest_burst(placed: Placed[ImuModel] | Placed[GpsModel], truth_ns: IntArray) -> int:
+def longest_burst(placed: Placed, truth_ns: IntArray) -> int:
     """Return a bound of the measurements that BURST odometry messages, or the last, set free."""
     # Two intervals wait for the messages after them.
     far = min(BURST + 2, len(truth_ns) - 1)
     longest_ns = np.max(truth_ns[far:] - truth_ns[:-far])
     # A delay above 40 times its mean never comes: its probability is 4e-18.
-    delay = placed.model.latency + 40.0 * placed.model.delivery.jitter
-    return math.ceil(placed.model.rate * (float(longest_ns) * 1e-9 + delay)) + 10
+    delay: float = placed.model.latency + 40.0 * placed.model.delivery.jitter
+    return math.ceil(float(placed.model.rate) * (float(longest_ns) * 1e-9 + delay)) + 10
 
 
 def sensor_nodes(
@@ -130,19 +101,15 @@ def sensor_nodes(
         'longest_gap': _LONGEST_GAP_S,
     }
     truth_ns = maker.truth.stamp_ns
-    if sensors.imu is not None:
-        imu = ImuSettings(**common, start_ns=sensors.imu.start_ns)
-        depth = longest_burst(sensors.imu, truth_ns)
-        options = _options(ImuNode.topic, namespace, odometry, depth)
-        yield 'imu', TwinImuNode(sensors.imu.model, imu, context=context, **options)
-    if sensors.gps is not None:
-        origin = {
-            field.name: getattr(sensors.origin, field.name) for field in dataclasses.fields(Datum)
-        }
-        gps = GpsSettings(**common, start_ns=sensors.gps.start_ns, datum=Datum(**origin))
-        depth = longest_burst(sensors.gps, truth_ns)
-        options = _options(GpsNode.topic, namespace, odometry, depth)
-        yield 'gps', TwinGpsNode(sensors.gps.model, gps, context=context, **options)
+    datum = {
+        field.name: getattr(sensors.origin, field.name) for field in dataclasses.fields(Datum)
+    }
+    for role, placed in sensors.placed.items():
+        kind = KINDS.get(role)
+        own: Any = {'datum': Datum(**datum)} if role == 'gps' else {}
+        settings = OUTPUTS.get(role).settings(**common, **own, start_ns=placed.start_ns)
+        options = _options(kind.topic, namespace, odometry, longest_burst(placed, truth_ns))
+        yield role, TwinSensorNode(kind, settings, model=placed.model, context=context, **options)
 
 
 def _options(topic: str, namespace: str, odometry: str, depth: int) -> dict[str, Any]:

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the node of each kind of sensor publishes, and what it is told besides its model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import (
+    PoseStamped,
+    PoseWithCovarianceStamped,
+    TwistStamped,
+    Vector3,
+    Vector3Stamped,
+)
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import CameraInfo, JointState, PointCloud2
+from std_srvs.srv import Trigger
+
+from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.measurement import CameraMeasurement
+from sim_sensors.camera.scene import Scene
+from sim_sensors.core.errors import ParameterError, SensorError
+from sim_sensors.core.measurements import IntArray
+from sim_sensors.core.registry import Registry
+from sim_sensors.gps.gps import GpsMeasurement, GpsModel
+from sim_sensors.imu.imu import ImuMeasurement, ImuModel
+from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
+from sim_sensors.ros.messages import (
+    camera_info,
+    feature_messages,
+    fix_messages,
+    imu_messages,
+    joint_message,
+    magnetic_field_messages,
+    odometry_messages,
+    pose_message,
+    pose_messages,
+    twist_message,
+    vector_message,
+)
+from sim_sensors.ros.sensor_settings import (
+    CameraSettings,
+    GpsSettings,
+    ImuSettings,
+    SensorSettings,
+    WorldSettings,
+)
+from sim_sensors.vision.gate import VisionMeasurement
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.noise import WheelMeasurement
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+
+__all__ = ['OUTPUTS', 'SensorOutput']
+
+Messages = Iterator[tuple[tuple[object, ...], object]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SensorOutput:
+    """What the node of a kind of sensor does beyond what all do.
+
+    Attributes
+    ----------
+    settings : type of SensorSettings
+        Its parameters besides those of the model.
+    truth : (str, type)
+        Private topic and message type of the errors in the measurements.
+    messages : callable
+        Takes the model, the settings, stamps `(n,)` ns and the measurement. Gives for each sample
+        the messages, as the topics are ordered, with None for one that is not sent, and the error.
+    before, after : mapping
+        Message types of further topics, which are sent before or after that of the measurement.
+    chunk : int
+        Measurements made at once; see `LiveSensor`.
+    opened : callable
+        Called with a node when it is ready, for services of its own and last checks.
+    """
+
+    settings: type[SensorSettings]
+    truth: tuple[str, type]
+    messages: Callable[[Any, Any, IntArray, Any], Messages]
+    before: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    after: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    chunk: int = 1000
+    opened: Callable[[Any], None] = lambda node: None
+
+
+def _imu(
+    model: ImuModel, settings: ImuSettings, stamp_ns: IntArray, measured: ImuMeasurement
+) -> Messages:
+    """Return measurements, and biases: angular of the gyroscope, linear of the other."""
+    rows = imu_messages(measured.messages(stamp_ns, model.frame_id))
+    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
+        linear, angular = measured.accelerometer_bias[k], measured.gyroscope_bias[k]
+        yield (row,), twist_message(stamp, model.frame_id, linear=linear, angular=angular)
+
+
+def _imu_opened(node: Any) -> None:
+    """Offer Hector's three services where the drift of the biases can be set.
+
+    Of its own type hector_gazebo_plugins/SetBias is not on PyPI and no standard service takes a
+    vector, so that two of them are topics.
+    """
+    if not node.sensor.has_settable_bias:
+        return
+
+    def calibrate(request: object, response: Any) -> Any:
+        node.sensor.calibrate()
+        response.success = True
+        response.message = 'the drift of the gyroscope is zero from the next measurement on'
+        return response
+
+    def set_by(name: str) -> Callable[[Any], None]:
+        def take(bias: Any) -> None:
+            try:
+                # That of now: a reset switches another one on.
+                getattr(node.sensor, name)([bias.x, bias.y, bias.z])
+            except SensorError as error:
+                node.get_logger().error(str(error))
+
+        return take
+
+    node.create_service(Trigger, '~/calibrate', calibrate)
+    node.create_subscription(Vector3, '~/set_rate_bias', set_by('set_gyroscope_bias'), 10)
+    node.create_subscription(Vector3, '~/set_accel_bias', set_by('set_accelerometer_bias'), 10)
+
+
+def _gps(
+    model: GpsModel, settings: GpsSettings, stamp_ns: IntArray, measured: GpsMeasurement
+) -> Messages:
+    """Return fixes, and their errors east, north, up in the frame that the datum fixes."""
+    rows = fix_messages(measured.messages(stamp_ns, model.frame_id))
+    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
+        yield (row,), vector_message(stamp, 'map', measured.position_error[k])
+
+
+def _mag(
+    model: Magnetometer, settings: WorldSettings, stamp_ns: IntArray, measured: MagneticMeasurement
+) -> Messages:
+    """Return measurements, and what in them is not the Earth's field, in the sensor's axes, T."""
+    rows = magnetic_field_messages(measured.messages(stamp_ns, model.frame_id))
+    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
+        yield (row,), vector_message(stamp, model.frame_id, measured.error[k])
+
+
+def _camera(
+    model: CameraModel, settings: CameraSettings, stamp_ns: IntArray, measured: CameraMeasurement
+) -> Messages:
+    """Return camera info, features and the pose or None, and what is really at those places."""
+    frame = model.frame_id
+    rows = feature_messages(measured.messages(stamp_ns, frame))
+    truths = feature_messages(measured.true_messages(stamp_ns, frame))
+    poses = pose_messages(measured.poses(stamp_ns, settings.world_frame))
+    for k, (row, truth) in enumerate(zip(rows, truths, strict=True)):
+        pose = next(poses) if measured.has_pose[k] else None
+        yield (camera_info(model.intrinsics, int(stamp_ns[k]), frame), row, pose), truth
+
+
+def _camera_opened(node: Any) -> None:
+    """Refuse a world with nothing to see."""
+    if not len(Scene.of(node.world)):
+        raise ParameterError(
+            node.get_name(),
+            'world',
+            f'{node.declared.get().world!r} has nothing to see; must be one with landmarks, '
+            'chessboards or tags',
+        )
+
+
+def _wheels(
+    model: WheelOdometryModel,
+    settings: SensorSettings,
+    stamp_ns: IntArray,
+    measured: WheelMeasurement,
+) -> Messages:
+    """Return odometry with what the encoders tell, in rad, and that of wheels without error."""
+    frames = (model.frame_id, model.child_frame_id)
+    rows = zip(
+        stamp_ns.tolist(),
+        odometry_messages(measured.messages(stamp_ns, *frames)),
+        np.hstack([measured.wheel_angle, measured.steering_angle]),
+        odometry_messages(measured.true_messages(stamp_ns, *frames)),
+        strict=True,
+    )
+    for stamp, row, joints, truth in rows:
+        yield (row, joint_message(stamp, model.drive.names, joints)), truth
+
+
+def _vision(
+    model: VisionModel, settings: WorldSettings, stamp_ns: IntArray, measured: VisionMeasurement
+) -> Messages:
+    """Return poses, and what there was to measure."""
+    rows = pose_messages(measured.messages(stamp_ns, model.frame_id))
+    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
+        place, turn = measured.true_position[k], measured.true_orientation[k]
+        yield (row,), pose_message(stamp, model.frame_id, place, turn)
+
+
+IMU = SensorOutput(ImuSettings, ('~/truth/bias', TwistStamped), _imu, opened=_imu_opened)
+GPS = SensorOutput(
+    GpsSettings,
+    ('~/truth/position_error', Vector3Stamped),
+    _gps,
+    # A position that cannot be converted must not take its neighbours with it.
+    chunk=1,
+)
+MAG = SensorOutput(WorldSettings, ('~/truth/error', Vector3Stamped), _mag)
+CAMERA = SensorOutput(
+    CameraSettings,
+    ('~/truth/features', PointCloud2),
+    _camera,
+    before={'camera/camera_info': CameraInfo},
+    # After the features that it comes from.
+    after={'camera/pose': PoseWithCovarianceStamped},
+    opened=_camera_opened,
+)
+WHEELS = SensorOutput(
+    SensorSettings,
+    ('~/truth/odometry', Odometry),
+    _wheels,
+    after={'wheel/joint_states': JointState},
+)
+VISION = SensorOutput(WorldSettings, ('~/truth/pose', PoseStamped), _vision)
+
+OUTPUTS: Registry[SensorOutput] = Registry(
+    'sim2real_sensors.sensor_outputs',
+    'the output of a kind of sensor',
+    lambda one: isinstance(one, SensorOutput),
+    {
+        'imu': f'{__name__}:IMU',
+        'gps': f'{__name__}:GPS',
+        'mag': f'{__name__}:MAG',
+        'camera': f'{__name__}:CAMERA',
+        'wheels': f'{__name__}:WHEELS',
+        'vision': f'{__name__}:VISION',
+    },
+)
+"""Outputs by kind of sensor."""
