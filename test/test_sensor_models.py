@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.core.registry import source_digest
@@ -149,3 +150,14 @@ def test_every_kind_declares_what_others_ask_of_it() -> None:
     for kind in kinds():
         assert kind.preset in names(kind.name)
         assert isinstance(kind.load(kind.preset), kind.base)
+
+
+def test_the_command_shows_what_a_model_says_of_itself(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(['models', f'{folder}/my_model.py:MyGps']) == 0
+    told = capsys.readouterr().out
+    assert 'a GPS model\nA receiver with an offset.\n' in told
+    assert '  rate = 10.0  [Hz]  Fixes per second.' in told
+    assert main(['models', 'chrno']) == 2
+    assert 'did you mean chrono?' in capsys.readouterr().err

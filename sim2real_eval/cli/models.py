@@ -32,6 +32,12 @@ EPILOG = 'example:\n  sim2real models\n  sim2real models --json'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
+    parser.add_argument(
+        'name',
+        nargs='?',
+        help='show what one sensor model says of itself: a preset, a model of another package, or '
+        'my_model.py:MyModel',
+    )
     add_json(parser)
 
 
@@ -45,6 +51,9 @@ def run(options: argparse.Namespace) -> int:
     from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream
     from sim_sensors.world.world import world_names
 
+    if options.name:
+        print(_page(options.name))
+        return 0
     sensors = {
         kind: {name: _usable(kind, name) for name in KINDS.get(kind).names()}
         for kind in KINDS.names()
@@ -98,6 +107,35 @@ def _meanings(registry: Registry[Any]) -> dict[str, str]:
         except ParameterError as error:
             found[name] = str(error)
     return found
+
+
+def _page(name: str) -> str:
+    """Return the docstring and the parameters of a model, which is of the first kind that has it.
+
+    Raises
+    ------
+    ParameterError
+        When no kind has it.
+    """
+    import inspect
+
+    from sim_sensors.core.errors import ParameterError
+    from sim_sensors.sensor.catalogue import kinds
+
+    problem = None
+    for kind in kinds():
+        try:
+            model: Parameters = kind.load(name)
+        except ParameterError as error:
+            problem = problem or error
+            continue
+        rows = [
+            f'  {key} = {getattr(model, key)!r}  [{one.unit}]  {one.doc}'
+            for key, one in model.declared().items()
+        ]
+        return '\n'.join([f'{name}: {kind.one} model', inspect.getdoc(model) or '', *rows])
+    assert problem is not None
+    raise problem
 
 
 def _usable(kind: str, name: str) -> Parameters | None:
