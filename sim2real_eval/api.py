@@ -190,9 +190,16 @@ def run_study(
     >>> outcome.models, len(outcome.runs)
     (['chrono', 'airsim'], 6)
     """
+    from sim2real_eval.study.options import StudyOptions
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.runner import run_study as carry_out
     from sim2real_eval.study.study_file import Overrides
 
-    plan = StudyPlan.load(study, Overrides(seed=seed, runs=runs))
+    def seeded(options: StudyOptions) -> StudyOptions:
+        return options if seed is None else dataclasses.replace(options, seed=seed)
+
+    given = {'--seed': seed, '--runs': runs}
+    words = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
+    command = ('--out', 'result', *words)
+    plan = StudyPlan.load(study, Overrides(runs=runs, options=seeded, command=command))
     return carry_out(plan, out, jobs=jobs, overwrite=overwrite)

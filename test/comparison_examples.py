@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the comparison share: twins, options, sources, a written result."""
+"""What the tests of one comparison share: twins, a study of them, its outcome and folder."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.report.comparison_folder import comparison_record, write_comparison
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.source import Source
+from sim2real_eval.report.study_report import finish_study
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.comparison import ComparisonOptions, Source, compare
+from sim2real_eval.study.judges import StudyJudge
+from sim2real_eval.study.options import StudyOptions
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.plan import StudyPlan
+from sim2real_eval.study.recordings import of_sources
+from sim2real_eval.study.run_plan import JudgedScore, Judging, RunPlan
+from sim2real_eval.study.runner import run_study
+from sim2real_eval.study.study_file import StudyFile
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 
@@ -21,16 +31,26 @@ def twin(gps: str | None, imu: str | None = 'chrono', label: str = '') -> Twin:
     return Twin(label or str(gps), gps_model, imu_model)
 
 
-def options(*twins: Twin, **others: object) -> ComparisonOptions:
-    setup = JudgeSetup.load(str(others.pop('judge', 'paper_released')))
-    return ComparisonOptions(twins=twins, setup=setup, **others)
+def study_of(*twins: Twin, judge: str = 'paper_released', **options: object) -> StudyFile:
+    """Return a study of one judge, without recordings."""
+    judges = (StudyJudge(judge, 'embedded', JudgeSetup.load(judge)),)
+    return StudyFile('Examples', StudyOptions(**options), (), twins, judges)
 
 
-def sources(paths: list[Path]) -> list[Source]:
-    return [Source(str(path)) for path in paths]
+def compare(folder: Path, paths: list[Path], study: StudyFile, jobs: int = 1) -> StudyOutcome:
+    """Run a study of recordings, anew."""
+    recordings = of_sources([Source(str(path)) for path in paths])
+    plan = StudyPlan.of(dataclasses.replace(study, recordings=recordings))
+    return run_study(plan, folder, jobs=jobs, overwrite=folder.exists())
 
 
-def written(folder: Path, paths: list[Path], study: ComparisonOptions, jobs: int = 1) -> Path:
-    comparison = compare(sources(paths), study, jobs=jobs)
-    record = comparison_record(comparison, sources(paths), study)
-    return write_comparison(folder, comparison, record, speed_label='speed')
+def compare_one(recording: Recording, study: StudyFile) -> list[JudgedScore]:
+    """Judge and score one recording and its twins."""
+    plan = RunPlan(recording, study.twins, Judging(study.judges[0].setup, study.options))
+    return [plan.score(run, plan.judge(run)) for run in plan]
+
+
+def written(folder: Path, paths: list[Path], study: StudyFile, jobs: int = 1) -> Path:
+    """Run a study of recordings, with its report; return the folder."""
+    finish_study(compare(folder, paths, study, jobs), folder)
+    return folder

@@ -17,7 +17,8 @@ from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.search import search
 from sim2real_eval.study.fitting.tuned import ParameterTarget, Tuned
 from sim2real_eval.study.fitting.validation import Validation, validate
-from sim2real_eval.study.run_plan import ComparisonOptions
+from sim2real_eval.study.options import StudyOptions
+from sim2real_eval.study.run_plan import Judging
 
 Law = Callable[[np.ndarray], np.ndarray]
 SPREAD = 0.15
@@ -51,7 +52,7 @@ class DrawnEvaluations(Evaluations):
         scenarios = tuple(('line', 'circle')[i % 2] for i in range(recordings))
         scores = _scores(law(np.array([truth])), rng.normal(size=(recordings, 1, 2)))[0, :, 0]
         real = RealRuns((), names, scenarios, scores, (), ())
-        options = ComparisonOptions((), JudgeSetup.load('clean'), repetitions=repetitions)
+        options = Judging(JudgeSetup.load('clean'), StudyOptions(repetitions=repetitions))
         super().__init__(real, Twin('drawn', None, None), parameters, options)
 
     def tasks(self, candidates: int) -> int:

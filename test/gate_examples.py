@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the gate share: results as `vepd` writes them, with scores that are drawn."""
+"""What tests of the gate share: records of studies, with scores that are drawn."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import numpy as np
 
-from sim2real_eval.common.tables import write_csv
-from sim2real_eval.metrics.distances import vepd_table
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
@@ -25,11 +24,9 @@ def write_result(
     failures: tuple[str, ...] = (),
     warmup: float = 0.0,
     judge_digest: str = 'aa',
-    with_runs: bool = True,
 ) -> Path:
-    """Write vepd.json and runs.csv; a model is by how much its RMSE lies above that of reality."""
+    """Write study.json; a model is by how much its RMSE lies above that of reality."""
     rows = []
-    scores: dict[str, dict[str, list[RunScore]]] = {}
     for index, (model, offset) in enumerate({REAL: 0.0, **models}.items()):
         # Real runs do not depend on which models there are, and models on their own name only.
         rng = np.random.default_rng([seed, index and sum(model.encode())])
@@ -38,23 +35,24 @@ def write_result(
                 rmse = 0.1 + offset + 0.01 * float(rng.random())
                 entropy = 0.05 * float(rng.random())
                 score = RunScore(rmse, entropy, 0.0, entropy, 300, 20.0)
-                scores.setdefault(model, {}).setdefault(scenario, []).append(score)
-                rows.append((model, scenario, f'{scenario}_{number}', 1, rmse, entropy))
-    table = vepd_table(scores[REAL], {model: scores[model] for model in models})
+                values = dataclasses.asdict(score)
+                rows.append(
+                    {
+                        'judge': 'clean', 'recording': f'{scenario}_{number}', 'model': model,
+                        'repetition': 1, 'scenario': scenario, 'group': '', 'values': values,
+                        'notes': [],
+                    }
+                )  # fmt: skip
+    files = [{'name': 'clean.yaml', 'sha256': judge_digest}]
     record = {
-        'format': 1,
+        'state': 'finished',
         'component': 'horizontal',
         'start_heading': False,
         'metric': MetricOptions(warmup=warmup).to_mapping(),
-        'judge': {'name': 'clean', 'files': [{'name': 'clean.yaml', 'sha256': judge_digest}]},
+        'judges': [{'label': 'clean', 'files': files}],
         'failures': [{'recording': name, 'reason': 'gone'} for name in failures],
-        'vepd': [
-            {'model': row.model, 'scenario': row.scenario, 'vepd': row.vepd} for row in table
-        ],
+        'runs': rows,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'vepd.json').write_text(json.dumps(record), encoding='utf-8')
-    if with_runs:
-        header = ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference')
-        write_csv(folder / 'runs.csv', header, rows)
+    (folder / 'study.json').write_text(json.dumps(record), encoding='utf-8')
     return folder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_examples import Outcome, call, check_refused, run_of
-from comparison_examples import options, twin, written
+from comparison_examples import study_of, twin, written
 from gate_examples import write_result
 
 from sim2real_eval.recording.writing import write_recording
@@ -78,7 +78,8 @@ def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> N
 
 
 def test_what_cannot_be_told_is_not_sure_to_be_kept(capsys: Capture, tmp_path: Path) -> None:
-    result = write_result(tmp_path / 'r', {'m': 0.0}, with_runs=False)
+    """Of one run each there is no interval."""
+    result = write_result(tmp_path / 'r', {'m': 0.0}, scenarios=('line',), runs=1)
     assert gate(capsys, result, '--max-vepd', 1).status == 0
     assert gate(capsys, result, '--max-vepd', 1, '--by', 'low').status == 0
     outcome = gate(capsys, result, '--max-vepd', 1, '--by', 'high')
@@ -90,7 +91,9 @@ def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None
     old = write_result(tmp_path / 'old', {'m': 0.05})
     worse = write_result(tmp_path / 'worse', {'m': 0.08})
     better = write_result(tmp_path / 'better', {'m': 0.02})
-    for file in (old, old / 'vepd.json'):
+    kept = tmp_path / 'main.json'
+    kept.write_bytes((old / 'study.json').read_bytes())
+    for file in (old, kept):
         assert gate(capsys, old, '--baseline', file).status == 0
         assert gate(capsys, better, '--baseline', file).status == 0
         outcome = gate(capsys, worse, '--baseline', file, '--by', 'low')
@@ -106,10 +109,6 @@ def test_other_real_runs_than_in_the_baseline_are_told(capsys: Capture, tmp_path
     told = 'The real runs are not those of the baseline'
     assert told in gate(capsys, result, '--baseline', other, '--max-increase', 1).out
     assert told not in gate(capsys, result, '--baseline', result).out
-    # Of a file alone it is not known whose runs they were.
-    kept = other / 'vepd.json'
-    (other / 'runs.csv').unlink()
-    assert told not in gate(capsys, result, '--baseline', kept, '--max-increase', 1).out
 
 
 def test_stand_ins_are_not_compared_with_real_recordings(tmp_path: Path) -> None:
@@ -178,10 +177,10 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         recording = run_of('drive_line', number)
         write_recording(recording, tmp_path / recording.name)
         paths.append(tmp_path / recording.name)
-    result = written(tmp_path / 'result', paths, options(twin('baseline', label='baseline')))
+    result = written(tmp_path / 'result', paths, study_of(twin('baseline', label='baseline')))
     assert gate(capsys, result, '--baseline', result, '--max-vepd', 100).status == 0
     assert 'as in the baseline' in gate(capsys, result, '--baseline', result).out
-    assert gate(capsys, result / 'vepd.json', '--max-vepd', 0).status == 1
+    assert gate(capsys, result / 'study.json', '--max-vepd', 0).status == 1
 
 
 @pytest.mark.parametrize(
@@ -189,10 +188,10 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
     [
         ('r', '--max-vepd: is missing'),
         ('gone --max-vepd 1', 'gone: cannot be read'),
-        ('empty --max-vepd 1', 'empty: holds no study.json or vepd.json'),
-        ('text.json --max-vepd 1', 'text.json: is not JSON'),
-        ('list.json --max-vepd 1', 'list.json: is no result'),
-        ('nan.json --max-vepd 1', 'nan.json: is no result'),
+        ('empty --max-vepd 1', 'empty/study.json: cannot be read'),
+        ('text.json --max-vepd 1', 'text.json: is not the record of a study'),
+        ('list.json --max-vepd 1', 'list.json: is not the record of a study'),
+        ('nan.json --max-vepd 1', 'nan.json: holds no distances'),
         ('r --max-vepd -1', "'-1' must be a number >= 0"),
         ('r --max-vepd nan', "'nan' must be a number"),
         ('r --max-increase 0.1', '--max-increase: goes with --baseline only'),
@@ -219,7 +218,7 @@ def test_wrong_lines(
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'text.json').write_text('no', encoding='utf-8')
     (tmp_path / 'list.json').write_text('[]', encoding='utf-8')
-    record = json.loads((tmp_path / 'r' / 'vepd.json').read_text(encoding='utf-8'))
-    record['vepd'][0]['vepd'] = float('nan')
+    record = json.loads((tmp_path / 'r' / 'study.json').read_text(encoding='utf-8'))
+    record['runs'][0]['values']['rmse'] = float('nan')
     (tmp_path / 'nan.json').write_text(json.dumps(record), encoding='utf-8')
     check_refused(capsys, complaint, 'gate', *arguments.split())

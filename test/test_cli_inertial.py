@@ -57,11 +57,11 @@ def test_a_comparison_records_the_judge_and_its_settings(
     )  # fmt: skip
     assert outcome.status == 0
     assert 'judge error_state' in outcome.out
-    record = json.loads((tmp_path / 'result' / 'vepd.json').read_text(encoding='utf-8'))
-    assert record['judge']['name'] == f'error_state ({mine})'
-    assert record['judge']['files'][0]['text'] == 'accelerometer_bias_walk: 0.3'
-    assert record['judge']['inertial']['accelerometer_bias_walk'] == 0.3
-    assert record['judge']['inertial']['start']['heading'] == 'auto'
+    record = json.loads((tmp_path / 'result' / 'study.json').read_text(encoding='utf-8'))
+    assert record['judges'][0]['name'] == f'error_state ({mine})'
+    assert record['judges'][0]['files'][0]['text'] == 'accelerometer_bias_walk: 0.3'
+    assert record['judges'][0]['inertial']['accelerometer_bias_walk'] == 0.3
+    assert record['judges'][0]['inertial']['start']['heading'] == 'auto'
     assert len(record['runs']) == 4
 
 

@@ -123,14 +123,14 @@ def test_a_truth_gives_way_only_when_told(
 def test_whoever_compares_with_it_is_told(
     referenced: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """In the notes of vepd and in vepd.json."""
+    """In the notes of vepd and in study.json."""
     outcome = call(
         capsys, 'vepd', '--real', referenced, '--models', 'ch_rw',
         '--judge-config', 'clean', '--jobs', 1, '--out', tmp_path / 'result',
     )  # fmt: skip
     assert outcome.status == 0, outcome.err
     assert 'not independent of the sensors' in outcome.err
-    record = json.loads((tmp_path / 'result' / 'vepd.json').read_text(encoding='utf-8'))
+    record = json.loads((tmp_path / 'result' / 'study.json').read_text(encoding='utf-8'))
     assert any(note['code'] == NOT_INDEPENDENT for note in record['notes'])
 
 

@@ -24,7 +24,7 @@ from sim2real_eval.report.paper_tables import (
     markdown_text,
     paper_tables,
 )
-from sim2real_eval.report.study_report import read_outcome
+from sim2real_eval.study.outcome import StudyOutcome
 
 Capture = pytest.CaptureFixture[str]
 
@@ -62,7 +62,7 @@ def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
     assert outcome.status == 0
     assert outcome.err == ''
     assert outcome.out.startswith('SYNTHETIC')
-    best = min(read_outcome(study).table('clean'), key=lambda row: row.vepd)
+    best = min(StudyOutcome.read(study).table('clean'), key=lambda row: row.vepd)
     assert f'{best.model} is the closest of 2 models to the stand-in' in outcome.out
     first = contents(study)
     assert {'report.html', 'tables.md', 'tables.tex'} <= {Path(name).name for name in first}
@@ -96,8 +96,8 @@ def test_what_is_no_study_is_refused(
     check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'empty')
     check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'nothing')
     (tmp_path / 'broken').mkdir()
-    (tmp_path / 'broken' / 'vepd.json').write_text('{}', encoding='utf-8')
-    check_refused(capsys, 'not what `sim2real vepd` writes', 'report', tmp_path / 'broken')
+    (tmp_path / 'broken' / 'study.json').write_text('{}', encoding='utf-8')
+    check_refused(capsys, 'is not the record of a study', 'report', tmp_path / 'broken')
     (tmp_path / 'half').mkdir()
     (tmp_path / 'half' / 'study.json').write_text('{"state": "unfinished"}', encoding='utf-8')
     check_refused(capsys, 'not finished', 'report', tmp_path / 'half')
@@ -122,7 +122,7 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
     )
     done = call(capsys, 'vepd', '--real', 'line_1', 'line_2', *words, '--out', 'result')
     assert done.status == 0
-    outcome = read_outcome('result')
+    outcome = StudyOutcome.read('result')
     for one in gather(outcome, outcome.judges[0]).runs:
         rmse = float((one.error**2).mean() ** 0.5)
         assert rmse == pytest.approx(one.run.score.rmse, rel=1e-12)
@@ -132,7 +132,7 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
     assert call(capsys, 'report', 'result').status == 0
     page = Path('result', 'report.html').read_text('utf-8')
     assert '<h3>Speed</h3>' in page
-    assert '<h3>Tracks</h3>' not in page
+    assert '<h3>Tracks</h3>' in page
 
 
 def test_tables_show_what_the_paper_printed_beside_ours() -> None:

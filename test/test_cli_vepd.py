@@ -6,15 +6,20 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from cli_examples import Outcome, call, check_refused, contents, segments, write_runs
+from cli_examples import Outcome, call, check_refused, contents, environment, segments, write_runs
 
 from sim2real_eval.cli.main import build_parser
-from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.study.comparison import Source
+from sim2real_eval.recording.source import Source
+from sim2real_eval.study.options import StudyOptions
 
 Capture = pytest.CaptureFixture[str]
 
@@ -35,7 +40,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def as_text(value: object) -> str:
-    """A value of vepd.json as vepd.csv writes it; whole ranks as integers."""
+    """A value of the record as vepd.csv writes it; whole ranks as integers."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value if isinstance(value, str) else repr(value)
@@ -58,7 +63,7 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
         assert 'ch_rw_airsim' in outcome.out
     one, two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
     assert one == two
-    assert len(one) == 3 + 4 + 4 * 6
+    assert sum(name.startswith('series/') for name in one) == 4 * 6
     table = rows(tmp_path / '1/result/vepd.csv')
     assert len(table) == 10
     assert {(row['n_real'], row['n_sim']) for row in table} == {('4', '4')}
@@ -70,16 +75,20 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     outcome = vepd(capsys, '--real', *bags, *models, '--json', '--out', out)
     assert outcome.status == 0
     record = json.loads(outcome.out)
-    assert record == json.loads((out / 'vepd.json').read_text(encoding='utf-8'))
+    written = json.loads((out / 'study.json').read_text(encoding='utf-8'))
+    judged = written.pop('runs')
+    assert {key: record[key] for key in written} == written
     table = rows(out / 'vepd.csv')
     columns = ['model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank']
-    assert list(table[0])[: len(columns)] == columns
+    assert list(table[0])[: 2 + len(columns)] == ['judge', 'group', *columns]
     said = [{name: as_text(row[name]) for name in columns} for row in record['vepd']]
     assert said == [{name: row[name] for name in columns} for row in table]
     for row in table:
         (one,) = (
             one
-            for one in record['uncertainty'][row['scenario']]['models']
+            for known in record['uncertainty']
+            if known['scenario'] == row['scenario']
+            for one in known['models']
             if one['model'] == row['model']
         )
         assert (row['low'] == '') == (one['low'] is None)
@@ -90,13 +99,13 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
         for model in ('ch_gauss', 'airsim')
     ]
     runs = rows(out / 'runs.csv')
-    assert len(runs) == len(record['runs']) == 9
+    assert len(runs) == len(judged) == 9
     assert {row['recording'] for row in runs} == {'line_1', 'line_2', 'circle_1'}
     series = {f'{source}/{run}.csv' for source in ('Real', 'Sim/ch_gauss', 'Sim/airsim')
               for run in ('line_1', 'line_2', 'circle_1')}  # fmt: skip
-    assert set(contents(out / 'series')) == series
+    assert set(contents(out / 'series/paper_released')) == series
     for plot in ('histogram_rmse.png', 'histogram_entropy.png', 'velocity.png'):
-        assert (out / plot).read_bytes().startswith(b'\x89PNG')
+        assert (out / 'plots/paper_released' / plot).read_bytes().startswith(b'\x89PNG')
 
 
 def test_printed_table_has_the_numbers_of_the_file_and_is_not_cut_in_a_pipe(
@@ -109,11 +118,11 @@ def test_printed_table_has_the_numbers_of_the_file_and_is_not_cut_in_a_pipe(
     )  # fmt: skip
     assert outcome.status == 0
     for row in rows(out / 'vepd.csv'):
-        line, sure = (line for line in outcome.out.splitlines() if row['model'] in line)
+        line, sure, *_ = (line for line in outcome.out.splitlines() if row['model'] in line)
         assert f'{float(row["vepd"]):.4f}' in line
         assert f'{float(row["vepd"]):.4f}' in sure
         assert f'{float(row["w_rmse"]):.4f}' in line
-    assert f'Tables, series and plots: {out}' in outcome.out
+    assert f'Tables, runs and series: {out}; plots: {out}/plots; page: ' in outcome.out
     # Each note is one line, to be found by grep.
     notes = outcome.err.splitlines()
     assert notes[0] == 'Please note:'
@@ -144,9 +153,9 @@ def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capt
         'clean', '--published', '--out', out,
     )  # fmt: skip
     assert outcome.status == 0
-    record = json.loads((out / 'vepd.json').read_text(encoding='utf-8'))
+    record = json.loads((out / 'study.json').read_text(encoding='utf-8'))
     assert (record['seed'], record['repetitions'], record['match_rates']) == (5, 3, True)
-    assert (record['component'], record['judge']['name']) == ('forward', 'clean')
+    assert (record['component'], record['judges'][0]['name']) == ('forward', 'clean')
     wanted = {
         'rate': 10.0, 'warmup': 1.0, 'moving_average': 3, 'spectrum': 'power', 'detrend': 'mean'
     }  # fmt: skip
@@ -177,16 +186,18 @@ def test_series_of_a_result_give_its_table(
     out, again = tmp_path / 'result', tmp_path / 'again'
     models = ['--models', 'ch_rw,airsim']
     assert vepd(capsys, '--real', *bags, *models, '--out', out).status == 0
-    outcome = vepd(capsys, '--series', out / 'series', '--out', again, '--json')
+    outcome = vepd(capsys, '--series', out / 'series/paper_released', '--out', again, '--json')
     assert outcome.status == 0
 
     def sorted_rows(path: Path) -> list[list[tuple[str, str]]]:
         # Files do not say which runs are paired: only the distances are the same.
-        return sorted(list(row.items())[:8] for row in rows(path))
+        found = rows(path)
+        columns = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank')
+        return sorted([(name, row[name]) for name in columns] for row in found)
 
     assert sorted_rows(again / 'vepd.csv') == sorted_rows(out / 'vepd.csv')
     assert len(json.loads(outcome.out)['vepd']) == 6
-    refused = vepd(capsys, '--series', out / 'series', '--out', again)
+    refused = vepd(capsys, '--series', out / 'series/paper_released', '--out', again)
     assert refused.status == 2
     assert 'exists' in refused.complaints[0]
 
@@ -224,8 +235,9 @@ def test_a_broken_recording_is_named_and_the_rest_is_done(
     assert outcome.complaints == [f'sim2real: error: left out: {problem}']
     assert rows(out / 'vepd.csv')[0]['n_real'] == '2'
     assert [path.name for path in tmp_path.iterdir()] == ['result']
-    record = json.loads((out / 'vepd.json').read_text(encoding='utf-8'))
-    assert record['failures'] == [{'recording': str(empty), 'reason': problem}]
+    record = json.loads((out / 'study.json').read_text(encoding='utf-8'))
+    (failure,) = record['failures']
+    assert (failure['recording'], failure['reason']) == (empty.name, problem)
 
 
 @pytest.mark.parametrize(
@@ -254,32 +266,95 @@ def test_a_recording_that_is_not_there_is_refused_before_anything_is_judged(
 def test_result_is_replaced_only_on_demand(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
+    """The same command again finds all done; another one needs --overwrite."""
     out = tmp_path / 'result'
     first = ['--real', bags[0], '--models', 'ch_rw', '--out', out]
     assert vepd(capsys, *first).status == 0
     before = contents(out)
-    assert vepd(capsys, *first, '--seed', 1).status == 2
+    again = vepd(capsys, *first)
+    assert again.status == 0
+    assert '2 of 2 runs were there already' in again.err
     assert contents(out) == before
+    other = vepd(capsys, *first, '--seed', 1)
+    assert other.status == 2
+    assert 'holds another study: seed: was 0, is 1' in other.complaints[0]
+    assert contents(out) == before
+    (out / 'my_notes.md').write_text('mine', encoding='utf-8')
     assert vepd(capsys, *first, '--seed', 1, '--overwrite').status == 0
-    assert contents(out) != before
+    changed = contents(out)
+    assert changed.pop('my_notes.md') == b'mine'
+    assert changed.keys() == before.keys()
+    assert changed != before
     assert sorted(path.name for path in tmp_path.iterdir()) == ['result']
-    assert vepd(capsys, *first, '--overwrite').status == 0
-    assert contents(out) == before
 
 
-def test_metric_options_of_the_command_are_those_declared() -> None:
-    """Default, choices and name of every option against the one declaration (rule 6)."""
-    verb = next(
-        action.choices['vepd']
+def test_several_judges_are_those_of_single_results(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    first = ['--real', *bags[:2], '--models', 'ch_rw,airsim']
+    both = ['--judge-config', 'paper_released', '--judge-config', 'clean']
+    assert vepd(capsys, *first, *both, '--out', tmp_path / 'both').status == 0
+    table = rows(tmp_path / 'both/vepd.csv')
+    for judge in ('paper_released', 'clean'):
+        one = tmp_path / judge
+        assert vepd(capsys, *first, '--judge-config', judge, '--out', one).status == 0
+        assert rows(one / 'vepd.csv') == [row for row in table if row['judge'] == judge]
+    twice = vepd(capsys, *first, *both[:2], *both[:2], '--out', tmp_path / 'o')
+    assert twice.status == 2
+    assert "--judge-config: 'paper_released' is the label of several judges" in twice.err
+
+
+def test_a_killed_vepd_continues_to_the_same_bytes(bags: list[Path], tmp_path: Path) -> None:
+    """SIGKILL as soon as the first runs are there; a second process finds the folder held."""
+    out, whole = tmp_path / 'out', tmp_path / 'whole'
+
+    def command(folder: Path) -> list[str]:
+        words = ['vepd', '--real', *map(str, bags), '--models', 'paper', '--jobs', '1']
+        return [sys.executable, '-m', 'sim2real_eval.cli', *words, '--out', str(folder)]
+
+    started = subprocess.Popen(
+        command(out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()
+    )
+    try:
+        until = time.monotonic() + 500.0
+        while len(list(out.glob('runs/*/*/[!.t]*.npz'))) < 3:
+            assert started.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        second = subprocess.run(
+            command(out), capture_output=True, text=True, env=environment(), timeout=200
+        )
+        assert started.poll() is None
+        assert second.returncode == 2
+        (line,) = second.stderr.splitlines()
+        assert 'another process is working on this study' in line
+    finally:
+        started.kill()
+        started.communicate()
+    assert json.loads((out / 'study.json').read_text())['state'] == 'unfinished'
+    for folder in (out, whole):
+        done = subprocess.run(
+            command(folder), capture_output=True, text=True, env=environment(), timeout=500
+        )
+        assert done.returncode == 0
+    assert contents(out) == contents(whole)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['out', 'whole']
+
+
+@pytest.mark.parametrize('verb', ['vepd', 'study'])
+def test_options_of_the_commands_are_those_declared(verb: str) -> None:
+    """Choices and name of every option against the one declaration of file, command and node."""
+    chosen = next(
+        action.choices[verb]
         for action in build_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )
-    given = {action.dest: action for action in verb._actions}
-    names = {'moving_average': 'window'}
-    for name, declared in MetricOptions.declared().items():
-        if name == 'spectrum_floor':
-            continue
-        action = given[names.get(name, name)]
-        assert action.default == declared.default
-        assert tuple(action.choices or ()) == declared.choices
-    assert tuple(given['component'].choices or ()) == SPEED_COMPONENTS
+    given = {action.dest: action for action in chosen._actions}
+    for declared in (StudyOptions, MetricOptions, UncertaintyOptions):
+        for name, one in declared.declared().items():
+            if name != 'drop_zeros':
+                assert given[name].default is None
+                assert tuple(given[name].choices or ()) == one.choices
+                assert one.doc.rstrip('.') in given[name].help.replace('%%', '%')
+    for dest in ('config', 'judge_kind', 'navsat_config', 'case', 'filter_kind', 'transforms'):
+        assert dest in given

@@ -73,7 +73,7 @@ WRONG = {
     'vepd --real line_1 --topic truth=/imu/data --out o': 'has type sensor_msgs/msg/Imu',
     'vepd --real line_1 --topic /odom --out o': "--topic: '/odom' is not allowed",
     'vepd --real line_1 --out full': 'full: exists',
-    'vepd --real line_1 --out full --overwrite': 'holds no vepd.json',
+    'vepd --real line_1 --out full --overwrite': 'holds no study.json',
     'vepd --real line_1 --out file.txt': 'file.txt: exists',
     'vepd --real line_1 --out file.txt/o': 'is a file',
     'vepd --real line_1 --out o --seed -1': "'-1' must be an integer >= 0",

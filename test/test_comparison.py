@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_examples import contents, run_of, write_runs
-from comparison_examples import RUNS, options, sources, twin, written
+from comparison_examples import RUNS, compare, compare_one, study_of, twin, written
 
 from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker, within
-from sim2real_eval.study.comparison import Comparison, compare, compare_one
+from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 
@@ -26,44 +26,48 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 # --- what the numbers may depend on ------------------------------------------------------------
 
 
-def by_run(comparison: Comparison) -> dict[tuple[str, str, int], tuple[object, ...]]:
+def by_run(outcome: StudyOutcome) -> dict[tuple[str, str, int], tuple[object, ...]]:
     return {
-        (run.model, run.recording, run.repetition): (
-            run.score, run.forward, run.series.se_vel.tobytes(), run.estimates, run.fixes_used
-        )
-        for run in comparison.runs
-    }  # fmt: skip
+        tuple(run.key)[1:]: (run.values, outcome.series(run.key).se_vel.tobytes())
+        for run in outcome.runs
+    }
 
 
-def test_a_run_depends_on_its_recording_model_and_seed_alone(bags: list[Path]) -> None:
+def test_a_run_depends_on_its_recording_model_and_seed_alone(
+    bags: list[Path], tmp_path: Path
+) -> None:
     """Not on the order of the recordings nor on which others and which models run beside."""
-    both = by_run(compare(sources(bags), options(twin('ch_gauss'), twin('airsim'))))
-    turned = by_run(compare(sources(bags[::-1]), options(twin('airsim'), twin('ch_gauss'))))
+    both = by_run(compare(tmp_path / 'out', bags, study_of(twin('ch_gauss'), twin('airsim'))))
+    turned = by_run(
+        compare(tmp_path / 'out', bags[::-1], study_of(twin('airsim'), twin('ch_gauss')))
+    )
     assert turned == both
-    alone = by_run(compare(sources(bags[1:2]), options(twin('airsim'))))
+    alone = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'))))
     assert alone == {key: both[key] for key in alone}
-    other = by_run(compare(sources(bags[1:2]), options(twin('airsim'), seed=1)))
+    other = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'), seed=1)))
     assert other['real', 'line_2', 1] == both['real', 'line_2', 1]
     assert other['airsim', 'line_2', 1] != both['airsim', 'line_2', 1]
 
 
 def test_processes_change_no_byte(bags: list[Path], tmp_path: Path) -> None:
-    study = options(twin('ch_rw'), repetitions=2)
+    study = study_of(twin('ch_rw'), repetitions=2)
     one = contents(written(tmp_path / 'one' / 'r', bags, study))
     two = contents(written(tmp_path / 'two' / 'r', bags, study, jobs=2))
     assert one == two
-    assert {'vepd.csv', 'runs.csv', 'vepd.json', 'velocity.png', 'histogram_rmse.png'} <= set(one)
+    assert {'vepd.csv', 'runs.csv', 'study.json', 'report.html'} <= set(one)
+    plots = ('velocity', 'ranking', 'histogram_rmse', 'histogram_entropy')
+    assert {f'plots/paper_released/{name}.png' for name in plots} <= set(one)
 
 
-def test_repetitions_add_draws_and_keep_the_first(bags: list[Path]) -> None:
-    once = compare(sources(bags[:2]), options(twin('ch_rw')))
-    thrice = compare(sources(bags[:2]), options(twin('ch_rw'), repetitions=3))
-    assert by_run(once).items() <= by_run(thrice).items()
-    assert [(row.n_real, row.n_sim) for row in thrice.rows] == [(2, 6), (2, 6)]
-    draws = [run.score.rmse for run in thrice.runs if run.model == 'ch_rw']
+def test_repetitions_add_draws_and_keep_the_first(bags: list[Path], tmp_path: Path) -> None:
+    once = compare(tmp_path / 'once', bags[:2], study_of(twin('ch_rw')))
+    thrice = compare(tmp_path / 'out', bags[:2], study_of(twin('ch_rw'), repetitions=3))
+    first = by_run(once)
+    assert first == {key: by_run(thrice)[key] for key in first}
+    rows = thrice.table('paper_released')
+    assert [(row.n_real, row.n_sim) for row in rows] == [(2, 6), (2, 6)]
+    draws = [run.score.rmse for run in thrice.runs if not run.is_real]
     assert len(set(draws)) == 6
-    keys = thrice.keys()
-    assert [key.run for key in keys if key.source == 'ch_rw'] == [1, 2, 3, 4, 5, 6]
 
 
 def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path) -> None:
@@ -87,24 +91,25 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
 # --- what VEPD says ------------------------------------------------------------------------------
 
 
-def test_a_set_has_no_distance_from_itself(bags: list[Path]) -> None:
-    comparison = compare(sources(bags), options(twin('airsim')))
+def test_a_set_has_no_distance_from_itself(bags: list[Path], tmp_path: Path) -> None:
+    comparison = compare(tmp_path / 'out', bags, study_of(twin('airsim')))
     for name in ('real', 'airsim'):
-        scores = comparison.scores(name)
+        scores = [run.score for run in comparison.of('paper_released', name)]
         found = vepd(scores, scores[::-1])
         assert (found.w_rmse, found.w_entropy, found.vepd) == (0.0, 0.0, 0.0)
 
 
-def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path]) -> None:
+def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_path: Path) -> None:
     """The recordings' own models drawn anew (ch_rw, airsim IMU) against ch_gauss: a tenth of it.
 
     Under paper_released the white 0.03 m of ch_gauss at 10 Hz becomes a speed error of some
     0.2 m/s with a spread over runs of 0.01 m/s, that of ch_rw is some 0.01 m/s. The ratio of
     the two VEPDs thus exceeds 3 by more than ten deviations of either: false alarms << 1e-6.
     """
-    study = options(twin('ch_rw', 'airsim', 'own'), twin('ch_gauss', 'airsim', 'other'), seed=99)
-    comparison = compare(sources(bags), study)
-    pooled = {row.model: row for row in comparison.rows if row.scenario == 'all'}
+    study = study_of(twin('ch_rw', 'airsim', 'own'), twin('ch_gauss', 'airsim', 'other'), seed=99)
+    comparison = compare(tmp_path / 'out', bags, study)
+    rows = comparison.table('paper_released')
+    pooled = {row.model: row for row in rows if row.scenario == 'all'}
     assert 0.0 < pooled['own'].vepd < pooled['other'].vepd / 3
     assert (pooled['own'].rank, pooled['other'].rank) == (1, 2)
 
@@ -124,25 +129,26 @@ def test_the_very_draw_of_the_recording_has_no_distance() -> None:
     assert recording.imu is not None
     assert own.imu is not None
     assert np.allclose(own.imu.angular_velocity, recording.imu.angular_velocity, atol=1e-3)
-    runs = compare_one(recording, options(model, seed=7))
+    runs = compare_one(recording, study_of(model, seed=7))
     assert [run.model for run in runs] == ['real', 'ch_rw']
     assert vepd([runs[0].score], [runs[1].score]).vepd > 1e-5
 
 
-def test_a_sensor_can_stay_real(bags: list[Path]) -> None:
+def test_a_sensor_can_stay_real(bags: list[Path], tmp_path: Path) -> None:
     """Experiment A: real GPS, simulated IMU."""
-    comparison = compare(sources(bags[:1]), options(twin(None, 'chrono', 'chrono')))
+    comparison = compare(tmp_path / 'out', bags[:1], study_of(twin(None, 'chrono', 'chrono')))
     real, simulated = comparison.runs
-    assert (real.model, simulated.model) == ('real', 'chrono')
-    assert simulated.fixes_used == real.fixes_used
+    assert (real.key.model, simulated.key.model) == ('real', 'chrono')
+    assert simulated.values['fixes_used'] == real.values['fixes_used']
     assert simulated.score != real.score
     assert not any(note.code == 'twin.rate_differs' for note in simulated.notes)
 
 
 @pytest.mark.parametrize('component', ['horizontal', 'forward', 'x', 'y'])
-def test_component_is_what_is_scored(bags: list[Path], component: str) -> None:
+def test_component_is_what_is_scored(bags: list[Path], component: str, tmp_path: Path) -> None:
     """Truth on a circle: (forward speed, 0) in the body, turned by yaw in the world."""
-    real = compare(sources(bags[2:3]), options(twin('ch_rw'), component=component)).runs[0]
+    outcome = compare(tmp_path / 'out', bags[2:3], study_of(twin('ch_rw'), component=component))
+    real = outcome.runs[0]
     truth = run_of('drive_circle', 1).truth
     x, y, z, w = truth.orientation.T
     yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
@@ -150,9 +156,11 @@ def test_component_is_what_is_scored(bags: list[Path], component: str) -> None:
     east = forward * np.cos(yaw) - left * np.sin(yaw)
     north = forward * np.sin(yaw) + left * np.cos(yaw)
     expected = {'horizontal': np.hypot(east, north), 'forward': forward, 'x': east, 'y': north}
-    np.testing.assert_allclose(real.series.gt_vel, expected[component], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        outcome.series(real.key).gt_vel, expected[component], rtol=0, atol=1e-9
+    )
     assert np.ptp(expected[component]) > 0.3
-    assert (real.score == real.forward) == (component == 'forward')
+    assert (real.score.rmse == real.values['forward_rmse']) == (component == 'forward')
 
 
 def test_a_start_at_speed_is_told_until_the_warmup_leaves_it_out() -> None:
@@ -161,10 +169,10 @@ def test_a_start_at_speed_is_told_until_the_warmup_leaves_it_out() -> None:
     """
     whole = run_of('drive_circle', 1)
     moving = within(whole, whole.start_ns + 3_000_000_000, whole.end_ns)
-    told = compare_one(moving, options(twin('ch_rw')))[0].notes
+    told = compare_one(moving, study_of(twin('ch_rw')))[0].notes
     assert sum(note.code == 'truth.moving_start' for note in told) == 1
     left_out = MetricOptions(warmup=1.0)
-    told = compare_one(moving, options(twin('ch_rw'), metric=left_out))[0].notes
+    told = compare_one(moving, study_of(twin('ch_rw'), metric=left_out))[0].notes
     assert not any(note.code == 'truth.moving_start' for note in told)
 
 
@@ -178,7 +186,7 @@ def test_start_heading_is_the_true_one() -> None:
     metric = MetricOptions(warmup=4.0)
     blind, told = (
         compare_one(
-            recording, options(twin('airsim'), judge='clean', metric=metric, start_heading=start)
+            recording, study_of(twin('airsim'), judge='clean', metric=metric, start_heading=start)
         )[0].forward.rmse
         for start in (False, True)
     )
@@ -189,24 +197,21 @@ def test_start_heading_is_the_true_one() -> None:
 
 
 def test_one_broken_recording_spoils_no_other(bags: list[Path], tmp_path: Path) -> None:
-    given = [bags[0], tmp_path / 'missing', bags[1]]
-    comparison = compare(sources(given), options(twin('ch_rw')))
-    (failure,) = comparison.failures
-    assert failure.recording == str(tmp_path / 'missing')
-    assert 'no such file or folder' in failure.reason
-    assert by_run(comparison) == by_run(
-        compare(sources([bags[0], bags[1]]), options(twin('ch_rw')))
-    )
+    study = study_of(twin('ch_rw'))
+    outcome = compare(tmp_path / 'out', [bags[0], tmp_path / 'missing', bags[1]], study)
+    (failure,) = outcome.record['failures']
+    assert failure['recording'] == 'missing'
+    assert 'no such file or folder' in failure['reason']
+    assert by_run(outcome) == by_run(compare(tmp_path / 'two', bags[:2], study))
 
 
 def test_nothing_left_is_an_error(tmp_path: Path) -> None:
-    gone = sources([tmp_path / 'a', tmp_path / 'b'])
+    gone = [tmp_path / 'a', tmp_path / 'b']
     with pytest.raises(Sim2RealError, match=r'a: no such file or folder; .*b: no such'):
-        compare(gone, options(twin('ch_rw')))
-    with pytest.raises(Sim2RealError, match='no recording given'):
-        compare([], options(twin('ch_rw')))
+        compare(tmp_path / 'out', gone, study_of(twin('ch_rw')))
+    assert not (tmp_path / 'out').exists()
 
 
-def test_two_recordings_of_one_name_are_refused(bags: list[Path]) -> None:
-    with pytest.raises(Sim2RealError, match='line_1: is the name of several recordings'):
-        compare(sources([bags[0], bags[0]]), options(twin('ch_rw')))
+def test_two_recordings_of_one_name_are_refused(bags: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(Sim2RealError, match="'line_1' is the name of several recordings"):
+        compare(tmp_path / 'out', [bags[0], bags[0]], study_of(twin('ch_rw')))

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_examples import segments, write_runs
-from comparison_examples import RUNS, options, twin, written
+from comparison_examples import RUNS, study_of, twin, written
 
+from sim2real_eval.common.results import check_result_folder
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import vepd_from_series
 from sim2real_eval.metrics.series_folder import read_series_folder, write_series_folder
-from sim2real_eval.report.comparison_folder import check_target
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.gps.gps import load_gps
@@ -95,7 +95,7 @@ def table(folder: Path) -> dict[tuple[str, str], tuple[float, float, float]]:
 
 
 def assert_table_follows_from_series(folder: Path, rate: float) -> None:
-    ours, theirs = table(folder), recomputed(folder / 'series', rate)
+    ours, theirs = table(folder), recomputed(folder / 'series/paper_released', rate)
     assert set(ours) == set(theirs)
     for key, values in theirs.items():
         np.testing.assert_allclose(ours[key], values, rtol=0, atol=1e-12)
@@ -114,7 +114,7 @@ def test_table_follows_from_the_exported_series(
     bags: list[Path], tmp_path: Path, metric: MetricOptions
 ) -> None:
     """By numpy alone, the transform by its sum and W by areas, to 1e-12."""
-    study = options(twin('ch_gauss'), twin('airsim'), metric=metric, repetitions=2)
+    study = study_of(twin('ch_gauss'), twin('airsim'), metric=metric, repetitions=2)
     folder = written(tmp_path / 'result', bags, study)
     assert_table_follows_from_series(folder, metric.rate)
 
@@ -123,7 +123,7 @@ def test_table_follows_from_the_exported_series(
 def test_table_of_real_recordings_follows_from_the_exported_series(
     real_dir: Path, tmp_path: Path, metric: MetricOptions
 ) -> None:
-    study = options(twin('ch_rw'), twin('airsim'), metric=metric)
+    study = study_of(twin('ch_rw'), twin('airsim'), metric=metric)
     folder = written(tmp_path / 'result', segments(real_dir, (1, 5)), study)
     assert_table_follows_from_series(folder, metric.rate)
 
@@ -135,28 +135,28 @@ def test_warmup_leaves_out_the_start_and_changes_nothing_after_it(
     shifted by a float.
     """
     twins = (twin('airsim'),)
-    whole = written(tmp_path / 'whole', bags[:1], options(*twins))
-    cut = written(tmp_path / 'cut', bags[:1], options(*twins, metric=MetricOptions(warmup=2.0)))
+    whole = written(tmp_path / 'whole', bags[:1], study_of(*twins))
+    cut = written(tmp_path / 'cut', bags[:1], study_of(*twins, metric=MetricOptions(warmup=2.0)))
     for name in ('Real/line_1.csv', 'Sim/airsim/line_1.csv'):
-        expected = signature(whole / 'series' / name, 15.0, start=2.0)
-        found = signature(cut / 'series' / name, 15.0)
+        expected = signature(whole / 'series/paper_released' / name, 15.0, start=2.0)
+        found = signature(cut / 'series/paper_released' / name, 15.0)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
-        assert found != signature(whole / 'series' / name, 15.0)
+        assert found != signature(whole / 'series/paper_released' / name, 15.0)
 
 
 def test_series_read_back_give_the_very_table(bags: list[Path], tmp_path: Path) -> None:
     """With the options of the study but the warm-up, which is out already; bit by bit."""
-    study = options(twin('ch_rw'), metric=MetricOptions(rate=9.0, warmup=1.0))
+    study = study_of(twin('ch_rw'), metric=MetricOptions(rate=9.0, warmup=1.0))
     folder = written(tmp_path / 'result', bags, study)
-    result = vepd_from_series(folder / 'series', MetricOptions(rate=9.0))
+    result = vepd_from_series(folder / 'series/paper_released', MetricOptions(rate=9.0))
     again = {(r.model, r.scenario): (r.w_rmse, r.w_entropy, r.vepd) for r in result.rows}
     assert again == table(folder)
 
 
 def test_series_survive_the_published_names(bags: list[Path], tmp_path: Path) -> None:
     """Written as the paper's scripts expect (Real/path_1.csv, Sim/chWalk_results/...)."""
-    folder = written(tmp_path / 'result', bags, options(twin('ch_rw')))
-    read = read_series_folder(folder / 'series').series
+    folder = written(tmp_path / 'result', bags, study_of(twin('ch_rw')))
+    read = read_series_folder(folder / 'series/paper_released').series
     published = write_series_folder(tmp_path / 'data', read, published_names=True)
     assert (published / 'Real/path_2.csv').is_file()
     assert (published / 'Sim/chWalk_results/circle_1.csv').is_file()
@@ -167,9 +167,9 @@ def test_series_survive_the_published_names(bags: list[Path], tmp_path: Path) ->
 
 
 def test_record_tells_how_to_repeat_the_study(bags: list[Path], tmp_path: Path) -> None:
-    study = options(twin('ch_rw'), seed=5, repetitions=2, metric=MetricOptions(rate=9.0))
+    study = study_of(twin('ch_rw'), seed=5, repetitions=2, metric=MetricOptions(rate=9.0))
     folder = written(tmp_path / 'result', bags, study)
-    record = json.loads((folder / 'vepd.json').read_text(encoding='utf-8'))
+    record = json.loads((folder / 'study.json').read_text(encoding='utf-8'))
     assert (record['seed'], record['repetitions'], record['metric']['rate']) == (5, 2, 9.0)
     assert {'python', 'numpy', 'numba', 'sim2real_sensors'} <= set(record['versions'])
     assert [one['path'] for one in record['recordings']] == [str(path) for path in bags]
@@ -181,22 +181,25 @@ def test_record_tells_how_to_repeat_the_study(bags: list[Path], tmp_path: Path) 
         load_imu('chrono'),
     )
     assert rebuilt == study.twins[0]
-    assert [file['name'] for file in record['judge']['files']] == [
+    assert [file['name'] for file in record['judges'][0]['files']] == [
         'paper_released.yaml', 'paper_released_navsat.yaml'
     ]  # fmt: skip
 
 
 def test_folder_is_refused_unless_it_is_ours_to_replace(tmp_path: Path) -> None:
-    check_target(tmp_path / 'new', overwrite=False)
+    def check(folder: Path, *, overwrite: bool) -> None:
+        check_result_folder(folder, 'study.json', overwrite=overwrite)
+
+    check(tmp_path / 'new', overwrite=False)
     (tmp_path / 'empty').mkdir()
-    check_target(tmp_path / 'empty', overwrite=False)
+    check(tmp_path / 'empty', overwrite=False)
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full' / 'thesis.tex').touch()
     with pytest.raises(Sim2RealError, match='exists; choose another'):
-        check_target(tmp_path / 'full', overwrite=False)
-    with pytest.raises(Sim2RealError, match=r'holds no vepd\.json'):
-        check_target(tmp_path / 'full', overwrite=True)
+        check(tmp_path / 'full', overwrite=False)
+    with pytest.raises(Sim2RealError, match=r'holds no study\.json'):
+        check(tmp_path / 'full', overwrite=True)
     with pytest.raises(Sim2RealError, match='is a file'):
-        check_target(tmp_path / 'full' / 'thesis.tex' / 'deep' / 'er', overwrite=True)
-    (tmp_path / 'full' / 'vepd.json').touch()
-    check_target(tmp_path / 'full', overwrite=True)
+        check(tmp_path / 'full' / 'thesis.tex' / 'deep' / 'er', overwrite=True)
+    (tmp_path / 'full' / 'study.json').touch()
+    check(tmp_path / 'full', overwrite=True)

@@ -15,8 +15,9 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.recording.source import Source
 from sim2real_eval.ros.evaluation.tally import Pace, Tally
-from sim2real_eval.study.comparison import JudgedScore, Source
+from sim2real_eval.study.run_plan import JudgedScore
 from sim_sensors.core.errors import Sim2RealError
 
 SERIES = VelocitySeries(*[np.array([0.0, 1.0])] * 4)

@@ -352,4 +352,4 @@ def test_parallel_jobs_have_graphs_of_their_own(
         )  # fmt: skip
         assert outcome.status == 0, outcome.err
     assert contents(tmp_path / 'judge_node') == contents(tmp_path / 'embedded')
-    assert 'vepd.json' in contents(tmp_path / 'embedded')
+    assert 'study.json' in contents(tmp_path / 'embedded')

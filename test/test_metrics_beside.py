@@ -27,8 +27,9 @@ from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.metric import all_metrics
 from sim2real_eval.study.observation import observe
+from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import speed_error
-from sim2real_eval.study.run_plan import ComparisonOptions, RunPlan
+from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.secondary_metrics import metric_tables
 from sim2real_eval.study.secondary_results import METRIC_COLUMNS, SideResults, side_results
 from sim2real_eval.study.sensitivity import PAPER
@@ -131,7 +132,7 @@ def test_observation_of_a_run_agrees_with_its_score() -> None:
     recording = synthetic_recording(motion, twins[1], seed=1, run='circle_1', scenario='circle')
     setup = JudgeSetup.load('clean')
     for metric in (MetricOptions(), MetricOptions(warmup=5.0, rezero='each')):
-        plan = RunPlan(recording, ComparisonOptions(twins, setup, metric))
+        plan = RunPlan(recording, twins, Judging(setup, StudyOptions(metric=metric)))
         found = {}
         for run in plan:
             judged = plan.judge(run)

@@ -174,11 +174,11 @@ def test_the_folder_is_that_of_the_command(
     assert late[0]['done'] >= 1
     assert not late[0]['finished']
     assert (late[-1]['done'], late[-1]['total']) == (3, 4)
-    assert [failure['recording'] for failure in late[-1]['failures']] == [str(broken)]
+    assert [failure['recording'] for failure in late[-1]['failures']] == [broken.name]
     assert late[-1]['notes'] == []
     live = contents(tmp_path / 'live')
     assert live == contents(tmp_path / 'batch')
-    assert {'vepd.csv', 'vepd.json', 'velocity.png', 'series/Sim/ch_gauss/line_1.csv'} <= set(live)
+    assert {'vepd.csv', 'study.json', 'series/paper_released/Sim/ch_gauss/line_1.csv'} <= set(live)
     assert out.replace('live', 'batch') == batch.out
     assert f'evaluation_node: error: left out: {broken}' in err
     assert {f'{row["vepd"]!r}' for row in late[-1]['vepd']} <= set(

@@ -99,7 +99,7 @@ def test_a_result_that_is_there_is_not_replaced(
     given = (bags_parameter(bags), f'out:={tmp_path}')
     exists = f'out: {tmp_path}: exists; must be another folder, unless overwrite is true'
     assert exists in refused(capfd, *given)
-    assert f'out: {tmp_path}: holds no vepd.json' in refused(capfd, *given, 'overwrite:=true')
+    assert f'out: {tmp_path}: holds no study.json' in refused(capfd, *given, 'overwrite:=true')
     assert (tmp_path / 'mine').read_text() == 'precious'
     under = f'out:={tmp_path / "mine/out"}'
     assert 'out: ' in (line := refused(capfd, given[0], under))
@@ -147,11 +147,11 @@ def test_what_is_complete_is_written_when_it_is_stopped(
     assert status == 130, err
     assert 'before the end; what is complete is written' in err
     assert 'Traceback' not in err
-    assert 'Tables, series and plots' in out
-    record = json.loads((tmp_path / 'out/vepd.json').read_text())
+    assert 'Tables, runs and series' in out
+    record = json.loads((tmp_path / 'out/study.json').read_text())
     assert {run['recording'] for run in record['runs']} == {'line_1'}
     (failure,) = record['failures']
-    assert failure['recording'] == str(bags[1])
+    assert failure['recording'] == bags[1].name
     assert failure['reason'] == 'stopped after 0 of 1 runs'
     until(lambda: not processes_on(domain), 'the end of what it started', 20.0)
 
@@ -195,8 +195,8 @@ def test_a_recording_whose_judge_dies_is_left_out(
         os.kill(judge, signal.SIGKILL)
         status, _, err = running.end()
     assert status == 1, err
-    record = json.loads((tmp_path / 'out/vepd.json').read_text())
+    record = json.loads((tmp_path / 'out/study.json').read_text())
     assert {run['recording'] for run in record['runs']} == {'line_1'}
     (failure,) = record['failures']
-    assert failure['recording'] == str(bags[1])
+    assert failure['recording'] == bags[1].name
     assert 'judge_node in /sim ended with signal 9' in failure['reason']

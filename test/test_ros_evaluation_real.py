@@ -51,8 +51,8 @@ def test_it_scores_as_the_embedded_judge_and_alike_in_each_pass(
         status, _, err = running.end()
     assert status == 0, err
     assert 'judged otherwise' not in err
-    record = json.loads((tmp_path / 'live/vepd.json').read_text())
-    assert record['judge']['nodes'] == {
+    record = json.loads((tmp_path / 'live/study.json').read_text())
+    assert record['judges'][0]['nodes'] == {
         'judge': 'robot_localization',
         'navsat_transform': 'sim2real_sensors',
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from study_file_examples import SMALL, write_study_file
 
-from sim2real_eval.study.comparison import Source
+from sim2real_eval.recording.source import Source
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
 from sim_sensors.core.config_files import config_names, config_path
@@ -202,24 +202,38 @@ def test_drives_need_scenarios_that_can_be_driven_and_two_simulated_sensors(
 
 
 def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
-    """Parsed by the command's own parser: seed, runs, recordings and their topics count."""
+    """Parsed by the command's own parser: options, judges, recordings and their topics count."""
     from sim2real_eval.cli.main import build_parser
     from sim2real_eval.cli.study import overrides
 
-    def again(plan: StudyPlan) -> StudyPlan:
-        program, *words = plan.record['command']
-        assert program == 'sim2real'
-        options = build_parser().parse_args(words)
-        name = options.study if plan.record['shipped'] else tmp_path / options.study
-        return StudyPlan.load(name, overrides(options))
+    def plan(*words: object) -> StudyPlan:
+        options = build_parser().parse_args(['study', *map(str, words)])
+        name = options.study
+        return StudyPlan.load(
+            tmp_path / name if name.endswith('.yaml') else name, overrides(options)
+        )
 
-    first = StudyPlan.load('d_surfaces', Overrides(seed=4, runs=3, simulate_on='truth'))
+    def again(one: StudyPlan) -> StudyPlan:
+        program, verb, *words = one.record['command']
+        assert (program, verb) == ('sim2real', 'study')
+        return plan(*words)
+
+    out = ('--out', tmp_path / 'out')
+    first = plan('d_surfaces', *out, '--seed', 4, '--runs', 3, '--simulate-on', 'truth',
+        '--judge-config', 'clean', '--warmup', 2, '--match-rates', '--level', 0.9)  # fmt: skip
     assert first.record['shipped']
+    assert [one['label'] for one in first.record['judges']] == ['clean']
+    assert first.record['metric']['warmup'] == 2.0
+    assert (first.record['seed'], first.record['match_rates']) == (4, True)
+    assert first.record['uncertainty']['level'] == 0.9
     assert again(first).record == first.record
     for name in 'ab':
         (tmp_path / name).mkdir()
-    real = [Source(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab']
-    mine = StudyPlan.load(write_study_file(tmp_path), Overrides(real=real))
+    real = ['--real', tmp_path / 'a', tmp_path / 'b']
+    file = write_study_file(tmp_path).name
+    mine = plan(file, *out, '--topic', 'truth=/odom', '--scenario', 'line', *real)
     assert not mine.record['shipped']
     assert again(mine).record == mine.record
-    assert again(mine).file.overrides == mine.file.overrides
+    assert [one.origin for one in mine.file.recordings] == [
+        Source(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab'
+    ]

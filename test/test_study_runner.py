@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +16,14 @@ from study_file_examples import SMALL, small_plan, write_study_file
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series_folder import REAL, read_series_folder
+from sim2real_eval.recording.source import Source
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.comparison import ComparisonOptions, Source, compare
+from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure
+from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.runner import run_study
 from sim2real_eval.study.stand_in import StandIn
 from sim_sensors.gps.gps import load_gps
@@ -35,23 +38,22 @@ def recorded(folder: Path) -> list[Path]:
     return [folder / one.name for one in plan.recordings]
 
 
-def test_a_study_of_recordings_gives_the_numbers_of_vepd(tmp_path: Path) -> None:
+def test_a_study_of_recordings_gives_the_numbers_of_single_runs(tmp_path: Path) -> None:
+    """Each recording judged and scored by itself, without processes, store and folder."""
     paths = recorded(tmp_path)
     plan = small_plan(tmp_path, {'recordings': [{'path': 'line_*'}], 'seed': 3})
     assert not plan.record['synthetic']
     outcome = run_study(plan, tmp_path / 'out')
     imu = load_imu('chrono')
-    expected = compare(
-        [Source(str(path)) for path in paths],
-        ComparisonOptions(
-            twins=tuple(Twin(name, load_gps(name), imu) for name in ('ch_gauss', 'ch_rw')),
-            setup=JudgeSetup.load('paper_released'),
-            seed=3,
-        ),
-    )
-    assert outcome.table('paper_released') == list(expected.rows)
+    twins = [Twin(name, load_gps(name), imu) for name in ('ch_gauss', 'ch_rw')]
+    judging = Judging(JudgeSetup.load('paper_released'), StudyOptions(seed=3))
+    expected = []
+    for path in paths:
+        single = RunPlan(Source(str(path)).read(), twins, judging)
+        expected += [single.score(run, single.judge(run)) for run in single]
+    assert [run.score for run in outcome.runs] == [run.score for run in expected]
     assert [run.values['forward_rmse'] for run in outcome.runs] == [
-        run.forward.rmse for run in expected.runs
+        run.forward.rmse for run in expected
     ]
 
 
@@ -259,7 +261,10 @@ def test_stand_ins_are_the_recordings_of_the_demo() -> None:
     from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
     from sim2real_eval.study.study_file import Overrides, StudyFile
 
-    (first, *_) = StudyFile.read('b_gps_models', Overrides(seed=4, runs=1)).recordings
+    def seeded(options: StudyOptions) -> StudyOptions:
+        return dataclasses.replace(options, seed=4)
+
+    (first, *_) = StudyFile.read('b_gps_models', Overrides(runs=1, options=seeded)).recordings
     assert isinstance(first, StudyRecording)
     assert isinstance(first.origin, StandIn)
     motion = motion_of('drive_line', seed=4, run='line_1', duration=20.0, parameters={})

@@ -15,7 +15,8 @@ from rich.console import Console
 from study_examples import drawn_study
 from study_file_examples import SMALL, write_study_file
 
-from sim2real_eval.cli.main import main
+from sim2real_eval.cli.main import build_parser, main
+from sim2real_eval.cli.study import overrides
 from sim2real_eval.common.tables import write_columns, write_csv
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
@@ -24,7 +25,7 @@ from sim2real_eval.report.ranking_tables import uncertainty_table
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import scored_runs
 from sim2real_eval.study.secondary_results import study_uncertainty, uncertainty_records
-from sim2real_eval.study.study_file import Overrides, StudyFile
+from sim2real_eval.study.study_file import StudyFile
 
 
 def test_every_scenario_and_pair_of_every_judge_is_told() -> None:
@@ -64,9 +65,12 @@ def test_no_two_heads_of_the_table_run_together_on_a_narrow_terminal() -> None:
 
 def test_the_command_line_goes_before_the_study_file(tmp_path: Path) -> None:
     path = write_study_file(tmp_path, {**SMALL, 'uncertainty': {'resamples': 200, 'power': 0.9}})
-    own = StudyFile.read(path).uncertainty
+    own = StudyFile.read(path).options.uncertainty
     assert (own.resamples, own.level, own.power) == (200, 0.95, 0.9)
-    told = StudyFile.read(path, Overrides(resamples=150, level=0.8)).uncertainty
+    parsed = build_parser().parse_args(
+        ['study', str(path), '--out', 'o', '--resamples', '150', '--level', '0.8']
+    )
+    told = StudyFile.read(path, overrides(parsed)).options.uncertainty
     assert (told.resamples, told.level, told.power) == (150, 0.8, 0.9)
 
 

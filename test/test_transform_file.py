@@ -16,8 +16,8 @@ from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.recording.source import Source
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.comparison import Source
 from sim_sensors.core.errors import Sim2RealError
 
 ROBOT = """<?xml version="1.0"?>

@@ -15,7 +15,7 @@ from sim_sensors.core.errors import ParameterError, did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real_eval.study.comparison import Source
+    from sim2real_eval.recording.source import Source
 
 
 __all__ = [
@@ -172,7 +172,7 @@ def sources(
     from pathlib import Path
 
     from sim2real_eval.recording.roles import run_name
-    from sim2real_eval.study.comparison import Source
+    from sim2real_eval.recording.source import Source
 
     pairs = topic_roles(topics, inputs=inputs)
     seen: dict[Path, str] = {}

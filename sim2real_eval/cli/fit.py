@@ -21,8 +21,8 @@ from sim2real_eval.cli.arguments import (
     scenario_label,
     sources,
 )
+from sim2real_eval.cli.declared import add_metric, study_options
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.metric_arguments import add_metric, metric_options
 from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
@@ -127,9 +127,10 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
     from sim2real_eval.report.fit_folder import MARK, fit_record, write_fit
-    from sim2real_eval.study.comparison import ComparisonOptions
     from sim2real_eval.study.fitting.fit import fit
     from sim2real_eval.study.fitting.tuned import parse_tuned
+    from sim2real_eval.study.options import StudyOptions
+    from sim2real_eval.study.run_plan import Judging
 
     given = {
         sensor: _model_of(getattr(options, sensor), f'{sensor}.yaml') for sensor in ('gps', 'imu')
@@ -151,16 +152,7 @@ def run(options: argparse.Namespace) -> int:
             option='--real',
         )
     ]
-    study = ComparisonOptions(
-        twins=(),
-        setup=setup,
-        metric=metric_options(options),
-        component=options.component,
-        seed=options.seed,
-        repetitions=options.repetitions,
-        match_rates=options.match_rates,
-        start_heading=options.start_heading,
-    )
+    judging = Judging(setup, study_options(options, StudyOptions(repetitions=2)))
     method = _METHOD.make(options, uncertainty=UncertaintyOptions(resamples=options.resamples))
     with contextlib.ExitStack() as bars:
 
@@ -169,8 +161,8 @@ def run(options: argparse.Namespace) -> int:
             bars.close()
             return bars.enter_context(progress_bar(tasks, 'fitting'))
 
-        found = fit(recordings, twin, tuned, study, method, jobs=options.jobs, progress=begin)
-    record = fit_record(found, study, given)
+        found = fit(recordings, twin, tuned, judging, method, jobs=options.jobs, progress=begin)
+    record = fit_record(found, judging, given)
     folder = write_fit(options.out, found, record, overwrite=options.overwrite)
     failures = [str(failure) for failure in found.real.failures]
     report_failures(failures, of=len(recordings))

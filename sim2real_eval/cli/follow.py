@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from sim2real_eval.benches.following import FollowedRun
     from sim2real_eval.recording.recording import Recording
+    from sim2real_eval.recording.source import Source
     from sim2real_eval.signals.comparison import SignalComparison
-    from sim2real_eval.study.comparison import Source
     from sim_sensors.following.follower import FollowSettings
     from sim_sensors.motion.waypoint_table import Waypoints
     from sim_sensors.world.geodesy import LocalFrame

@@ -24,7 +24,7 @@ exit status: 0 within the limits; 1 a limit is broken; 2 bad input or options
 
 examples:
   sim2real gate result --max-vepd 0.1
-  sim2real gate result --baseline main/vepd.json --max-increase 0.01 --junit gate.xml
+  sim2real gate result --baseline main/study.json --max-increase 0.01 --junit gate.xml
   sim2real gate study_b --model ch_rw,airsim --max-vepd 0.1 --by low --confidence 0.99
 """
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'result',
         metavar='RESULT',
-        help='folder of a comparison or study, or its vepd.json or study.json',
+        help='folder of a study (of vepd, study or demo), or its study.json',
     )
     limits = parser.add_argument_group('limits')
     _LIMITS.add(limits)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import Checked
     from sim2real_eval.recording.recording import Recording
-    from sim2real_eval.study.comparison import Source
+    from sim2real_eval.recording.source import Source
 
 
 __all__ = [

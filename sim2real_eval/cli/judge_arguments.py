@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.judge.robot_localization.replay_options import Options
+    from sim2real_eval.study.judges import StudyJudge
 
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     'add_judge_kind',
     'judge_options',
     'judge_setup',
+    'judges',
+    'named_judges',
 ]
 
 _OPTIONS = {
@@ -39,12 +42,17 @@ _OPTIONS = {
 """How options are written; all but the first two are of nodes."""
 
 
-def add_judge(parser: argparse._ActionsContainer, name: str, default: str | None) -> None:
-    """Add the judge's parameter files."""
+def add_judge(
+    parser: argparse._ActionsContainer, name: str, default: str | None, *, several: bool = False
+) -> None:
+    """Add the judge's parameter files; with `several`, `name` may be given more than once."""
     shown = f' (default {default})' if default else ''
+    if several:
+        shown += '; repeatable: one judge each'
     parser.add_argument(
         name,
         dest='config',
+        action='append' if several else 'store',
         metavar='NAME|FILE',
         help='profile (paper_released, clean) or parameter file of ekf_node' + shown + '. With '
         '--judge error_state or gtsam another kind of file: inertial settings, such as chrono '
@@ -160,6 +168,55 @@ def judge_options(options: argparse.Namespace) -> Options:
         section=options.section,
         topics=input_topics(options.topic),
     )
+
+
+def named_judges(options: argparse.Namespace) -> tuple[StudyJudge, ...] | None:
+    """Return the judges that the options ask for; None when they name none.
+
+    Raises
+    ------
+    Sim2RealError
+        As `judges`, and for an option of a judge when none is named.
+    """
+    if options.config is not None or options.judge_kind != 'embedded':
+        return judges(options)
+    for dest, option in (*list(_OPTIONS.items())[2:], ('transforms', '--transforms')):
+        if getattr(options, dest, None) not in (None, [], 'embedded'):
+            raise ParameterError(option, '', f'goes with {options.config_option} only')
+    return None
+
+
+def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
+    """Return the judges that the options ask for: one per parameter file.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        With `add_judge(..., several=True)`.
+
+    Raises
+    ------
+    Sim2RealError
+        As `judge_setup`, and for a label given twice.
+    """
+    from pathlib import Path
+
+    from sim2real_eval.judge.protocol import takes_inputs
+    from sim2real_eval.study.entry import Entry
+    from sim2real_eval.study.judges import StudyJudge
+
+    kind, found = options.judge_kind, list[StudyJudge]()
+    default = options.config_default if takes_inputs(kind) else None
+    for config in options.config or [default]:
+        setup = judge_setup(argparse.Namespace(**{**vars(options), 'config': config}))
+        shown = kind.rpartition(':')[2] if config is None else Path(config).stem
+        label = Entry(options.config_option, '', shown).label()
+        if any(label == one.label for one in found):
+            raise ParameterError(
+                options.config_option, '', f'{label!r} is the label of several judges'
+            )
+        found.append(StudyJudge(label, kind, setup))
+    return tuple(found)
 
 
 def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> Judge:

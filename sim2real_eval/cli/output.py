@@ -8,16 +8,12 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.metrics.distances import VepdRow
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from sim2real_eval.report.comparison_folder import comparison_record, write_comparison
-from sim2real_eval.report.console import vepd_console_table
 from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
-from sim2real_eval.study.comparison import Comparison, ComparisonOptions, Source
 from sim_sensors.core.errors import Sim2RealError
 
 if TYPE_CHECKING:
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     'complain',
     'logged_on_terminal',
-    'print_comparison',
     'print_json',
     'print_notes',
     'print_table',
@@ -36,7 +31,6 @@ __all__ = [
     'report_failures',
     'shown',
     'successes',
-    'write_result',
 ]
 
 Item = TypeVar('Item')
@@ -185,64 +179,6 @@ def progress_bar(total: int, what: str) -> Iterator[Callable[[], None]]:
     with bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
-
-
-# -------- What a comparison leaves behind, as a folder and on standard output.
-
-
-def write_result(
-    out: str,
-    comparison: Comparison,
-    recordings: Sequence[Source],
-    study: ComparisonOptions,
-    *,
-    overwrite: bool,
-) -> tuple[dict[str, Any], Path]:
-    """Write the folder of a comparison; return its record and the folder."""
-    record = comparison_record(comparison, recordings, study)
-    folder = write_comparison(
-        out,
-        comparison,
-        record,
-        speed_label=f'{study.component} speed',
-        overwrite=overwrite,
-    )
-    return record, folder
-
-
-def print_comparison(
-    comparison: Comparison,
-    *,
-    component: str,
-    judge: str,
-    folder: Path,
-    published: bool = False,
-) -> None:
-    """Print the table of a comparison, its notes and where it is.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    component : str
-        Speed that was compared.
-    judge : str
-        What the judge is called.
-    folder : Path
-        Where everything was written.
-    published : bool
-        Show the paper's numbers beside ours.
-    """
-    table = vepd_console_table(
-        shown(comparison.rows),
-        forward_rmse=comparison.forward_rmse(),
-        title=f'VEPD of {component} speed, judge {judge}: smaller is closer',
-        published=published,
-    )
-    print_table(table)
-    print()
-    suggestions = print_uncertainty(comparison.uncertainty, shown(comparison.rows))
-    print_notes([*comparison.notes(), *suggestions])
-    print(f'Tables, series and plots: {folder}')
 
 
 def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[Finding]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
-    from sim2real_eval.study.comparison import Source
+    from sim2real_eval.recording.source import Source
 
 __all__ = ['add_arguments', 'run']
 

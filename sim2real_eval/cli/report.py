@@ -29,7 +29,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        'folder', metavar='DIR', help='folder that `sim2real study` or `sim2real vepd` wrote'
+        'folder', metavar='DIR', help='folder that `sim2real study`, `vepd` or `demo` wrote'
     )
     parser.add_argument(
         '--out',
@@ -54,11 +54,11 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.report.study_report import (
         PAGE,
         TABLES,
-        read_outcome,
         study_report,
         write_report,
     )
     from sim2real_eval.study.bags import check_bags, write_bags
+    from sim2real_eval.study.outcome import StudyOutcome
 
     page = Path(options.folder, PAGE) if options.out is None else Path(options.out)
     if options.out is not None:
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         check_result_files(page.parent, (page.name, *TABLES), overwrite=options.overwrite)
     if options.mcap is not None:
         check_bags(options.mcap, overwrite=options.overwrite)
-    outcome = read_outcome(options.folder)
+    outcome = StudyOutcome.read(options.folder)
     report = study_report(outcome, folder=options.folder)
     files = write_report(report, page)
     if options.mcap is not None:

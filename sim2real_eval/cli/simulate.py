@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.recording.recording import Recording
+    from sim2real_eval.recording.source import Source
     from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.study.comparison import Source
     from sim_sensors.world.world import World
 
 __all__ = ['add_arguments', 'run']

@@ -4,46 +4,39 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+from collections.abc import Sequence
 
 from sim2real_eval.cli.arguments import (
     add_jobs,
     add_json,
     add_overwrite,
-    add_seed,
-    add_simulated_runs,
     add_topics,
     scenario_label,
     sources,
 )
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.metric_arguments import (
-    add_metric,
-    add_resampling,
-    metric_options,
-    resampling_options,
-)
+from sim2real_eval.cli.declared import add_study_options, command_words, study_options
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judges
 from sim2real_eval.cli.model_lists import twins
-from sim2real_eval.cli.output import (
-    print_json,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-)
+from sim2real_eval.cli.output import print_json, print_notes, print_table
 from sim2real_eval.common.findings import to_records
 from sim_sensors.core.errors import ParameterError
 
-__all__ = ['add_arguments', 'run']
+__all__ = ['TITLE', 'add_arguments', 'run', 'vepd_command']
+
+TITLE = 'Real recordings against simulated sensors'
 
 HELP = 'real recordings against sensors simulated on their true motion'
 DESCRIPTION = (
     'For each real recording, simulate the sensors on its true motion, judge '
-    'both, and compare the two sets of velocity errors: VEPD, smaller is closer.'
+    'both, and compare the two sets of velocity errors: VEPD, smaller is closer. Given again, '
+    'the same command continues where it was interrupted.'
 )
 EPILOG = """\
 examples:
   sim2real vepd --real bags/* --models paper --out result
   sim2real vepd --real bags/* --judge-config clean --warmup 5 --start-heading --out result
+  sim2real vepd --real bags/* --judge-config paper_released --judge-config clean --out both
   sim2real vepd --real bags/* --gps real --imu chrono,airsim --out result_imu
   sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
   sim2real vepd --series published_data --drop-zeros
@@ -110,37 +103,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='LIST',
         help='IMU models likewise, or real (default chrono, as in the paper)',
     )
-    add_simulated_runs(sensors)
     judge = parser.add_argument_group('judge')
-    add_judge(judge, '--judge-config', 'paper_released')
+    add_judge(judge, '--judge-config', 'paper_released', several=True)
     add_judge_kind(judge)
-    judge.add_argument(
-        '--start-heading',
-        action='store_true',
-        help='start the filter with the true heading, for recordings whose IMU has no orientation',
-    )
-    metric = add_metric(parser)
-    metric.add_argument(
+    add_study_options(parser)
+    inputs.add_argument(
         '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
     )
-    add_resampling(parser)
     output = parser.add_argument_group('output')
-    output.add_argument('--out', metavar='DIR', help='folder for tables, series and plots')
+    output.add_argument(
+        '--out', metavar='DIR', help='folder of the result: tables, runs, series, plots and page'
+    )
     add_overwrite(output)
     output.add_argument(
         '--published', action='store_true', help="show the paper's numbers beside ours"
     )
     add_json(output)
-    add_seed(parser)
     add_jobs(parser)
     of_real = {dest: parser.get_default(dest) for dest in _WITH_REAL}
-    parser.set_defaults(of_real=of_real)
+    parser.set_defaults(of_real=of_real, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.judge.protocol import takes_inputs
-
     if options.series:
         for dest, default in options.of_real.items():
             if getattr(options, dest) != default:
@@ -150,53 +135,39 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
-    import dataclasses
+    from sim2real_eval.cli.study_run import carry_out
+    from sim2real_eval.judge.protocol import takes_inputs
+    from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.recordings import of_sources
+    from sim2real_eval.study.study_file import StudyFile
 
-    from sim2real_eval.cli.output import print_comparison, write_result
-    from sim2real_eval.report.comparison_folder import check_target
-    from sim2real_eval.study.comparison import ComparisonOptions, compare
-
-    check_target(options.out, overwrite=options.overwrite)
-    setup = judge_setup(options)
-    # The sensors of twins sit where the judge is told that they do.
-    recordings = [
-        dataclasses.replace(source, transforms=setup.transforms)
-        for source in sources(
-            options.real,
-            options.topic,
-            options.scenario,
-            inputs=takes_inputs(options.judge_kind),
-            option='--real',
-        )
-    ]
-    study = ComparisonOptions(
+    recordings = sources(
+        options.real,
+        options.topic,
+        options.scenario,
+        inputs=takes_inputs(options.judge_kind),
+        option='--real',
+    )
+    file = StudyFile(
+        title=TITLE,
+        options=study_options(options),
+        recordings=of_sources(recordings),
         twins=twins(options.gps, options.imu),
-        setup=setup,
-        metric=metric_options(options),
-        component=options.component,
-        seed=options.seed,
-        repetitions=options.repetitions,
-        match_rates=options.match_rates,
-        start_heading=options.start_heading,
-        resampling=resampling_options(options),
+        judges=judges(options),
+        command=_command(options),
     )
-    with progress_bar(len(recordings), 'recordings') as progress:
-        comparison = compare(recordings, study, jobs=options.jobs, progress=progress)
-    record, folder = write_result(
-        options.out, comparison, recordings, study, overwrite=options.overwrite
-    )
-    report_failures([str(failure) for failure in comparison.failures], of=len(recordings))
-    if options.json:
-        print_json(record)
-    else:
-        print_comparison(
-            comparison,
-            component=options.component,
-            judge=study.setup.name,
-            folder=folder,
-            published=options.published,
-        )
-    return 1 if comparison.failures else 0
+    return carry_out(StudyPlan.of(file), options, published=options.published)
+
+
+def _command(options: argparse.Namespace) -> tuple[str, ...]:
+    return ('sim2real', 'vepd', *command_words(options.parser, options))
+
+
+def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the command with these options as the record of its result has it."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return _command(parser.parse_args(words))
 
 
 def _recompute(options: argparse.Namespace) -> int:
@@ -212,10 +183,10 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.report.console import vepd_console_table
     from sim_sensors.core.errors import Sim2RealError
 
-    result = vepd_from_series(
-        options.series, metric_options(options, drop_zeros=options.drop_zeros)
-    )
-    known = series_uncertainty(result, resampling_options(options), seed=options.seed)
+    given = study_options(options)
+    metric = dataclasses.replace(given.metric, drop_zeros=options.drop_zeros)
+    result = vepd_from_series(options.series, metric)
+    known = series_uncertainty(result, given.uncertainty, seed=given.seed)
     if options.out:
         from pathlib import Path
 
@@ -228,8 +199,6 @@ def _recompute(options: argparse.Namespace) -> int:
         rows = [uncertainty_fields(row, known) for row in result.rows]
         write_csv(target / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
     if options.json:
-        import dataclasses
-
         print_json(
             {
                 'vepd': [dataclasses.asdict(row) for row in result.rows],

@@ -21,7 +21,7 @@ from sim2real_eval.report.histograms import save_histograms
 from sim2real_eval.study.fitting.fit import Fit
 from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.tuned import model_yaml
-from sim2real_eval.study.run_plan import ComparisonOptions
+from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 
 __all__ = ['MARK', 'fit_record', 'write_fit']
@@ -31,31 +31,29 @@ MARK = 'fit.json'
 _SENSORS = {'gps': 'gps.yaml', 'imu': 'imu.yaml'}
 
 
-def fit_record(
-    fit: Fit, comparison: ComparisonOptions, given: Mapping[str, str]
-) -> dict[str, Any]:
+def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str, Any]:
     """Return everything needed to repeat and to read a fit, as plain values.
 
     Parameters
     ----------
     fit : Fit
-    comparison : ComparisonOptions
+    judging : Judging
         With which was judged.
     given : mapping
         `gps` and `imu`: what the models to start from were called.
     """
     real, validation = fit.real, fit.validation
-    setup = comparison.setup
+    setup = judging.setup
     values = fit.evaluations.values
     return {
         'format': 1,
         'versions': versions(),
-        'seed': comparison.seed,
-        'component': comparison.component,
-        'repetitions': comparison.repetitions,
-        'match_rates': comparison.match_rates,
-        'start_heading': comparison.start_heading,
-        'metric': comparison.metric.to_mapping(),
+        'seed': judging.options.seed,
+        'component': judging.options.component,
+        'repetitions': judging.options.repetitions,
+        'match_rates': judging.options.match_rates,
+        'start_heading': judging.options.start_heading,
+        'metric': judging.options.metric.to_mapping(),
         'judge': {
             'name': setup.name,
             'files': [{'name': p.name, 'sha256': file_digest(p)} for p in setup.files],

@@ -13,12 +13,12 @@ from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.standing import Standing, standings
 from sim2real_eval.report.page.summary import answer
 from sim2real_eval.report.paper_tables import latex_table, markdown_table, paper_tables
+from sim2real_eval.report.study_plots import save_plots
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
-from sim2real_eval.study.vepd_folder import VEPD_MARK, vepd_outcome
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['PAGE', 'TABLES', 'StudyReport', 'read_outcome', 'study_report', 'write_report']
+__all__ = ['PAGE', 'TABLES', 'StudyReport', 'finish_study', 'study_report', 'write_report']
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')
@@ -43,20 +43,6 @@ class StudyReport:
     latex: str
     standings: Sequence[Standing]
     answer: Sequence[str]
-
-
-def read_outcome(folder: str | Path) -> StudyOutcome:
-    """Read a folder of `sim2real study` or `sim2real vepd`.
-
-    Raises
-    ------
-    Sim2RealError
-        When it is neither, or not finished.
-    """
-    folder = Path(folder)
-    if (folder / VEPD_MARK).is_file():
-        return vepd_outcome(folder)
-    return StudyOutcome.read(folder)
 
 
 def study_report(
@@ -114,6 +100,15 @@ def study_report(
         tuple(standing),
         said,
     )
+
+
+def finish_study(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
+    """Write the report into the folder of a study: page, tables for a paper and plots."""
+    folder = Path(folder)
+    report = study_report(outcome, folder=folder)
+    write_report(report, folder / PAGE)
+    save_plots(folder, outcome, list(report.standings), side_results(outcome))
+    return report
 
 
 def write_report(report: StudyReport, page: str | Path) -> tuple[Path, Path, Path]:

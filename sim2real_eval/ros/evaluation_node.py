@@ -6,10 +6,10 @@ See docs/evaluation_node.md for topics, parameters and what is written.
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import rclpy
@@ -23,13 +23,21 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from sim2real_eval.cli.output import print_comparison, write_result
+from sim2real_eval.cli.study_run import print_study
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.report.study_report import StudyReport, finish_study
 from sim2real_eval.ros.evaluation.run import Pass, first_difference
-from sim2real_eval.ros.evaluation.study import Study, check_out
+from sim2real_eval.ros.evaluation.study import Study
 from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped, Tally
-from sim2real_eval.study.comparison import Source
-from sim2real_eval.study.run_plan import PlannedRun, RunPlan
+from sim2real_eval.study.folder import abandon, held
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.run import RunKey, told_failures
+from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
+from sim2real_eval.study.runner import conclude
+from sim2real_eval.study.store import RunStore
+from sim2real_eval.study.unit import kept_run
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
@@ -67,10 +75,13 @@ class EvaluationNode(Node):
         super().__init__(_NAME, automatically_declare_parameters_from_overrides=True, **options)
         self.study = Study.of(self)
         self.tally = Tally(
-            self.study.sources,
-            [twin.label for twin in self.study.options.twins],
-            self.study.options.repetitions,
+            self.study.judge.label,
+            [one.name for one in self.study.plan.recordings],
+            [twin.label for twin in self.study.plan.file.twins],
+            self.study.plan.file.options.repetitions,
         )
+        self.folder = Path(self.study.settings.out)
+        self._store = RunStore(self.folder)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
         # What leads the judges waits for them thousands of times: it has nothing else to look at.
@@ -107,13 +118,13 @@ class EvaluationNode(Node):
         """
         self.tell()
         try:
-            for source in self.study.sources:
+            for one in self.study.plan.recordings:
                 try:
-                    self._recording(source)
+                    self._recording(one)
                     self.tally.complete()
                 except (Sim2RealError, OSError) as error:
                     self.tally.fail(_problem(error))
-                    self.get_logger().error(f'left out: {self.tally.failures[-1]}')
+                    self.get_logger().error(f'left out: {self.tally.failures[-1].told}')
                 self.tally.running = ''
                 self.tell()
         finally:
@@ -122,13 +133,23 @@ class EvaluationNode(Node):
             self.tally.finished = True
             self.tell()
 
-    def _recording(self, source: Source) -> None:
-        plan = RunPlan(source.read(), self.study.options)
+    def _recording(self, one: StudyRecording) -> None:
+        file = self.study.plan.file
+        plan = RunPlan(one.read(), file.twins, Judging(self.study.setup, file.options))
         name = plan.maker.real.name
-        exact = self.study.setup.kind == 'judge_node'
+        exact = self.study.settings.judge == 'judge_node'
         first: JudgedRun | None = None
+        told = False
         for run in plan.twins:
             self._stop.check()
+            # What an evaluation that was stopped has left need not be played again.
+            known = [self._store.run(self._key(one, each)) for each in (plan.real, run)]
+            if known[0] is not None and known[1] is not None:
+                for found in known[told:]:
+                    assert found is not None
+                    self.tally.add(found)
+                told = True
+                continue
             label = run.model if run.repetition == 1 else f'{run.model} {run.repetition}'
             self.tally.running = f'{name}, {label}'
             self.tell()
@@ -136,22 +157,50 @@ class EvaluationNode(Node):
             with self._pass(plan, run) as played:
                 played.play()
                 real, simulated = played.judged()
+                recording = played.recording()
             pace = Pace(played.run_s, played.wall_s)
             if first is None:
                 first = real
-                self.tally.add(plan.score(plan.real, real))
+                if not told:
+                    self._keep(one, plan, plan.real, plan.maker.real, real)
+                told = True
             elif difference := first_difference(first, real, exact=exact):
                 self._note(
                     f'{name}: the real side was judged otherwise with {label}: {difference}'
                 )
-            score = plan.score(run, simulated)
-            self.tally.add(score, pace)
+            rmse = self._keep(one, plan, run, recording, simulated, pace)
             self.tell()
             self.get_logger().info(
                 f'{self.tally.done} of {self.tally.total}: {name}, {label}: RMSE '
-                f'{score.score.rmse:.4f} m/s in {time.monotonic() - began:.1f} s, '
+                f'{rmse:.4f} m/s in {time.monotonic() - began:.1f} s, '
                 f'{pace.factor:.1f} times real time'
             )
+
+    def _key(self, one: StudyRecording, run: PlannedRun) -> RunKey:
+        return RunKey(self.study.judge.label, one.name, run.model, run.repetition)
+
+    def _keep(
+        self,
+        one: StudyRecording,
+        plan: RunPlan,
+        run: PlannedRun,
+        recording: Recording,
+        judged: JudgedRun,
+        pace: Pace | None = None,
+    ) -> float:
+        """Score a run, store it and count it; return its RMSE."""
+        found, signals = kept_run(
+            self._key(one, run),
+            '',
+            self.study.setup,
+            recording,
+            judged,
+            plan.score(run, judged),
+            self.study.plan.file.options,
+        )
+        self._store.save(found, signals)
+        self.tally.add(found, pace)
+        return found.values['rmse']
 
     def _pass(self, plan: RunPlan, run: PlannedRun) -> Pass:
         return Pass(
@@ -189,22 +238,19 @@ class EvaluationNode(Node):
         Sim2RealError
             When no recording could be evaluated.
         """
-        settings = self.study.settings
-        comparison = dataclasses.replace(self.tally.comparison(), seed=self.study.options.seed)
-        check_out(self.get_name(), settings)
-        _, folder = write_result(
-            settings.out,
-            comparison,
-            self.study.sources,
-            self.study.options,
-            overwrite=settings.overwrite,
+        reports: list[StudyReport] = []
+
+        def finish(outcome: StudyOutcome) -> None:
+            reports.append(finish_study(outcome, self.folder))
+
+        outcome = conclude(
+            self.study.plan, self.folder, self._store, self.tally.failures, finish=finish
         )
-        for failure in comparison.failures:
+        failures = told_failures(outcome.record)
+        for failure in failures:
             _complain(f'left out: {failure}')
-        print_comparison(
-            comparison, component=settings.component, judge=self.study.judge, folder=folder
-        )
-        return 1 if comparison.failures else 0
+        print_study(outcome, reports[0], self.folder)
+        return 1 if failures else 0
 
     def wait_for_subscribers(self) -> None:
         """Give the last message time to reach those who listen."""
@@ -236,11 +282,17 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _evaluate(stop: Stop) -> int:
     node = EvaluationNode(stop)
+    with held(node.folder, node.study.plan, overwrite=node.study.settings.overwrite):
+        return _carry_out(node)
+
+
+def _carry_out(node: EvaluationNode) -> int:
     status = 0
     try:
         node.evaluate()
     except Stopped as stopped:
         if not node.tally.complete_recordings:
+            abandon(node.folder)
             raise
         status = stopped.status
         _complain(f'{stopped.word} before the end; what is complete is written')

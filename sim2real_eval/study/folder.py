@@ -32,9 +32,15 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ['abandon', 'held', 'write_study']
+__all__ = ['abandon', 'check_folder', 'held', 'write_study']
 
 _FILE = 'study.yaml'
+_OURS = (
+    _FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
+    'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
+    'plots', 'recordings', 'SYNTHETIC.txt', MARK,
+)  # fmt: skip
+"""All that a study writes, the mark last."""
 _OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 
 
@@ -75,12 +81,26 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
             _check_same(folder, plan)
         else:
             _write_record(folder, {**plan.record, 'state': 'unfinished'})
-        if not _has(folder / _FILE, plan.file.text):
+        if plan.file.text and not _has(folder / _FILE, plan.file.text):
             write_bytes(folder / _FILE, plan.file.text)
         yield
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def check_folder(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> None:
+    """Refuse a folder that `held` would, as far as that shows before the work.
+
+    Raises
+    ------
+    Sim2RealError
+        When it holds something else, or another study that is not to be overwritten.
+    """
+    if not (folder / MARK).is_file():
+        check_result_folder(folder, MARK, overwrite=overwrite)
+    elif not overwrite:
+        _check_same(folder, plan)
 
 
 def abandon(folder: Path) -> None:
@@ -208,12 +228,16 @@ def _unlink(paths: Iterable[Path]) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Remove a study, the mark last: killed on the way, it is still one to overwrite."""
-    for path in sorted(folder.iterdir(), key=lambda one: one.name == MARK):
+    """Remove a study, the mark last: killed on the way, it is still one to overwrite.
+
+    What somebody else has put beside it stays.
+    """
+    for name in _OURS:
+        path = folder / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def _has(path: Path, content: bytes) -> bool:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sim2real_eval.common.findings import from_records
-from sim2real_eval.metrics.distances import VepdRow, vepd_table
+from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.options import MetricOptions, all_speeds, speed
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries
@@ -59,14 +61,21 @@ class StudyOutcome:
 
     @classmethod
     def read(cls, folder: str | Path) -> StudyOutcome:
-        """Read the folder that `sim2real study` wrote; signals are read when asked for.
+        """Read a finished study; signals are read when asked for.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Of the study; or its study.json alone, whatever it is called, of which there are no
+            signals.
 
         Raises
         ------
         Sim2RealError
             When it holds no study, or one that is not finished.
         """
-        path = Path(folder) / MARK
+        path = Path(folder)
+        path = path if path.is_file() else path / MARK
         try:
             record = json.loads(path.read_text(encoding='utf-8'))
             state = record['state']
@@ -84,15 +93,13 @@ class StudyOutcome:
         except OSError as error:
             raise Sim2RealError(
                 f'{path}: cannot be read: {error.strerror}; must be a folder that `sim2real '
-                'study` wrote'
+                'study`, `vepd` or `demo` wrote'
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Sim2RealError(f'{path}: is not the record of a study') from None
         if state != 'finished':
-            raise Sim2RealError(
-                f'{folder}: the study is not finished; give its `sim2real study` command again'
-            )
-        return cls(record, runs, RunStore(Path(folder)).signals)
+            raise Sim2RealError(f'{folder}: the study is not finished; give its command again')
+        return cls(record, runs, RunStore(path.parent).signals)
 
     @property
     def judges(self) -> list[str]:
@@ -175,6 +182,15 @@ class StudyOutcome:
             name=f'{key.recording} ({key.model})',
         )
         return prepare(whole, MetricOptions.from_mapping(self.record['metric'], 'metric'))
+
+    def forward_rmse(self, judge: str, group: str | None = None) -> dict[tuple[str, str], float]:
+        """Return the mean body-forward RMSE in m/s by (model, scenario), `all` for pooled."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for model in (REAL, *self.models):
+            for run in self.of(judge, model, group=group):
+                for scenario in (run.scenario, POOLED):
+                    found.setdefault((model, scenario), []).append(run.values['forward_rmse'])
+        return {place: float(np.mean(values)) for place, values in found.items()}
 
     def table(self, judge: str, group: str | None = None) -> list[VepdRow]:
         """Return the VEPD of every model per scenario and pooled, under a judge."""

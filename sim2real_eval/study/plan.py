@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.results import versions
-from sim2real_eval.study.comparison import Source
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.recording.source import Source
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey
-from sim2real_eval.study.run_plan import ComparisonOptions
 from sim2real_eval.study.stand_in import PathDrive, StandIn
 from sim2real_eval.study.study_file import Overrides, StudyFile
 from sim2real_eval.study.unit import StudyUnit
@@ -98,17 +98,7 @@ class StudyPlan:
         twins = file.twins
         if file.drive is not None and recording.has_real_run:
             twins = ()
-        options = ComparisonOptions(
-            twins=twins,
-            setup=judges[0].setup,
-            metric=file.metric,
-            component=file.component,
-            seed=file.seed,
-            repetitions=file.repetitions,
-            match_rates=file.match_rates,
-            start_heading=file.start_heading,
-        )
-        return StudyUnit(recording, judges, file.conditions, options)
+        return StudyUnit(recording, judges, file.conditions, twins, file.options)
 
 
 def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
@@ -158,7 +148,7 @@ def _drives(file: StudyFile, drive: PathDrive) -> list[StudyRecording]:
     for twin in file.twins:
         if twin.gps is None or twin.imu is None:
             raise Sim2RealError(
-                f'{file.path}: models: {twin.label} keeps a real sensor, which is nowhere on a '
+                f'{file.where}: models: {twin.label} keeps a real sensor, which is nowhere on a '
                 'simulated drive; must simulate both, or --simulate-on truth'
             )
     counts: dict[tuple[str, str], int] = {}
@@ -199,19 +189,13 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'format': _FORMAT,
         'title': file.title,
         'about': file.about,
-        'command': file.command(),
+        'command': list(file.command),
         'shipped': file.is_shipped,
         'synthetic': any(one.synthetic for one in recordings if one.has_real_run),
         'versions': versions(),
-        'seed': file.seed,
-        'repetitions': file.repetitions,
-        'component': file.component,
-        'start_heading': file.start_heading,
-        'match_rates': file.match_rates,
-        'metric': file.metric.to_mapping(),
+        **file.options.to_mapping(),
         'simulate_on': 'truth' if file.drive is None else 'drive',
         'conditions': [one.to_mapping() for one in file.conditions],
-        'uncertainty': file.uncertainty.to_mapping(),
         'more_metrics': list(file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {twin.label: twin.to_mapping() for twin in file.twins},

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.recording.metadata import find_metadata, read_metadata, recording_digest
+from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.recording.roles import run_name
-from sim2real_eval.study.comparison import Source
+from sim2real_eval.recording.source import Source
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.stand_in import PathDrive, StandIn, read_stand_ins
 from sim_sensors.core.errors import Sim2RealError
@@ -123,7 +122,7 @@ def of_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
     Sim2RealError
         When two have one name.
     """
-    found = [StudyRecording(_name(source), '', source) for source in sources]
+    found = [StudyRecording(source.own_name(), '', source) for source in sources]
     return _distinct(found, Entry('--real', '', None))
 
 
@@ -141,17 +140,7 @@ def _of_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRe
         topics = tuple((role, topic.text()) for role, topic in given.items())
     scenario = fields['scenario'].label() if 'scenario' in fields else None
     sources = [Source(path, name, topics, scenario) for path in paths]
-    return [StudyRecording(_name(source), group, source) for source in sources]
-
-
-def _name(source: Source) -> str:
-    """Return the name that a source will have, without reading it."""
-    if source.name is not None:
-        return source.name
-    path = Path(source.path)
-    sidecar = find_metadata(path)
-    given = None if sidecar is None else read_metadata(sidecar).name
-    return given or run_name(path)
+    return [StudyRecording(source.own_name(), group, source) for source in sources]
 
 
 def _distinct(found: Sequence[StudyRecording], entry: Entry) -> tuple[StudyRecording, ...]:

@@ -165,6 +165,13 @@ class StudyFailure(NamedTuple):
     model: str
     reason: str
 
+    @property
+    def told(self) -> str:
+        """Recording and reason, in one line."""
+        # Some reasons begin with the path, which says more than the name.
+        known = self.recording in self.reason.partition(': ')[0]
+        return self.reason if known else f'{self.recording}: {self.reason}'
+
 
 class Losses:
     """The runs of a study that do not count because something failed.
@@ -235,9 +242,8 @@ def told_failures(record: Mapping[str, Any]) -> list[str]:
     found: dict[str, list[str]] = {}
     models: dict[tuple[str, str, str], list[str]] = {}
     for failure in record['failures']:
-        recording, reason = str(failure['recording']), str(failure['reason'])
         judge, model = failure.get('judge', ''), failure.get('model', '')
-        text = reason if reason.startswith(recording) else f'{recording}: {reason}'
+        text = StudyFailure(judge, failure['recording'], model, failure['reason']).told
         if failure.get('left_out') == 'model':
             models.setdefault((model, failure['group'], judge), []).append(text)
             continue

@@ -7,7 +7,7 @@ Who judges, and how, is the caller's: a batch run over arrays, or nodes on a liv
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from scipy.spatial.transform import Rotation
 
@@ -15,50 +15,29 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.caveats import advice
-from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.options import StudyOptions
 
-__all__ = ['ComparisonOptions', 'JudgedScore', 'PlannedRun', 'RunPlan']
+__all__ = ['JudgedScore', 'Judging', 'PlannedRun', 'RunPlan']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ComparisonOptions:
-    """What is compared and how.
+class Judging:
+    """Who judges runs, and how they are simulated and scored.
 
     Attributes
     ----------
-    twins : tuple of Twin
-        Simulated variants, with distinct labels.
     setup : Judge
-    metric : MetricOptions
-    component : str
-        Speed that is compared; see `sim2real_eval.metrics.speed`.
-    seed : int
-    repetitions : int
-        Simulated runs per recording and variant.
-    match_rates : bool
-        Give simulated sensors the rates of the real ones instead of their models' own.
-    start_heading : bool
-        Start the judge with the true heading, in real and simulated runs alike.
-    resampling : UncertaintyOptions
-        Number of resamples behind the uncertainty of the distances.
+    options : StudyOptions
     """
 
-    twins: tuple[Twin, ...]
     setup: Judge
-    metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
-    component: str = 'horizontal'
-    seed: int = 0
-    repetitions: int = 1
-    match_rates: bool = False
-    start_heading: bool = False
-    resampling: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
+    options: StudyOptions = dataclasses.field(default_factory=StudyOptions)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,7 +98,9 @@ class RunPlan:
     ----------
     recording : Recording
         With truth.
-    options : ComparisonOptions
+    twins : sequence of Twin
+        Simulated variants, with distinct labels.
+    judging : Judging
 
     Attributes
     ----------
@@ -138,8 +119,9 @@ class RunPlan:
         When the recording lacks truth, or a sensor has no message while there is truth.
     """
 
-    def __init__(self, recording: Recording, options: ComparisonOptions) -> None:
-        base = options.setup.base_link_frame
+    def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
+        options = judging.options
+        base = judging.setup.base_link_frame
         self.maker = TwinMaker(recording, seed=options.seed, base_frame=base)
         self.real = PlannedRun(REAL, 1, None)
         self.twins = tuple(
@@ -148,14 +130,14 @@ class RunPlan:
                 repetition,
                 self.maker.at_real_rates(twin) if options.match_rates else twin,
             )
-            for twin in options.twins
+            for twin in twins
             for repetition in range(1, options.repetitions + 1)
         )
         self.start_heading: float | None = None
         if options.start_heading:
             first = Rotation.from_quat(self.maker.truth.orientation[0])
             self.start_heading = float(first.as_euler('xyz')[2])
-        self._options = options
+        self._judging = judging
         self._about = (*recording.notes, *self.maker.remarks)
 
     def __iter__(self) -> Iterator[PlannedRun]:
@@ -176,7 +158,7 @@ class RunPlan:
         Sim2RealError
             When the recording lacks what the judge needs.
         """
-        return self._options.setup.judge(
+        return self._judging.setup.judge(
             self.recording(run), start_ns=self.maker.start_ns, start_heading=self.start_heading
         )
 
@@ -188,7 +170,7 @@ class RunPlan:
         Sim2RealError
             When the judge published nothing, or what is left of it cannot be scored.
         """
-        options, truth = self._options, self.maker.truth
+        options, truth = self._judging.options, self.maker.truth
         name = self.maker.real.name
 
         def series_of(component: str) -> VelocitySeries:

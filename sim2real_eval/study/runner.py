@@ -18,7 +18,7 @@ from sim2real_eval.study.store import RunStore
 from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['Begin', 'run_study']
+__all__ = ['Begin', 'conclude', 'run_study']
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the number of runs, of those that are there already, and of the units that are left;
@@ -79,22 +79,50 @@ def run_study(
             found = judge_on_cluster(
                 units, cluster, stored=frozenset(known), store=store, progress=progress
             )
-        failures = _ordered(list(groups), (failure for one in found for failure in one))
-        losses = Losses(failures, groups)
-        for key in groups:
-            if key in losses:
-                store.discard(key)
-        runs = _collected(store, known, [key for key in groups if key not in losses])
-        outcome = _outcome(plan, store, runs, losses)
-        if not outcome.compared:
-            if not runs:
-                # Nothing to go on with, and the corrected study must not be refused because of it.
-                abandon(target)
-            raise Sim2RealError(_reasons(told_failures(outcome.record)))
-        write_study(target, outcome)
-        if finish is not None:
-            finish(outcome)
-        return outcome
+        failures = [failure for one in found for failure in one]
+        return conclude(plan, target, store, failures, finish=finish)
+
+
+def conclude(
+    plan: StudyPlan,
+    folder: Path,
+    store: RunStore,
+    failures: Iterable[StudyFailure],
+    *,
+    finish: Callable[[StudyOutcome], None] | None = None,
+) -> StudyOutcome:
+    """Write what follows from the runs of a study that is held; see `run_study`.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+    folder : Path
+    store : RunStore
+        Holds every run that did not fail.
+    failures : iterable of StudyFailure
+    finish : callable, optional
+
+    Raises
+    ------
+    Sim2RealError
+        When no recording could be compared.
+    """
+    groups = plan.run_groups()
+    losses = Losses(_ordered(list(groups), failures), groups)
+    for key in groups:
+        if key in losses:
+            store.discard(key)
+    runs = _collected(store, [key for key in groups if key not in losses])
+    outcome = _outcome(plan, store, runs, losses)
+    if not outcome.compared:
+        if not runs:
+            # Nothing to go on with, and the corrected study must not be refused because of it.
+            abandon(folder)
+        raise Sim2RealError(_reasons(told_failures(outcome.record)))
+    write_study(folder, outcome)
+    if finish is not None:
+        finish(outcome)
+    return outcome
 
 
 def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[StudyFailure]:
@@ -108,12 +136,10 @@ def _ordered(keys: Sequence[RunKey], failures: Iterable[StudyFailure]) -> list[S
     return sorted(failures, key=lambda one: order.get(one[:3], first[one.judge, one.recording]))
 
 
-def _collected(
-    store: RunStore, known: dict[RunKey, StudyRun], keys: Iterable[RunKey]
-) -> list[StudyRun]:
+def _collected(store: RunStore, keys: Iterable[RunKey]) -> list[StudyRun]:
     runs = []
     for key in keys:
-        run = known.get(key) or store.run(key)
+        run = store.run(key)
         if run is None:
             raise Sim2RealError(f'{key}: was judged but is not there; run the study again')
         runs.append(run)

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.recording.source import Source
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges
 from sim2real_eval.study.metric import METRICS
+from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import StudyRecording, of_sources, read_recordings
 from sim2real_eval.study.stand_in import PathDrive, read_drive
 from sim2real_eval.study.variants import Condition, read_conditions, read_twins
@@ -27,11 +26,7 @@ KEYS = MappingProxyType(
     {
         'title': 'Name of the study.',
         'about': 'What it asks, and what it can answer.',
-        'seed': 'Of all random draws; integer, default 0.',
-        'repetitions': 'Simulated runs per recording and variant; default 1.',
-        'component': 'Speed that is compared: horizontal (default), forward, x or y.',
-        'start_heading': 'Start the judges with the true heading; default false.',
-        'match_rates': 'Simulate at the rates of the real sensors; default false.',
+        **{name: one.doc for name, one in StudyOptions.declared().items()},
         'metric': 'Options of the metric.',
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
@@ -44,7 +39,7 @@ KEYS = MappingProxyType(
 )
 """Keys of a study file and what they mean."""
 
-_COMPONENTS = ('horizontal', 'forward', 'x', 'y')
+_OPTIONS = (*StudyOptions.declared(), 'metric', 'uncertainty')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,93 +50,69 @@ class Overrides:
     ----------
     real : sequence of Source or None
         Recordings in place of those of the file.
-    seed : int or None
     runs : int or None
         Stand-ins per scenario.
     simulate_on : str or None
         `truth` or `drive`.
-    resamples : int or None
-    level : float or None
-        Of the statistics, see `UncertaintyOptions`.
+    judges : tuple of StudyJudge or None
+    options : callable or None
+        Takes the options of the file and returns those in force.
+    command : tuple of str
+        Words behind `sim2real` that carry the study out.
     """
 
     real: Sequence[Source] | None = None
-    seed: int | None = None
     runs: int | None = None
     simulate_on: str | None = None
-    resamples: int | None = None
-    level: float | None = None
-
-    def words(self) -> list[str]:
-        """Return the options of `sim2real study` that say so."""
-        words: list[str] = []
-        for option, value in (
-            ('--seed', self.seed),
-            ('--runs', self.runs),
-            ('--simulate-on', self.simulate_on),
-            ('--resamples', self.resamples),
-            ('--level', self.level),
-        ):
-            if value is not None:
-                words += [option, str(value)]
-        if self.real:
-            # The command line gives all of them the same topics and scenario.
-            first = self.real[0]
-            for role, topic in first.topics:
-                words += ['--topic', f'{role}={topic}']
-            if first.scenario is not None:
-                words += ['--scenario', first.scenario]
-            # Last, where the words that follow it cannot be taken for paths.
-            words += ['--real', *(source.path for source in self.real)]
-        return words
+    judges: tuple[StudyJudge, ...] | None = None
+    options: Callable[[StudyOptions], StudyOptions] | None = None
+    command: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyFile:
     """What a study file says, with what the command line says in its place.
 
+    `sim2real vepd`, `sim2real demo` and evaluation_node make it of what they are given.
+
     Attributes
     ----------
-    path : Path
-    text : bytes
-        Of the file, as it is.
-    title, about : str
-    seed, repetitions : int
-    component : str
-    start_heading, match_rates : bool
-    metric : MetricOptions
+    title : str
+    options : StudyOptions
     recordings : tuple of StudyRecording
     twins : tuple of Twin
+    judges : tuple of StudyJudge
+    about : str
     drive : PathDrive or None
         Drives that simulated sensors follow, without scenario and run; None: the recordings'
         own true motions.
-    judges : tuple of StudyJudge
     conditions : tuple of Condition
         One without a label when the file has none.
-    uncertainty : UncertaintyOptions
     more_metrics : tuple of str
         Classes in files, beside the metrics that are installed.
-    overrides : Overrides
+    where : str
+        Path of the file; empty where there is none.
+    text : bytes
+        Of the file, as it is.
+    is_shipped : bool
+        Whether it is one of those that can be had by name.
+    command : tuple of str
+        Words that carry it out; a file that is not shipped without its folder.
     """
 
-    path: Path
-    text: bytes
     title: str
-    about: str
-    seed: int
-    repetitions: int
-    component: str
-    start_heading: bool
-    match_rates: bool
-    metric: MetricOptions
+    options: StudyOptions
     recordings: tuple[StudyRecording, ...]
     twins: tuple[Twin, ...]
-    drive: PathDrive | None
     judges: tuple[StudyJudge, ...]
-    conditions: tuple[Condition, ...]
-    uncertainty: UncertaintyOptions
-    more_metrics: tuple[str, ...]
-    overrides: Overrides
+    about: str = ''
+    drive: PathDrive | None = None
+    conditions: tuple[Condition, ...] = (Condition(),)
+    more_metrics: tuple[str, ...] = ()
+    where: str = ''
+    text: bytes = b''
+    is_shipped: bool = False
+    command: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyFile:
@@ -163,45 +134,33 @@ class StudyFile:
         where, folder = str(path), path.parent
         whole = Entry(where, '', read_yaml_mapping(path))
         fields = whole.fields(tuple(KEYS), required=('title', 'models'))
-        if over.seed is not None:
-            seed = over.seed
-        else:
-            seed = fields['seed'].integer(0) if 'seed' in fields else 0
-        default_judge = Entry(where, 'judges', ['paper_released'])
+        given = {name: fields[name].value for name in _OPTIONS if name in fields}
+        options = StudyOptions.from_mapping(given, where)
+        if over.options is not None:
+            options = over.options(options)
+        judges = over.judges
+        if judges is None:
+            default = Entry(where, 'judges', ['paper_released'])
+            judges = read_judges(fields.get('judges', default), folder)
+        shipped = path.resolve().parent == config_path('studies').resolve()
+        name = path.stem if shipped else path.name
         return cls(
-            path=path,
-            text=path.read_bytes(),
             title=fields['title'].text(),
-            about=fields['about'].text() if 'about' in fields else '',
-            seed=seed,
-            repetitions=fields['repetitions'].integer(1) if 'repetitions' in fields else 1,
-            component=fields['component'].text(_COMPONENTS)
-            if 'component' in fields
-            else _COMPONENTS[0],
-            start_heading='start_heading' in fields and fields['start_heading'].flag(),
-            match_rates='match_rates' in fields and fields['match_rates'].flag(),
-            metric=_metric(fields),
-            recordings=_recordings(whole, fields, folder, seed, over),
+            options=options,
+            recordings=_recordings(whole, fields, folder, options.seed, over),
             twins=read_twins(fields['models'], folder),
-            drive=_drive(whole, fields, seed, over),
-            judges=read_judges(fields.get('judges', default_judge), folder),
+            judges=judges,
+            about=fields['about'].text() if 'about' in fields else '',
+            drive=_drive(whole, fields, options.seed, over),
             conditions=read_conditions(fields['conditions'])
             if 'conditions' in fields
             else (Condition(),),
-            uncertainty=_uncertainty(fields, over),
             more_metrics=_more_metrics(fields, folder),
-            overrides=over,
+            where=where,
+            text=path.read_bytes(),
+            is_shipped=shipped,
+            command=('sim2real', 'study', name, *over.command),
         )
-
-    @property
-    def is_shipped(self) -> bool:
-        """Whether it is one of those that can be had by name."""
-        return self.path.resolve().parent == config_path('studies').resolve()
-
-    def command(self) -> list[str]:
-        """Return the words that carry it out; a file that is not shipped without its folder."""
-        name = self.path.stem if self.is_shipped else self.path.name
-        return ['sim2real', 'study', name, '--out', 'result', *self.overrides.words()]
 
 
 def study_path(name_or_path: str | Path) -> Path:
@@ -222,13 +181,6 @@ def study_path(name_or_path: str | Path) -> Path:
             f'one of {", ".join(known)}, or a path of a YAML file', known
         )
     return config_path('studies', f'{name}.yaml')
-
-
-def _metric(fields: dict[str, Entry]) -> MetricOptions:
-    if 'metric' not in fields:
-        return MetricOptions()
-    entry = fields['metric']
-    return MetricOptions.from_mapping(entry.value, entry.where, entry.key)
 
 
 def _more_metrics(fields: dict[str, Entry], folder: Path) -> tuple[str, ...]:
@@ -260,13 +212,3 @@ def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -
         entry.text(('truth', 'drive'))
     wanted = over.simulate_on or ('drive' if entry.is_mapping else entry.value)
     return given if wanted == 'drive' else None
-
-
-def _uncertainty(fields: dict[str, Entry], over: Overrides) -> UncertaintyOptions:
-    options = UncertaintyOptions()
-    if 'uncertainty' in fields:
-        entry = fields['uncertainty']
-        options = UncertaintyOptions.from_mapping(entry.value, entry.where, entry.key)
-    said = {'resamples': over.resamples, 'level': over.level}
-    said = {name: value for name, value in said.items() if value is not None}
-    return UncertaintyOptions.from_mapping({**options.to_mapping(), **said}, 'sim2real', '--')

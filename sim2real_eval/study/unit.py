@@ -8,19 +8,23 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.study.comparison import Source
+from sim2real_eval.recording.source import Source
+from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.observation import observe
+from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyFailure, StudyRun
-from sim2real_eval.study.run_plan import ComparisonOptions, JudgedScore, PlannedRun, RunPlan
+from sim2real_eval.study.run_plan import JudgedScore, Judging, PlannedRun, RunPlan
 from sim2real_eval.study.variants import Condition
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['Save', 'StudyUnit']
+__all__ = ['Save', 'StudyUnit', 'kept_run']
 
 Save = Callable[[StudyRun, EstimateSignals], None]
 
@@ -43,14 +47,16 @@ class StudyUnit:
     recording : StudyRecording
     judges : tuple of StudyJudge
     conditions : tuple of Condition
-    options : ComparisonOptions
-        Those of the study; the judge in them does not count.
+    twins : tuple of Twin
+        Simulated variants.
+    options : StudyOptions
     """
 
     recording: StudyRecording
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
-    options: ComparisonOptions
+    twins: tuple[Twin, ...]
+    options: StudyOptions
 
     def run_groups(self) -> dict[RunKey, str]:
         """Return the group of each of its runs."""
@@ -104,7 +110,7 @@ class StudyUnit:
         real = [RunKey(case.judge.label, case.name, REAL, 1)]
         return (real if self.recording.has_real_run else []) + [
             RunKey(case.judge.label, case.name, twin.label, repetition)
-            for twin in self.options.twins
+            for twin in self.twins
             for repetition in range(1, self.options.repetitions + 1)
         ]
 
@@ -114,8 +120,8 @@ class StudyUnit:
             # The sensors of twins sit where the judge is told that they do.
             source = dataclasses.replace(recording.origin, transforms=judge.setup.transforms)
             recording = dataclasses.replace(recording, origin=source)
-        options = dataclasses.replace(self.options, setup=judge.setup)
-        return _Made(RunPlan(recording.read(), options))
+        judging = Judging(judge.setup, self.options)
+        return _Made(RunPlan(recording.read(), self.twins, judging))
 
     def _judge(
         self, case: _Case, made: _Made, stored: Collection[RunKey], save: Save
@@ -142,16 +148,48 @@ class StudyUnit:
             recording, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
         )
         scored = plan.score(planned, judged)
-        seen = observe(setup, recording, judged, scored, self.options.metric)
-        values = {**_values(scored), **seen.values}
-        run = StudyRun(
-            key,
-            scored.scenario,
-            case.group,
-            {name: value for name, value in values.items() if math.isfinite(value)},
-            scored.notes,
-        )
-        return run, seen.signals
+        return kept_run(key, case.group, setup, recording, judged, scored, self.options)
+
+
+def kept_run(
+    key: RunKey,
+    group: str,
+    setup: Judge,
+    recording: Recording,
+    judged: JudgedRun,
+    scored: JudgedScore,
+    options: StudyOptions,
+) -> tuple[StudyRun, EstimateSignals]:
+    """Return what is kept of a run: its numbers and signals.
+
+    Parameters
+    ----------
+    key : RunKey
+    group : str
+    setup : Judge
+    recording : Recording
+        What was judged.
+    judged : JudgedRun
+        What came of it.
+    scored : JudgedScore
+        From `RunPlan.score`.
+    options : StudyOptions
+
+    Raises
+    ------
+    Sim2RealError
+        See `observe`.
+    """
+    seen = observe(setup, recording, judged, scored, options.metric)
+    values = {**_values(scored), **seen.values}
+    run = StudyRun(
+        key,
+        scored.scenario,
+        group,
+        {name: value for name, value in values.items() if math.isfinite(value)},
+        scored.notes,
+    )
+    return run, seen.signals
 
 
 class _Made:

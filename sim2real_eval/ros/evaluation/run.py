@@ -18,6 +18,7 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun
 from sim2real_eval.judge.external.follower import RecordedFeed
 from sim2real_eval.judge.external.graph import Conductor, GraphJudgeSetup
 from sim2real_eval.judge.external.side import Side
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros.evaluation.bench import SensorBench
 from sim2real_eval.ros.evaluation.feed import Broadcast, SensorFeed
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
@@ -147,6 +148,10 @@ class Pass:
         self.wall_s = time.monotonic() - began
         maker = self._plan.maker
         self.run_s = (maker.end_ns - maker.start_ns) * 1e-9
+
+    def recording(self) -> Recording:
+        """Return what was simulated, as the judge was given it."""
+        return self._bench.recording()
 
     def judged(self) -> tuple[JudgedRun, JudgedRun]:
         """Return what the judges published on the real and on the simulated side."""

@@ -13,22 +13,27 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
+from sim2real_eval.cli.declared import declared_words
 from sim2real_eval.cli.model_lists import twins
+from sim2real_eval.cli.vepd import TITLE, vepd_command
 from sim2real_eval.judge.external.graph import GraphJudgeSetup
 from sim2real_eval.judge.external.process import JUDGES
 from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
-from sim2real_eval.recording.metadata import find_metadata, read_metadata
-from sim2real_eval.recording.roles import run_name
-from sim2real_eval.report.comparison_folder import check_target
-from sim2real_eval.study.comparison import ComparisonOptions, Source
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.recording.source import Source
+from sim2real_eval.study.folder import check_folder
+from sim2real_eval.study.judges import StudyJudge
+from sim2real_eval.study.options import StudyOptions
+from sim2real_eval.study.plan import StudyPlan
+from sim2real_eval.study.recordings import of_sources
+from sim2real_eval.study.study_file import StudyFile
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.ros.parameters import NodeParameters
 
-__all__ = ['EvaluationSettings', 'Study', 'check_out']
+__all__ = ['EvaluationSettings', 'Study']
 
 # -------- Parameters of evaluation_node.
 
@@ -68,19 +73,6 @@ class EvaluationSettings(Parameters):
     )
     out: str = parameter('', '', 'Folder to write.', read_only=True)
     overwrite: bool = parameter(False, '', 'Replace an older result in it.', read_only=True)
-    seed: int = parameter(0, '1', 'Seed of all random draws.', minimum=0, read_only=True)
-    repetitions: int = parameter(
-        1, '1', 'Simulated runs per recording and model.', minimum=1, read_only=True
-    )
-    match_rates: bool = parameter(
-        False, '', 'Simulate at the rates of the real sensors.', read_only=True
-    )
-    start_heading: bool = parameter(
-        False, '', 'Start the filters with the true heading.', read_only=True
-    )
-    component: str = parameter(
-        'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS, read_only=True
-    )
     scenario: str = parameter(
         '', '', 'Scenario label of all recordings; empty: their own.', read_only=True
     )
@@ -106,26 +98,42 @@ class Study:
     Attributes
     ----------
     settings : EvaluationSettings
-    sources : tuple of Source
-    options : ComparisonOptions
-        Its set-up knows how to put judges on a graph.
+    plan : StudyPlan
+        Of one judge, whose set-up knows how to put judges on a graph.
     """
 
     settings: EvaluationSettings
-    sources: tuple[Source, ...]
-    options: ComparisonOptions
+    plan: StudyPlan
+
+    @property
+    def judge(self) -> StudyJudge:
+        """The judge."""
+        (judge,) = self.plan.file.judges
+        return judge
 
     @property
     def setup(self) -> GraphJudgeSetup:
-        """The judge."""
-        setup = self.options.setup
+        """How the judge is put on a graph."""
+        setup = self.judge.setup
         assert isinstance(setup, GraphJudgeSetup)
         return setup
 
-    @property
-    def judge(self) -> str:
-        """What the judge is called on the command line: its profile or file."""
-        return self.settings.params_file or self.settings.profile
+    def check_out(self, node: str) -> None:
+        """Refuse a folder that may not be written.
+
+        Raises
+        ------
+        ParameterError
+            In the words of the node of that name.
+        """
+        out, overwrite = self.settings.out, self.settings.overwrite
+        try:
+            check_folder(Path(out), self.plan, overwrite=overwrite)
+        except Sim2RealError as error:
+            problem = str(error)
+            if Path(out).exists() and not overwrite:
+                problem = f'{out}: exists; must be another folder, unless overwrite is true'
+            raise ParameterError(node, 'out', problem) from None
 
     @classmethod
     def of(cls, node: Node) -> Study:
@@ -148,20 +156,22 @@ class Study:
             node.undeclare_parameter(name)
         declared = NodeParameters(node)
         settings = declared.declare(EvaluationSettings())
+        options = declared.declare(StudyOptions(), skip=('metric',), read_only=True)
         metric = declared.declare(MetricOptions(), 'metric', skip=('drop_zeros',), read_only=True)
+        options = dataclasses.replace(options, metric=metric)
         real = _texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
         topics = _texts(node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.')
         for name in given:
             if not node.has_parameter(name):
                 raise ParameterError(node.get_name(), name, 'is not a parameter of this node')
-        return cls._read(node.get_name(), settings, metric, real, topics)
+        return cls._read(node.get_name(), settings, options, real, topics)
 
     @classmethod
     def _read(
         cls,
         name: str,
         settings: EvaluationSettings,
-        metric: MetricOptions,
+        options: StudyOptions,
         real: list[str],
         topics: list[str],
     ) -> Study:
@@ -178,41 +188,45 @@ class Study:
         with _parameter(name, 'real'):
             recordings = sources(real, topics, settings.scenario or None)
             _check_recordings(recordings)
-        check_out(name, settings)
         with _parameter(name, 'imu'):
             # Beside a GPS model that is right, what is wrong is the IMU's.
             twins('baseline', settings.imu)
         with _parameter(name, 'models'):
             variants = twins(settings.models, settings.imu)
-        options = ComparisonOptions(
+        setup = _setup(name, settings)
+        # judge_node says the very same as the embedded judge: so does what is written.
+        kind = 'embedded' if settings.judge == 'judge_node' else settings.judge
+        label = Path(settings.params_file or settings.profile).stem
+        file = StudyFile(
+            title=TITLE,
+            options=options,
+            recordings=of_sources(recordings),
             twins=variants,
-            setup=_setup(name, settings),
-            metric=metric,
-            component=settings.component,
-            seed=settings.seed,
-            repetitions=settings.repetitions,
-            match_rates=settings.match_rates,
-            start_heading=settings.start_heading,
+            judges=(StudyJudge(label, kind, setup),),
+            command=_command(settings, options, real, topics),
         )
-        return cls(settings, tuple(recordings), options)
+        study = cls(settings, StudyPlan.of(file))
+        study.check_out(name)
+        return study
 
 
-def check_out(node: str, settings: EvaluationSettings) -> None:
-    """Refuse a folder that may not be written.
-
-    Raises
-    ------
-    ParameterError
-        In the words of the node of that name.
-    """
-    out = settings.out
-    try:
-        check_target(out, overwrite=settings.overwrite)
-    except Sim2RealError as error:
-        problem = str(error)
-        if Path(out).exists() and not settings.overwrite:
-            problem = f'{out}: exists; must be another folder, unless overwrite is true'
-        raise ParameterError(node, 'out', problem) from None
+def _command(
+    settings: EvaluationSettings, options: StudyOptions, real: list[str], topics: list[str]
+) -> tuple[str, ...]:
+    """Return the words of `sim2real vepd` that do the same in batch."""
+    words = ['--models', settings.models, '--imu', settings.imu]
+    words += ['--judge-config', settings.params_file or settings.profile]
+    if settings.judge != 'judge_node':
+        words += ['--judge', settings.judge]
+    for option, value in (
+        ('--navsat-config', settings.navsat_params_file),
+        ('--case', settings.case_file),
+        ('--scenario', settings.scenario),
+    ):
+        words += [option, value] if value else []
+    for topic in topics:
+        words += ['--topic', topic]
+    return vepd_command([*words, *declared_words(options), '--real', *real])
 
 
 def _setup(node: str, settings: EvaluationSettings) -> GraphJudgeSetup:
@@ -233,25 +247,15 @@ def _check_recordings(recordings: Sequence[Source]) -> None:
     """Refuse what is not there, and names that would be of two recordings."""
     known: dict[str, str] = {}
     for source in recordings:
-        path = Path(source.path)
-        if not path.exists():
-            raise Sim2RealError(f'{path}: no such file or folder')
-        name = source.name or _own_name(path)
+        if not Path(source.path).exists():
+            raise Sim2RealError(f'{source.path}: no such file or folder')
+        name = source.own_name()
         if name in known:
             raise Sim2RealError(
-                f'{name}: is the name of {known[name]} and of {path}; must be of one recording'
+                f'{name}: is the name of {known[name]} and of {source.path}; must be of one '
+                'recording'
             )
-        known[name] = str(path)
-
-
-def _own_name(path: Path) -> str:
-    """Return what a recording calls itself."""
-    sidecar = find_metadata(path)
-    # One that cannot be read makes the recording fail in its turn, and not the others.
-    with contextlib.suppress(Sim2RealError):
-        if sidecar and (name := read_metadata(sidecar).name):
-            return name
-    return run_name(path)
+        known[name] = source.path
 
 
 @contextlib.contextmanager

@@ -15,8 +15,7 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.study.comparison import Comparison, Failure, JudgedScore, Source, assemble
+from sim2real_eval.study.run import StudyFailure, StudyRun
 
 __all__ = ['Pace', 'Stop', 'Stopped', 'Tally']
 
@@ -42,8 +41,10 @@ class Tally:
 
     Parameters
     ----------
-    sources : sequence of Source
-        The recordings, in the order in which they are evaluated.
+    judge : str
+        Label of the judge.
+    recordings : sequence of str
+        Names, in the order in which they are evaluated.
     models : sequence of str
         Labels of the twins.
     repetitions : int
@@ -63,42 +64,45 @@ class Tally:
         What concerns the evaluation and not one of its runs.
     """
 
-    def __init__(self, sources: Sequence[Source], models: Sequence[str], repetitions: int) -> None:
-        self._sources = list(sources)
+    def __init__(
+        self, judge: str, recordings: Sequence[str], models: Sequence[str], repetitions: int
+    ) -> None:
+        self._judge = judge
+        self._recordings = list(recordings)
         self._models = list(models)
         self._per_recording = len(models) * repetitions
-        self._outcomes: list[list[JudgedScore] | Failure] = []
-        self._current: list[JudgedScore] = []
+        self._outcomes: list[list[StudyRun] | StudyFailure] = []
+        self._current: list[StudyRun] = []
         self._last: dict[str, Any] | None = None
         self._pace: Pace | None = None
         self.done = 0
-        self.total = self._per_recording * len(self._sources)
+        self.total = self._per_recording * len(self._recordings)
         self.running = ''
         self.finished = False
         self.notes: list[str] = []
 
     @property
-    def current(self) -> Source | None:
+    def current(self) -> str | None:
         """The recording that is being evaluated, or is next; None after the last."""
-        left = self._sources[len(self._outcomes) :]
+        left = self._recordings[len(self._outcomes) :]
         return left[0] if left else None
 
-    def add(self, score: JudgedScore, pace: Pace | None = None) -> None:
+    def add(self, run: StudyRun, pace: Pace | None = None) -> None:
         """Count a run of the current recording; `pace` with simulated runs."""
-        self._current.append(score)
-        if score.model == REAL:
+        self._current.append(run)
+        if run.is_real:
             return
         self.done += 1
         self._pace = pace
         real = self._current[0]
         self._last = {
-            'recording': score.recording,
-            'scenario': score.scenario,
-            'model': score.model,
-            'repetition': score.repetition,
+            'recording': run.key.recording,
+            'scenario': run.scenario,
+            'model': run.key.model,
+            'repetition': run.key.repetition,
             'real': _scores(real),
-            'simulated': _scores(score),
-            'notes': to_records(real.notes + score.notes),
+            'simulated': _scores(run),
+            'notes': to_records(real.notes + run.notes),
         }
         if pace is not None:
             self._last['wall_s'] = pace.wall_s
@@ -111,36 +115,26 @@ class Tally:
 
     def fail(self, reason: str) -> None:
         """Close the current recording: it could not be evaluated."""
-        source = self.current
-        assert source is not None
-        self._outcomes.append(Failure(source.path, reason))
+        recording = self.current
+        assert recording is not None
+        self._outcomes.append(StudyFailure(self._judge, recording, '', reason))
         self._current = []
 
     def interrupt(self) -> None:
         """Close all recordings that are left: the evaluation was stopped."""
         while self.current is not None:
-            done = sum(score.model != REAL for score in self._current)
+            done = sum(not run.is_real for run in self._current)
             self.fail(f'stopped after {done} of {self._per_recording} runs')
 
     @property
     def complete_recordings(self) -> int:
         """How many recordings are in the result."""
-        return sum(not isinstance(outcome, Failure) for outcome in self._outcomes)
+        return sum(not isinstance(outcome, StudyFailure) for outcome in self._outcomes)
 
     @property
-    def failures(self) -> list[Failure]:
+    def failures(self) -> list[StudyFailure]:
         """Recordings that are not in the result, and why."""
-        return [outcome for outcome in self._outcomes if isinstance(outcome, Failure)]
-
-    def comparison(self) -> Comparison:
-        """Compare what is complete.
-
-        Raises
-        ------
-        Sim2RealError
-            When nothing is, or two recordings have one name.
-        """
-        return assemble(self._outcomes, self._models)
+        return [outcome for outcome in self._outcomes if isinstance(outcome, StudyFailure)]
 
     def rows(self) -> list[VepdRow]:
         """Return the VEPD of each model so far, against the real runs of the same recordings.
@@ -150,17 +144,17 @@ class Tally:
         runs = [
             run
             for outcome in [*self._outcomes, self._current]
-            if not isinstance(outcome, Failure)
+            if not isinstance(outcome, StudyFailure)
             for run in outcome
         ]
         rows: list[VepdRow] = []
         for model in self._models:
-            own = [run for run in runs if run.model == model]
-            names = {run.recording for run in own}
+            own = [run for run in runs if run.key.model == model]
+            names = {run.key.recording for run in own}
             real: dict[str, list[Any]] = {}
             simulated: dict[str, list[Any]] = {}
             for run in runs:
-                if run.model == REAL and run.recording in names:
+                if run.is_real and run.key.recording in names:
                     real.setdefault(run.scenario, []).append(run.score)
             for run in own:
                 simulated.setdefault(run.scenario, []).append(run.score)
@@ -189,7 +183,9 @@ class Tally:
                     for row in self.rows()
                 ],
                 'last': self._last,
-                'failures': [dataclasses.asdict(failure) for failure in self.failures],
+                'failures': [
+                    {'recording': one.recording, 'reason': one.reason} for one in self.failures
+                ],
                 'notes': self.notes,
             },
             ensure_ascii=False,
@@ -205,7 +201,7 @@ class Tally:
         if self.finished:
             message = 'finished'
         if failures:
-            level, message = DiagnosticStatus.ERROR, f'left out: {failures[-1]}'
+            level, message = DiagnosticStatus.ERROR, f'left out: {failures[-1].told}'
         elif notes:
             level, message = DiagnosticStatus.WARN, '; '.join(notes)
         values: list[tuple[str, object]] = [
@@ -229,15 +225,13 @@ class Tally:
         )
 
 
-def _scores(run: JudgedScore) -> dict[str, float | int]:
+def _scores(run: StudyRun) -> dict[str, float]:
     return {
-        'rmse': run.score.rmse,
-        'entropy_difference': run.score.entropy_difference,
-        'forward_rmse': run.forward.rmse,
-        'duration': run.score.duration,
-        'estimates': run.estimates,
-        'fixes_used': run.fixes_used,
-    }
+        name: run.values[name]
+        for name in (
+            'rmse', 'entropy_difference', 'forward_rmse', 'duration', 'estimates', 'fixes_used'
+        )
+    }  # fmt: skip
 
 
 # -------- Ctrl-C and SIGTERM, taken notice of where nothing is half done.

@@ -16,11 +16,11 @@ from sim2real_eval.common.errors import FitError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.recording.source import Failure, Source
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.comparison import Failure, Source
 from sim2real_eval.study.fitting.objective import coordinates
 from sim2real_eval.study.fitting.tuned import Tuned, set_values
-from sim2real_eval.study.run_plan import ComparisonOptions, PlannedRun, RunPlan
+from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
@@ -67,7 +67,7 @@ class RealRuns:
 
 def judge_real(
     sources: Sequence[Source],
-    options: ComparisonOptions,
+    judging: Judging,
     workers: Workers,
     *,
     progress: Callable[[], None] | None = None,
@@ -79,7 +79,7 @@ def judge_real(
     FitError
         When none can be judged, or two have one name.
     """
-    found = workers.map(functools.partial(_real, options=options), sources, progress=progress)
+    found = workers.map(functools.partial(_real, judging=judging), sources, progress=progress)
     failures = [
         Failure(source.path, outcome)
         for source, outcome in zip(sources, found, strict=True)
@@ -107,10 +107,10 @@ def judge_real(
 
 
 def _real(
-    source: Source, options: ComparisonOptions
+    source: Source, judging: Judging
 ) -> tuple[str, str, list[float], tuple[Finding, ...]] | str:
     try:
-        plan = RunPlan(source.read(), options)
+        plan = RunPlan(source.read(), (), judging)
         scored = plan.score(plan.real, plan.judge(plan.real))
     except Sim2RealError as error:
         return str(error)
@@ -126,8 +126,7 @@ class Evaluations:
     twin : Twin
         Model to start from.
     tuned : tuple of Tuned
-    options : ComparisonOptions
-        Its `twins` do not count.
+    judging : Judging
     workers : Workers, optional
         Processes that judge, kept over all rounds: to start them takes seconds.
 
@@ -151,18 +150,18 @@ class Evaluations:
         real: RealRuns,
         twin: Twin,
         tuned: tuple[Tuned, ...],
-        options: ComparisonOptions,
+        judging: Judging,
         workers: Workers | None = None,
     ) -> None:
         self.real = real
         self.tuned = tuned
         self.values = np.empty((0, len(tuned)))
         self.units = np.empty((0, len(tuned)))
-        self.scores = np.empty((0, len(real.names), options.repetitions, 3))
+        self.scores = np.empty((0, len(real.names), judging.options.repetitions, 3))
         self.notes: list[tuple[tuple[Finding, ...], ...]] = []
         self.tells = np.empty(0, dtype=np.bool_)
         self._twin = twin
-        self._options = options
+        self._judging = judging
         self._workers = workers or Workers()
 
     @property
@@ -224,7 +223,7 @@ class Evaluations:
         pieces = self._pieces(len(twins))
         tasks = [_Task(source, labelled[p]) for source in self.real.sources for p in pieces]
         found = self._workers.map(
-            functools.partial(_simulated, options=self._options), tasks, progress=progress
+            functools.partial(_simulated, judging=self._judging), tasks, progress=progress
         )
         of_sources = [found[i : i + len(pieces)] for i in range(0, len(tasks), len(pieces))]
         rows = [np.concatenate([piece.scores for piece in one]) for one in of_sources]
@@ -239,11 +238,11 @@ class Evaluations:
         self.tells = np.concatenate([self.tells, np.ones(len(values), dtype=np.bool_)])
 
 
-def _simulated(task: _Task, options: ComparisonOptions) -> _Simulated:
+def _simulated(task: _Task, judging: Judging) -> _Simulated:
     """Return what candidates came to on one recording."""
-    plan = RunPlan(task.source.read(), dataclasses.replace(options, twins=task.twins))
+    plan = RunPlan(task.source.read(), task.twins, judging)
     rows, notes = zip(*(_attempt(plan, run) for run in plan.twins), strict=True)
-    draws = options.repetitions
+    draws = judging.options.repetitions
     return _Simulated(
         np.array(rows).reshape(len(task.twins), draws, 3),
         tuple(notes[i : i + draws] for i in range(0, len(notes), draws)),

@@ -11,8 +11,8 @@ import numpy as np
 from sim2real_eval.common.errors import FitError
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.common.workers import Workers
+from sim2real_eval.recording.source import Source
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.comparison import Source
 from sim2real_eval.study.fitting import findings
 from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns, judge_real
 from sim2real_eval.study.fitting.identification import LEAST_RECORDINGS, Identified, identify
@@ -21,7 +21,7 @@ from sim2real_eval.study.fitting.options import FitOptions
 from sim2real_eval.study.fitting.search import default_budget, search
 from sim2real_eval.study.fitting.tuned import Tuned
 from sim2real_eval.study.fitting.validation import BEFORE, HELD_OUT, Validation, validate
-from sim2real_eval.study.run_plan import ComparisonOptions
+from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
 
@@ -98,7 +98,7 @@ def fit(
     sources: Sequence[Source],
     twin: Twin,
     tuned: tuple[Tuned, ...],
-    comparison: ComparisonOptions,
+    judging: Judging,
     options: FitOptions | None = None,
     *,
     jobs: int = 1,
@@ -113,7 +113,7 @@ def fit(
     twin : Twin
         Models to start from.
     tuned : tuple of Tuned
-    comparison : ComparisonOptions
+    judging : Judging
         Judge, metric, seed, repetitions; its `twins` do not count.
     options : FitOptions, optional
     jobs : int
@@ -134,12 +134,11 @@ def fit(
             f'{budget} candidates for {len(tuned)} parameters are too few; must be {least} or more'
         )
     # A study of none: the real runs need no twins.
-    bare = dataclasses.replace(comparison, twins=())
     told = progress or (lambda _: None)
     with Workers(jobs) as workers:
-        real = judge_real(sources, bare, workers, progress=told(len(sources)))
-        evaluations = Evaluations(real, twin, tuned, bare, workers)
-        folds = deal_folds(real.scenarios, options.folds, comparison.seed)
+        real = judge_real(sources, judging, workers, progress=told(len(sources)))
+        evaluations = Evaluations(real, twin, tuned, judging, workers)
+        folds = deal_folds(real.scenarios, options.folds, judging.options.seed)
         everything = np.arange(len(real.names))
         objective = METRICS[options.metric]
         surface, error = search(
@@ -147,21 +146,21 @@ def fit(
             objective,
             [everything, *(np.setdiff1d(everything, held) for held in folds)],
             budget=budget,
-            seed=comparison.seed,
+            seed=judging.options.seed,
             progress=told,
         )
     validation = validate(
-        evaluations, options.metric, folds, options=options.uncertainty, seed=comparison.seed
+        evaluations, options.metric, folds, options=options.uncertainty, seed=judging.options.seed
     )
     parameters = identify(
         surface,
         tuned,
         evaluations.units[validation.fitted],
         real.scenarios,
-        repetitions=comparison.repetitions,
+        repetitions=judging.options.repetitions,
         error=error,
         level=options.uncertainty.level,
-        seed=comparison.seed,
+        seed=judging.options.seed,
     )
     values = evaluations.values[validation.fitted]
     return Fit(

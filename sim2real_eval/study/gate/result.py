@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result of `vepd` or `study` as a gate needs it: distances, scores, and how they were made."""
+"""A study as a gate needs it: distances, scores, and how they were made."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,7 +19,6 @@ from sim_sensors.core.errors import Sim2RealError
 
 __all__ = ['Cell', 'ComparisonKey', 'GateCase', 'GatedResult']
 
-_MARKS = ('study.json', 'vepd.json')
 _MUST_MATCH = ('component', 'metric', 'start_heading')
 _SYNTHETIC = 'synthetic'
 
@@ -63,7 +60,6 @@ class GatedResult:
     path : str
     vepd : dict of Cell to float
     runs : dict of ComparisonKey to dict of model (or `real`) to ScoredRuns
-        Empty where only a vepd.json is there: then nothing is known of intervals.
     settings : mapping
         What must be alike in two results that are compared.
     judges : dict of str to tuple of str
@@ -84,41 +80,14 @@ class GatedResult:
 
     @classmethod
     def read(cls, path: str | Path) -> GatedResult:
-        """Read the folder of a result, or its vepd.json or study.json.
+        """Read the folder of a study, or its study.json under whatever name.
 
         Raises
         ------
         Sim2RealError
             When there is none, or it is not readable as one.
         """
-        given = Path(path)
-        mark = given
-        if given.is_dir():
-            found = [given / name for name in _MARKS if (given / name).is_file()]
-            if not found:
-                raise Sim2RealError(
-                    f'{given}: holds no {" or ".join(_MARKS)}; must be a result of `sim2real '
-                    'vepd` or `sim2real study`'
-                )
-            mark = found[0]
-        if mark.name == _MARKS[0]:
-            return _of_study(str(path), StudyOutcome.read(mark.parent))
-        try:
-            record = json.loads(mark.read_text(encoding='utf-8'))
-        except OSError as error:
-            raise Sim2RealError(f'{mark}: cannot be read: {error.strerror}') from None
-        except ValueError:
-            raise Sim2RealError(
-                f'{mark}: is not JSON; must be a vepd.json or study.json'
-            ) from None
-        if isinstance(record, dict) and 'state' in record and 'runs' in record:
-            raise Sim2RealError(f'{mark}: a study under another name; must be called {_MARKS[0]}')
-        try:
-            return _of_comparison(str(path), mark, record)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise Sim2RealError(
-                f'{mark}: is no result of `sim2real vepd` or `sim2real study`'
-            ) from None
+        return _of_study(str(path), StudyOutcome.read(path))
 
     def differs(self, other: GatedResult) -> str | None:
         """Say in which setting two results differ; None when they can be compared."""
@@ -148,6 +117,9 @@ def _of_study(path: str, outcome: StudyOutcome) -> GatedResult:
                 run.values['entropy_difference'],
             )
         )
+    if not vepd or not all(map(math.isfinite, vepd.values())):
+        # NaN is above no limit: it would pass.
+        raise Sim2RealError(f'{path}: holds no distances, or some that are no numbers')
     record = outcome.record
     return GatedResult(
         path,
@@ -156,42 +128,6 @@ def _of_study(path: str, outcome: StudyOutcome) -> GatedResult:
         {name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
         {one['label']: _digests(one) for one in record['judges']},
         tuple(sorted({failure['recording'] for failure in record['failures']})),
-        bool(record.get(_SYNTHETIC)),
-    )
-
-
-def _of_comparison(path: str, mark: Path, record: Mapping[str, Any]) -> GatedResult:
-    judge = record['judge']['name']
-    beside = mark.with_name('runs.csv')
-    rows = []
-    if mark.name == _MARKS[1] and beside.is_file():
-        with beside.open(encoding='utf-8', newline='') as file:
-            rows = [
-                (
-                    judge,
-                    '',
-                    row['model'],
-                    row['scenario'],
-                    row['recording'],
-                    float(row['rmse']),
-                    float(row['entropy_difference']),
-                )
-                for row in csv.DictReader(file)
-            ]
-    vepd = {
-        Cell(judge, '', row['model'], row['scenario']): float(row['vepd'])
-        for row in record['vepd']
-    }
-    if not vepd or not all(map(math.isfinite, vepd.values())):
-        # NaN is above no limit: it would pass.
-        raise ValueError('no distances, or some that are no numbers')
-    return GatedResult(
-        path,
-        vepd,
-        _places(rows),
-        {name: record[name] for name in _MUST_MATCH},
-        {judge: _digests(record['judge'])},
-        tuple(sorted(failure['recording'] for failure in record['failures'])),
         bool(record.get(_SYNTHETIC)),
     )
 
