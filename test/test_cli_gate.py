@@ -187,7 +187,7 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
     ('arguments', 'complaint'),
     [
         ('r', '--max-vepd: is missing'),
-        ('gone --max-vepd 1', 'gone: cannot be read'),
+        ('gone --max-vepd 1', 'gone/study.json: cannot be read'),
         ('empty --max-vepd 1', 'empty/study.json: cannot be read'),
         ('text.json --max-vepd 1', 'text.json: is not the record of a study'),
         ('list.json --max-vepd 1', 'list.json: is not the record of a study'),
