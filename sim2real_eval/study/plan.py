@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.results import versions
-from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.source import Source
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
