@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ['EvaluatedRun', 'VepdResult', 'vepd']
-
 _MODEL = 'simulated'
 
 
@@ -294,12 +292,7 @@ def vepd(
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
     known = uncertainty(_scored(real), {_MODEL: _scored(simulated)}, options, seed=seed)
     return VepdResult(
-        distance,
-        known.of(_MODEL),
-        options.level,
-        tuple(real),
-        tuple(simulated),
-        known.notes,
+        distance, known.of(_MODEL), options.level, tuple(real), tuple(simulated), known.notes
     )
 
 

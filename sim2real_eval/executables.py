@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from sim_sensors.executables import run_node
 
-__all__ = ['evaluation_node', 'judge_node']
-
 
 def evaluation_node() -> int:
     """Run evaluation_node."""

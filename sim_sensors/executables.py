@@ -11,19 +11,6 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-__all__ = [
-    'camera_node',
-    'gps_node',
-    'imu_node',
-    'magnetometer_node',
-    'path_follower_node',
-    'run_node',
-    'sensors_node',
-    'trajectory_node',
-    'vision_node',
-    'wheel_odometry_node',
-]
-
 
 def run_node(module: str, *arguments: str, name: str = '') -> int:
     """Run the `main` of a node's module; return its exit status, 2 where ROS is missing.

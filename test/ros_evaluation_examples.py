@@ -235,13 +235,7 @@ class Evaluation:
         words = [word for parameter in parameters for word in ('-p', parameter)]
         words += [word for rule in remaps for word in ('-r', rule)]
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                '-m',
-                'sim2real_eval.ros.evaluation_node',
-                '--ros-args',
-                *words,
-            ],
+            [sys.executable, '-m', 'sim2real_eval.ros.evaluation_node', '--ros-args', *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

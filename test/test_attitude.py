@@ -320,8 +320,7 @@ def test_what_is_not_known_is_refused() -> None:
         ),
         (
             dataclasses.replace(
-                given,
-                mag=dataclasses.replace(given.mag, magnetic_field_covariance=silent),
+                given, mag=dataclasses.replace(given.mag, magnetic_field_covariance=silent)
             ),
             '--magnetometer-noise',
         ),

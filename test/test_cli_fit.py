@@ -11,10 +11,11 @@ import pytest
 from cli_examples import DURATION, call, check_refused, contents
 
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
+from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import motion_of
 
 Capture = pytest.CaptureFixture[str]
 SIGMA = 0.2

@@ -46,9 +46,7 @@ def told(capsys: Capture, *words: object) -> dict:
     return json.loads(outcome.out)
 
 
-def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(
-    capsys: Capture,
-) -> None:
+def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys: Capture) -> None:
     record, world = told(capsys, 'dipole_room', '--year', '2021.5'), load_world('dipole_room')
     assert record['gravity'] == {'model': 'normal', 'value_m_s2': world.gravity}
     assert record['origin'] == world.frame.to_mapping()

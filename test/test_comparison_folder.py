@@ -176,9 +176,7 @@ def test_record_tells_how_to_repeat_the_study(bags: list[Path], tmp_path: Path) 
     assert len({one['sha256'] for one in record['recordings']}) == len(bags)
     model = record['models']['ch_rw']
     rebuilt = Twin(
-        'ch_rw',
-        type(load_gps('ch_rw')).from_mapping(model['gps'], 'record'),
-        load_imu('chrono'),
+        'ch_rw', type(load_gps('ch_rw')).from_mapping(model['gps'], 'record'), load_imu('chrono')
     )
     assert rebuilt == study.twins[0]
     assert [file['name'] for file in record['judges'][0]['files']] == [

@@ -112,9 +112,7 @@ def test_the_gps_is_off_as_its_parameters_say(followed: tuple[Path, dict[str, st
     assert east['file'] == east['near']
 
 
-def test_the_judge_is_the_same_by_name_and_by_file(
-    followed: tuple[Path, dict[str, str]],
-) -> None:
+def test_the_judge_is_the_same_by_name_and_by_file(followed: tuple[Path, dict[str, str]]) -> None:
     place, _ = followed
     assert (place / 'estimate.csv').read_bytes() == (place / 'from_file.csv').read_bytes()
     record = json.loads((place / 'study' / 'study.json').read_text())

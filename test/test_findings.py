@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sim2real_eval
-from sim2real_eval.common.errors import Sim2RealError
 from sim2real_eval.common.findings import (
     Finding,
     FindingKind,
@@ -26,6 +25,7 @@ from sim2real_eval.common.findings import (
     to_records,
 )
 from sim2real_eval.common.findings_page import findings_page
+from sim_sensors.core.errors import Sim2RealError
 
 KINDS = declared_kinds()
 SOURCES = Path(sim2real_eval.__file__).parent
@@ -154,9 +154,7 @@ def test_the_order_of_runs_changes_nothing(
 
 @settings(deadline=None, max_examples=100)
 @given(RUNS)
-def test_merging_keeps_every_code_and_every_number(
-    runs: list[tuple[str, list[Finding]]],
-) -> None:
+def test_merging_keeps_every_code_and_every_number(runs: list[tuple[str, list[Finding]]]) -> None:
     merged = merge_findings(runs)
     given_codes = {(one.code, *one.words.values()) for _, found in runs for one in found}
     assert {(one.code, *one.words.values()) for one in merged} == given_codes

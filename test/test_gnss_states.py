@@ -334,15 +334,9 @@ def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
         ({'outages': {'given': [3, 2]}}, r'must be increasing times, a start and an end'),
         ({'outages': {'given': 3}}, r'given: 3 is not allowed; must be a list of numbers >= 0'),
         ({'outages': {'length': -1}}, r'outages.length: -1 is not allowed; must be a number >= 0'),
-        (
-            {'outages': {'interval': 1e-9}},
-            r'interval: 1e-09 is not allowed; must be 0 or >= 0.0',
-        ),
+        ({'outages': {'interval': 1e-9}}, r'interval: 1e-09 is not allowed; must be 0 or >= 0.0'),
         ({'outages': {'length': 1e-9}}, r'length: 1e-09 is not allowed; must be 0 or >= 0.001'),
-        (
-            {'states': {'dwell': 1e-9}},
-            r'states.dwell: 1e-09 is not allowed; must be 0 or',
-        ),
+        ({'states': {'dwell': 1e-9}}, r'states.dwell: 1e-09 is not allowed; must be 0 or'),
         ({'states': {'dwell': [1, 2]}}, r'must be a number or a list of 5 numbers >= 0 \[s\]'),
         ({'states': {'status': [0.5, 0, 0, 0, 0]}}, r'must be one of -1, 0, 1, 2'),
         ({'states': {'initial': 'dgps'}}, r"'dgps' is not allowed; must be one of none, single"),

@@ -131,10 +131,7 @@ def test_px4_classic_exactly_is_eleven_metres_over_a_minute():
 
 @pytest.mark.parametrize(
     ('name', 'a', 'step', 'expected'),
-    [
-        ('px4_gz_bridge_gps', 0.93, 0.008, 0.0218),
-        ('px4_sensor_gps_sim', 0.76, 0.016, 0.0246),
-    ],
+    [('px4_gz_bridge_gps', 0.93, 0.008, 0.0218), ('px4_sensor_gps_sim', 0.76, 0.016, 0.0246)],
 )
 @pytest.mark.parametrize('is_exact', [True, False])
 def test_px4_markov_noise_has_its_law_at_its_rate(name, a, step, expected, is_exact):

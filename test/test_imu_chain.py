@@ -64,9 +64,7 @@ def still(n, rate=100.0):
 def gyroscope(n, rate=100.0, *, temperature=None, **errors):
     """Rates of a gyroscope at rest with these errors, `(n, 3)` rad/s."""
     model = ImuChain(
-        rate=rate,
-        gyroscope=GyroscopeChain(**errors),
-        temperature=temperature or Temperature(),
+        rate=rate, gyroscope=GyroscopeChain(**errors), temperature=temperature or Temperature()
     )
     return model.start(1, 'a').measure(still(n, rate)).angular_velocity
 
@@ -258,8 +256,7 @@ def test_bandwidth_leaves_the_density_inside_the_band_and_states_the_variance(or
     """
     n = 400_000 if rate > 100.0 else 100_000
     model = ImuChain(
-        rate=rate,
-        gyroscope=GyroscopeChain(noise_density=0.01, bandwidth=8.0, filter_order=order),
+        rate=rate, gyroscope=GyroscopeChain(noise_density=0.01, bandwidth=8.0, filter_order=order)
     )
     result = model.start(1, 'a').measure(still(n, rate))
     rates = result.angular_velocity

@@ -187,7 +187,5 @@ def test_airsim_and_chrono_are_one_model_when_their_numbers_are():
     a, c = (model.start(1, 'a').measure(still(200)) for model in (airsim, chrono))
     np.testing.assert_allclose(a.gyroscope_bias[1:], c.gyroscope_bias[:-1], rtol=1e-9)
     np.testing.assert_allclose(
-        a.angular_velocity - a.gyroscope_bias,
-        c.angular_velocity - c.gyroscope_bias,
-        atol=1e-12,
+        a.angular_velocity - a.gyroscope_bias, c.angular_velocity - c.gyroscope_bias, atol=1e-12
     )

@@ -10,11 +10,12 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.simulation.synthetic import synthetic_recording, truth_of
+from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.scenarios import Circle, HalfSine
 from sim_sensors.motion.trajectory import Motion
 

@@ -127,12 +127,7 @@ def test_wrong_value_is_refused_with_what_is_allowed(
     assert len(problem) < 160
 
 
-@pytest.mark.parametrize(
-    ('key', 'value'),
-    [
-        ('disabled_at_startup', True),
-    ],
-)
+@pytest.mark.parametrize(('key', 'value'), [('disabled_at_startup', True)])
 def test_unsupported_parameter_is_refused_by_name(tmp_path: Path, key: str, value: object) -> None:
     assert 'not supported' in refused(tmp_path, key, **{key: value})
     assert read(tmp_path, **{key: False}).sources

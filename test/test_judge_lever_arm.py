@@ -9,13 +9,12 @@ import numpy as np
 
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.simulation.synthetic import truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.gps.covariance import ConstantCovariance
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.motions import SCENARIOS
+from sim_sensors.motion.motions import SCENARIOS, truth_of
 
 ANTENNA = (0.8, 0.3, 0.5)
 TOPIC = '/ground_truth/odometry'

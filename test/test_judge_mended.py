@@ -82,9 +82,7 @@ def test_nothing_is_left_at_rest_in_any_attitude_and_mounting(
     assert np.abs(found.z).max() < 1e-12 * G
 
 
-def test_what_a_tilted_imu_feels_beside_gravity_stays(
-    gravity_configs: list[FilterConfig],
-) -> None:
+def test_what_a_tilted_imu_feels_beside_gravity_stays(gravity_configs: list[FilterConfig]) -> None:
     """A body pitched by 0.2 that accelerates forward by 1.5, its IMU mounted anyhow."""
     mounting = (0.5, -0.4, 2.0)
     sensor = Rotation.from_euler('y', 0.2) * Rotation.from_euler('xyz', mounting)
@@ -103,10 +101,7 @@ def test_what_a_tilted_imu_feels_beside_gravity_stays(
 def test_the_user_hears_of_gravity_left_in_and_of_the_option(tmp_path: Path) -> None:
     run = recording({'imu': imu(stamps(50.0, 1.0))}, mounted((0.5, 0.0, 0.0)))
     config = filter_config(
-        tmp_path,
-        imu0='imu',
-        imu0_config=mask('ax'),
-        imu0_remove_gravitational_acceleration=True,
+        tmp_path, imu0='imu', imu0_config=mask('ax'), imu0_remove_gravitational_acceleration=True
     )
     (note,) = (note for note in judge(run, config).notes if note.code == 'rl.gravity_left')
     assert '`correct: [gravity]`' in note.remedy

@@ -8,16 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from judge_examples import (
-    START_NS,
-    filter_config,
-    imu,
-    mask,
-    odometry,
-    recording,
-    simple,
-    stamps,
-)
+from judge_examples import START_NS, filter_config, imu, mask, odometry, recording, simple, stamps
 
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions

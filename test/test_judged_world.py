@@ -173,10 +173,7 @@ def test_a_truth_of_another_body_frame_is_moved_to_the_base() -> None:
     file = TransformFile('car.yaml', '', recording.transforms)
     case = dataclasses.replace(setup.case, transforms=file)
     bare = dataclasses.replace(recording, transforms=())
-    for judge, given in (
-        (setup, recording),
-        (dataclasses.replace(setup, case=case), bare),
-    ):
+    for judge, given in ((setup, recording), (dataclasses.replace(setup, case=case), bare)):
         for squares in check_consistency(judge, given, perfect(truth, None)).squares:
             assert len(squares) == len(truth)
             np.testing.assert_allclose(squares.squares, 0.0, atol=1e-12)

@@ -162,11 +162,7 @@ def test_an_experiment_is_as_long_as_the_command_that_gives_the_same_bits(
     given |= dict(word.split(':=') for word in line.split())
     words = command.split()
     told = dict(zip(words[1::2], words[2::2], strict=True))
-    assert told == {
-        '--motion': given['scenario'],
-        '--runs': given['runs'],
-        '--gps': given['gps'],
-    }
+    assert told == {'--motion': given['scenario'], '--runs': given['runs'], '--gps': given['gps']}
     assert main([*command.replace('--runs 5', '--runs 1').split(), '--out', str(tmp_path)]) == 0
     (bag,) = tmp_path.iterdir()
     recording = read_recording(bag)

@@ -98,12 +98,7 @@ def assert_same(live: list[MessageArray], batch: MessageArray, but: tuple[str, .
     velocity=st.sampled_from(['twist', 'position']),
 )
 def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
-    chosen: list[bool],
-    cuts: set[int],
-    last: int,
-    rate: float,
-    late_ns: int | None,
-    velocity: str,
+    chosen: list[bool], cuts: set[int], last: int, rate: float, late_ns: int | None, velocity: str
 ) -> None:
     """Uneven odometry, in bursts of any size, with a grid that starts anywhere in it."""
     keep = np.array(chosen)

@@ -145,10 +145,7 @@ def test_two_sides_on_one_clock_do_not_meet(
     setup = setup_of_everything(tmp_path).started(start_ns=start_ns)
     for long in (curve(1.0), curve(0.4)):
         steps: list[int] = []
-        with (
-            Side(node, 'real', setup, long) as real,
-            Side(node, 'sim', setup, short) as sim,
-        ):
+        with Side(node, 'real', setup, long) as real, Side(node, 'sim', setup, short) as sim:
             feeds = [UnknownEnd(RecordedFeed(run, setup)) for run in (long, short)]
             Conductor(
                 node, [real, sim], feeds, executor=executor, start_ns=start_ns,

@@ -49,10 +49,7 @@ def samples(number: int, count: int = 150) -> tuple[FloatArray, FloatArray]:
     """Rough measurements that turn the body by a radian or two."""
     rng = np.random.default_rng(number)
     mean = rng.uniform(-0.7, 0.7, 3)
-    return (
-        rng.normal([0.0, 0.0, 9.8], 3.0, (count, 3)),
-        rng.normal(mean, 0.5, (count, 3)),
-    )
+    return (rng.normal([0.0, 0.0, 9.8], 3.0, (count, 3)), rng.normal(mean, 0.5, (count, 3)))
 
 
 def integrated(

@@ -176,10 +176,7 @@ def test_topics_that_do_not_overlap_are_refused_and_partial_overlap_is_remarked(
     good = drive()
     for shift, place in ((5_000_000_000, 'apart'), (2_000_000_000, 'partial')):
         moved = altered(
-            good,
-            'gps',
-            stamp_ns=good.gps.stamp_ns + shift,
-            arrival_ns=good.gps.arrival_ns + shift,
+            good, 'gps', stamp_ns=good.gps.stamp_ns + shift, arrival_ns=good.gps.arrival_ns + shift
         )
         if place == 'apart':
             with pytest.raises(RecordingError, match=r'/gps/fix \(1005\.000 .* do not overlap'):

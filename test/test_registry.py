@@ -25,12 +25,7 @@ def _is_mapping(thing: object) -> bool:
 
 def registry() -> Registry[Any]:
     builtins = {'ordered': 'collections:OrderedDict', 'counter': 'collections:Counter'}
-    return Registry(
-        GROUP,
-        'a mapping',
-        _is_mapping,
-        builtins,
-    )
+    return Registry(GROUP, 'a mapping', _is_mapping, builtins)
 
 
 @pytest.fixture

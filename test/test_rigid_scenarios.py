@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scenario_examples import (
-    assert_states_alike,
-    gtsam_scenario,
-    load_gtsam,
-    random_scenario,
-)
+from scenario_examples import assert_states_alike, gtsam_scenario, load_gtsam, random_scenario
 from test_trajectory import assert_consistent, assert_identical, chunked
 
 from sim_sensors.core.errors import MotionError, ParameterError

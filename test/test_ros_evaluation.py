@@ -147,10 +147,7 @@ def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
 
 
 def test_the_folder_is_that_of_the_command(
-    graph: Graph,
-    bags: list[Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    graph: Graph, bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Three recordings and a broken one. Whoever listens later hears how far it is."""
     broken = tmp_path / 'broken_1'

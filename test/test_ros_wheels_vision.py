@@ -162,11 +162,7 @@ def test_both_share_a_process(graph: Graph) -> None:
     ('node', 'parameter', 'problem'),
     [
         ('wheel_odometry_node', 'model:=chrono', "'chrono' is an IMU model"),
-        (
-            'wheel_odometry_node',
-            'wheels.drive.half_track:=-1.0',
-            'half_track: -1.0',
-        ),
+        ('wheel_odometry_node', 'wheels.drive.half_track:=-1.0', 'half_track: -1.0'),
         ('vision_node', 'world:=default', 'the world has no tags'),
     ],
 )

@@ -111,9 +111,7 @@ def test_conditions_touch_the_fixes_of_real_and_simulated_runs_alike(study: Path
     np.testing.assert_array_equal(first[0].velocity[early], first[1].velocity[early])
 
 
-def test_drives_are_the_same_for_every_group_and_paired_with_no_recording(
-    tmp_path: Path,
-) -> None:
+def test_drives_are_the_same_for_every_group_and_paired_with_no_recording(tmp_path: Path) -> None:
     slow = {**SMALL['recordings'][0]['stand_in'], 'vehicle': {'constant_resistance': 0.1}}
     plan = small_plan(
         tmp_path,
@@ -225,11 +223,7 @@ def test_a_study_in_which_all_fails_leaves_nothing_in_the_way_of_the_next(
 ) -> None:
     (tmp_path / 'line_3').mkdir()
     file = write_study_file(
-        tmp_path,
-        {
-            'recordings': [{'path': 'line_*'}],
-            'judges': ['paper_released', 'clean'],
-        },
+        tmp_path, {'recordings': [{'path': 'line_*'}], 'judges': ['paper_released', 'clean']}
     )
     command = ['study', file, '--out', tmp_path / 'out', '--jobs', 1]
     done = call(capsys, *command)
@@ -258,8 +252,9 @@ def test_real_recordings_take_the_place_of_stand_ins(
 
 
 def test_stand_ins_are_the_recordings_of_the_demo() -> None:
-    from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
+    from sim2real_eval.simulation.synthetic import synthetic_recording
     from sim2real_eval.study.study_file import Overrides, StudyFile
+    from sim_sensors.motion.motions import motion_of
 
     def seeded(options: StudyOptions) -> StudyOptions:
         return dataclasses.replace(options, seed=4)

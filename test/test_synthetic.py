@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from recording_examples import arrays_equal
 
-from sim2real_eval.simulation.synthetic import START_NS, motion_of, synthetic_recording, truth_of
+from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.motions import motion_names
+from sim_sensors.motion.motions import START_NS, motion_names, motion_of, truth_of
 
 TWIN = Twin('twin', load_gps('ch_rw'), load_imu('chrono'))
 

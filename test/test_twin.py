@@ -14,7 +14,6 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.findings import STAMP_ZERO
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.truth_frame import truth_origin
-from sim2real_eval.simulation.synthetic import START_NS, truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, within
 from sim_sensors.core.errors import MotionError
@@ -23,6 +22,7 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import START_NS, truth_of
 from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame

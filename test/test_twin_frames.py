@@ -12,13 +12,12 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.truth_frame import frame_remarks, truth_origin
-from sim2real_eval.simulation.synthetic import truth_of
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.motions import SCENARIOS
+from sim_sensors.motion.motions import SCENARIOS, truth_of
 
 TOPIC = '/ground_truth/odometry'
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))

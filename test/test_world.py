@@ -162,10 +162,7 @@ def test_corners_of_a_tag_are_a_square_about_its_centre_facing_along_z() -> None
     # On a wall to the east, facing west: z of the tag is -x of the world, its y is up.
     facing_west = Rotation.from_matrix([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     tags = Tags(
-        np.array([7]),
-        np.array([[5.0, 0.0, 1.0]]),
-        facing_west.as_quat()[None],
-        np.array([0.2]),
+        np.array([7]), np.array([[5.0, 0.0, 1.0]]), facing_west.as_quat()[None], np.array([0.2])
     )
     # Who looks east sees left in the north (+y).
     assert tags.corners()[0] == pytest.approx(

@@ -23,17 +23,6 @@ from sim_sensors.motion.waypoint_table import Waypoints, repaired_waypoints, thi
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 
-__all__ = [
-    'SOURCES',
-    'FollowedRun',
-    'driven_recording',
-    'follow_waypoints',
-    'place_of',
-    'pooled_statistics',
-    'waypoint_findings',
-    'waypoints_of',
-]
-
 SOURCES = ('auto', 'truth', 'gps')
 """Where waypoints come from: `auto` takes the truth where there is one."""
 

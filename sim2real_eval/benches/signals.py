@@ -21,8 +21,6 @@ from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.world.world import World
 
-__all__ = ['SignalStudy', 'study_record', 'study_signals']
-
 SIMULATED = 'simulated'
 
 

@@ -16,16 +16,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.world.fields import wmm_epoch
 from sim_sensors.world.world import World
 
-__all__ = [
-    'Area',
-    'WorldMap',
-    'default_area',
-    'default_height',
-    'things',
-    'world_map',
-    'world_record',
-]
-
 Area = tuple[float, float, float, float]
 
 # Points of a map. The field is summed over all dipoles at each, 1e8 sums in a second or two; of

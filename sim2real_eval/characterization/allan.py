@@ -27,16 +27,6 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'FEWEST_SAMPLES',
-    'AllanCurve',
-    'allan_curve',
-    'averaging_factors',
-    'confidence_band',
-    'local_slopes',
-    'simple_relative_error',
-]
-
 FEWEST_SAMPLES = 8
 _BLOCK = 1 << 20
 # Starting points that all averaging times pass over together.

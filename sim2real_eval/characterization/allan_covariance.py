@@ -30,15 +30,6 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'RANDOM_TERMS',
-    'TERMS',
-    'AllanCovariance',
-    'allan_covariance',
-    'degrees_of_freedom',
-    'term_shapes',
-]
-
 TERMS = ('quantisation', 'white', 'flicker', 'walk', 'ramp')
 RANDOM_TERMS = 4
 _Q, _N, _B, _K = range(RANDOM_TERMS)

@@ -38,16 +38,6 @@ from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'FEWEST_FITTED',
-    'PLATEAU',
-    'AllanFit',
-    'fit_terms',
-    'fitted_factors',
-    'model_variance',
-    'read_off',
-]
-
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0
 # A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
@@ -262,11 +252,7 @@ def _missed(problem: _Problem, kept: Flags, term: int) -> float:
 
 
 def _terms(
-    problem: _Problem,
-    curve: AllanCurve,
-    everything: FloatArray,
-    chosen: FloatArray,
-    kept: Flags,
+    problem: _Problem, curve: AllanCurve, everything: FloatArray, chosen: FloatArray, kept: Flags
 ) -> NoiseTerms:
     # Terms that were left out may be there all the same, a little: what the others would be with
     # them, and how sure they would be, is part of the uncertainty.

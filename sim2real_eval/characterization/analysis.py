@@ -39,15 +39,6 @@ from sim2real_eval.characterization.standstill import longest_standstill, unit_w
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'AxisResult',
-    'RecordingResult',
-    'analyse',
-    'combined_terms',
-    'prepared',
-]
-
-
 # What is larger is no measurement; single precision holds it, and double its square.
 _LARGEST = 1e30
 

@@ -30,8 +30,6 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.imu.chain import ImuChain
 
-__all__ = ['Calibration', 'ImuResult', 'calibrate']
-
 # s; below it a driving bag shows hardly more than white noise.
 _SHORT = 120.0
 

@@ -35,13 +35,6 @@ from sim_sensors.gps.gps import GpsModel
 from sim_sensors.gps.models import GaussianNoise
 from sim_sensors.gps.position_noise import PositionNoise
 
-__all__ = [
-    'AXIS_NAMES',
-    'GpsResult',
-    'characterize_gps',
-    'mounting',
-]
-
 AXIS_NAMES = ('east', 'north', 'up')
 
 

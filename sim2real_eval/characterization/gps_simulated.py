@@ -17,14 +17,6 @@ from sim2real_eval.characterization.walk_fit import fit_walk
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.position_noise import PositionNoise
 
-__all__ = [
-    'SimulatedStatistic',
-    'autocovariance_scatter',
-    'expected_autocovariance',
-    'gps_recovered_parameters',
-    'simulated_statistics',
-]
-
 
 def expected_autocovariance(
     fit: MarkovFit, lengths: Sequence[int], period: float, lags: int

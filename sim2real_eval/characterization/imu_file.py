@@ -15,18 +15,6 @@ from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
-__all__ = [
-    'SheetUnit',
-    'chain_model',
-    'chain_yaml',
-    'discrete',
-    'dithered_white',
-    'kalibr_yaml',
-    'sdf_noise',
-    'sheet_units',
-    'si_unit',
-]
-
 # gz-sensors has no walk but a Gauss-Markov bias, which is one for runs far shorter than this.
 _SDF_CORRELATION_TIME = 3600.0
 

@@ -20,8 +20,6 @@ from sim2real_eval.characterization.markov_likelihood import NO_WHITE, MarkovRec
 from sim2real_eval.characterization.noise_terms import ParameterEstimate, unseen
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['MarkovFit', 'fit_markov']
-
 # Twice the gain in log-likelihood. Without wander its time is free, so the gain is the largest of
 # several chi-squares; the false-alarm rate of this bound is measured by the tests.
 _WANDER_GAIN = 12.0
@@ -226,9 +224,7 @@ def _log_covariance(
     def deviance(shift: FloatArray) -> float:
         w, g, tau = at + shift
         squares, logs = data.sums(
-            math.exp(2.0 * w) if has_white else NO_WHITE * wander,
-            math.exp(2.0 * g),
-            math.exp(tau),
+            math.exp(2.0 * w) if has_white else NO_WHITE * wander, math.exp(2.0 * g), math.exp(tau)
         )
         return squares + logs
 

@@ -11,8 +11,6 @@ import numpy as np
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['NO_WHITE', 'MarkovRecords', 'autocovariance', 'innovations']
-
 NO_WHITE = 1e-9
 """Share of the variance that stands for no white noise."""
 _BOUND_GAIN = 2.71

@@ -13,18 +13,6 @@ import numpy as np
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'COEFFICIENTS',
-    'Coefficient',
-    'NoiseTerms',
-    'ParameterEstimate',
-    'combined',
-    'read_off_value',
-    'term_variances',
-    'unseen',
-    'with_error',
-]
-
 # Below it an uncertainty is that of double precision.
 _ROUNDING = 1e-9
 

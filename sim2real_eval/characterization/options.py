@@ -9,8 +9,6 @@ import math
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['AllanOptions', 'TableOptions']
-
 # What 1 of each unit is in SI; g is the standard gravity of CGPM 1901.
 _GYROSCOPE_UNITS = {'rad/s': 1.0, 'deg/s': math.pi / 180.0}
 _ACCELEROMETER_UNITS = {'m/s^2': 1.0, 'g': 9.80665, 'mg': 1e-3 * 9.80665}
@@ -82,10 +80,7 @@ class TableOptions(Parameters):
     )
     columns: tuple[str, ...] = ()
     gyroscope_unit: str = parameter(
-        'rad/s',
-        '',
-        'Unit of the rates, in recordings too.',
-        choices=tuple(_GYROSCOPE_UNITS),
+        'rad/s', '', 'Unit of the rates, in recordings too.', choices=tuple(_GYROSCOPE_UNITS)
     )
     accelerometer_unit: str = parameter(
         'm/s^2',

@@ -26,16 +26,6 @@ from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid, seconds
 from sim_sensors.motion.scenarios import Standstill
 
-__all__ = [
-    'FittedImu',
-    'RecoveredParameter',
-    'Reidentified',
-    'blocks',
-    'fit_imu',
-    'reidentify',
-    'simulated_standstill',
-]
-
 _BLOCK = 1 << 16
 
 

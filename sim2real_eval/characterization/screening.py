@@ -26,8 +26,6 @@ from scipy.stats import norm
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['FACTORS', 'Screened', 'gaussian_shrinkage', 'resolution', 'screen']
-
 FACTORS = {'robust': 6.0, 'iqr': 1.0}
 """Default factor of each rule."""
 _QUARTILE = float(norm.ppf(0.75))

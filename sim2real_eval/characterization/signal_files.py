@@ -24,13 +24,6 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.core.measurements import IntArray
 
-__all__ = [
-    'TIME_COLUMNS',
-    'nanoseconds',
-    'rate_warnings',
-    'read_signals',
-]
-
 # Columns of tables that hold times: their units, and doubts about them.
 
 TIME_COLUMNS = {

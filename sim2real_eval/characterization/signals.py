@@ -17,17 +17,6 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray
 from sim_sensors.motion.sampling import ahead_of_time
 
-__all__ = [
-    'AXES',
-    'LONGEST_FILLED',
-    'SignalFileError',
-    'Signals',
-    'evenly_spaced',
-    'quantity_of',
-    'signals_of',
-    'unit_of',
-]
-
 AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer') for axis in 'xyz')
 """Names of the columns: rad/s and m/s^2 (specific force), sensor frame."""
 

@@ -18,8 +18,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
-__all__ = ['StandstillInterval', 'StandstillOptions', 'longest_standstill', 'unit_warnings']
-
 # Fewer scatter so much that still windows look like others.
 _FEWEST_IN_WINDOW = 50
 _UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}

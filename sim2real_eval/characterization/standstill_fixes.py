@@ -16,8 +16,6 @@ from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import LocalFrame
 
-__all__ = ['StandingOptions', 'StandingRun', 'standing_runs']
-
 
 @dataclasses.dataclass(frozen=True)
 class StandingOptions(Parameters):

@@ -30,14 +30,6 @@ from sim_sensors.gps.covariance import (
     ZeroCovariance,
 )
 
-__all__ = [
-    'CovarianceConsistency',
-    'StatedFit',
-    'covariance_consistency',
-    'fit_stated',
-    'square_moments',
-]
-
 _GAIN = 12.0
 _EXACT = 1e-9
 

@@ -26,8 +26,6 @@ from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.models import RandomWalkNoise
 
-__all__ = ['WalkFit', 'even_errors', 'fit_walk', 'second_difference_factor']
-
 _SIMULATED = 20_000
 _ROUNDS = 5
 # Deviation over maximum: of Gaussian values clipped at 1.5 deviations it is about this.

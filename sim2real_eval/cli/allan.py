@@ -7,13 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.characterization.options import AllanOptions
-from sim2real_eval.cli.arguments import (
-    add_json,
-    add_overwrite,
-    add_seed,
-    add_topics,
-    topic_roles,
-)
+from sim2real_eval.cli.arguments import add_json, add_overwrite, add_seed, add_topics, topic_roles
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     print_json,
@@ -29,8 +23,6 @@ from sim2real_eval.common.findings import Finding
 if TYPE_CHECKING:
     from sim2real_eval.characterization.analysis import RecordingResult
     from sim2real_eval.characterization.signals import Signals
-
-__all__ = ['add_arguments', 'run']
 
 HELP = 'an IMU at rest -> noise terms and a model of it'
 DESCRIPTION = (

@@ -18,24 +18,6 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.source import Source
 
 
-__all__ = [
-    'add_base_frame',
-    'add_jobs',
-    'add_json',
-    'add_overwrite',
-    'add_seed',
-    'add_simulated_runs',
-    'add_storage',
-    'add_topics',
-    'add_transforms',
-    'at_least',
-    'input_topics',
-    'scenario_label',
-    'scenario_problem',
-    'sources',
-    'topic_roles',
-]
-
 _ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info')
 
 

@@ -32,8 +32,6 @@ from sim_sensors.core.errors import ParameterError
 if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeSetup, AttitudeStudy
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'attitude by a quaternion filter, simulated or recorded, and its consistency'
 DESCRIPTION = (
     'Estimate attitude from gyroscope, accelerometer, magnetometer and camera '

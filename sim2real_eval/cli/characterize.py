@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
     from sim2real_eval.recording.recording import Recording
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'a recording with a standstill -> models of its GPS and IMU'
 DESCRIPTION = (
     'Find what the GPS and the IMU of a recording do while they stand still: '

@@ -26,8 +26,6 @@ from sim2real_eval.cli.output import (
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import ParameterError
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'signals of real sensors against simulated ones, each against its own truth'
 DESCRIPTION = (
     'Hold angular rate, specific force, yaw, position and magnetic field of real '
@@ -145,8 +143,7 @@ def run(options: argparse.Namespace) -> int:
     real = sources(options.real, options.topic, None, option='--real')
     if options.sim:
         study = SignalStudy(
-            simulated=tuple(sources(options.sim, options.topic, None, option='--sim')),
-            world=world,
+            simulated=tuple(sources(options.sim, options.topic, None, option='--sim')), world=world
         )
     else:
         study = SignalStudy(

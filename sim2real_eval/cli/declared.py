@@ -13,16 +13,6 @@ from sim_sensors.core.parameters import Parameter, Parameters
 if TYPE_CHECKING:
     from sim2real_eval.study.options import StudyOptions
 
-__all__ = [
-    'add_declared',
-    'add_metric',
-    'add_study_options',
-    'command_words',
-    'declared_words',
-    'given_values',
-    'study_options',
-]
-
 _NAMES = {'moving_average': 'window'}
 """Options that are not called as their parameter."""
 
@@ -30,10 +20,7 @@ _OF_OUTPUT = ('help', 'out', 'overwrite', 'json', 'jobs', 'cluster', 'published'
 
 
 def add_declared(
-    parser: argparse._ActionsContainer,
-    declared: Mapping[str, Parameter],
-    *,
-    of: str = '',
+    parser: argparse._ActionsContainer, declared: Mapping[str, Parameter], *, of: str = ''
 ) -> None:
     """Add an option per declaration; its value is None where it is not given.
 

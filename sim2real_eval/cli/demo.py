@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
 
-__all__ = ['add_arguments', 'run']
-
 _COMMAND = ('sim2real', 'demo')
 _MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 _JUDGES = ('paper_released', 'clean')

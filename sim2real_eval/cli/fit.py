@@ -38,8 +38,6 @@ from sim_sensors.core.errors import ParameterError
 if TYPE_CHECKING:
     from sim2real_eval.study.fitting.fit import Fit
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'tune parameters of a model until simulated runs are judged as real ones'
 DESCRIPTION = (
     'Tune chosen parameters of a GPS or IMU model until sensors simulated on the '

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from sim_sensors.motion.waypoint_table import Waypoints
     from sim_sensors.world.geodesy import LocalFrame
 
-__all__ = ['add_arguments', 'run']
-
 _CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear')
 
 HELP = 'a recorded path, driven again by a simulated robot -> tracking errors, recordings'

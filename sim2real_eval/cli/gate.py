@@ -11,8 +11,6 @@ from sim2real_eval.cli.output import print_json
 from sim2real_eval.study.gate.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'hold a result against limits or an earlier result, for CI'
 DESCRIPTION = (
     'Hold the VEPD of a result of `sim2real vepd` or `sim2real study` against a '

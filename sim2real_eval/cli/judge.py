@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.source import Source
 
 
-__all__ = [
-    'DESCRIPTION',
-    'EPILOG',
-    'HELP',
-    'add_arguments',
-    'plot_path',
-    'run',
-    'show_consistency',
-    'show_over_runs',
-]
-
 # -------- `sim2real judge --consistency`: table and plot of one run, and a table over several.
 
 

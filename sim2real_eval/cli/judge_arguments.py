@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.judges import StudyJudge
 
 
-__all__ = [
-    'add_judge',
-    'add_judge_kind',
-    'judge_options',
-    'judge_setup',
-    'judges',
-    'named_judges',
-]
-
 _OPTIONS = {
     'judge': '--judge',
     'config': '--config',

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim_sensors.core.errors import ParameterError
 
-__all__ = ['single_sensors', 'twins']
-
 
 def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     """Return the variants that lists of GPS and IMU models stand for.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sim_sensors.core.parameters import Parameters
     from sim_sensors.core.registry import Registry
 
-__all__ = ['add_arguments', 'run']
-
 _WIDTH = 150
 
 

@@ -10,8 +10,6 @@ from typing import Any, Generic, TypeVar
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter, Parameters
 
-__all__ = ['OptionSet', 'add_option']
-
 P = TypeVar('P', bound=Parameters)
 
 

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-__all__ = [
-    'complain',
-    'logged_on_terminal',
-    'print_json',
-    'print_notes',
-    'print_table',
-    'print_uncertainty',
-    'progress_bar',
-    'report_failures',
-    'shown',
-    'successes',
-]
-
 Item = TypeVar('Item')
 Result = TypeVar('Result')
 

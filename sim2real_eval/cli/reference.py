@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
     from sim2real_eval.recording.source import Source
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'recordings without truth -> the same with a smoothed reference trajectory'
 DESCRIPTION = (
     'Smooth the IMU and GPS of recordings with GTSAM over their whole length, and '
@@ -130,10 +128,7 @@ def _written(
     if target.exists():
         raise Sim2RealError(f'{target}: exists already; choose another --out')
     made = make_reference(
-        recording,
-        judge,
-        start_heading=options.start_heading,
-        replace_truth=options.replace_truth,
+        recording, judge, start_heading=options.start_heading, replace_truth=options.replace_truth
     )
     write_recording(made.recording, target, storage=options.storage)
     label = made.recording.reference

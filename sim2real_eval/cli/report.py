@@ -10,8 +10,6 @@ from sim2real_eval.cli.arguments import add_json
 from sim2real_eval.cli.output import print_json, progress_bar
 from sim_sensors.core.errors import ParameterError
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'a study as one HTML page, with tables for a paper'
 DESCRIPTION = (
     'Make a page from the folder of a study, or of `sim2real vepd`: one file, '
@@ -51,12 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files
-    from sim2real_eval.report.study_report import (
-        PAGE,
-        TABLES,
-        study_report,
-        write_report,
-    )
+    from sim2real_eval.report.study_report import PAGE, TABLES, study_report, write_report
     from sim2real_eval.study.bags import check_bags, write_bags
     from sim2real_eval.study.outcome import StudyOutcome
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sim2real_eval.benches.preintegration.study import ScenarioSetup, ScenarioStudy
     from sim_sensors.motion.trajectory import Motion
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'preintegrate the IMU of a scenario as in GTSAM; covariance against Monte Carlo'
 DESCRIPTION = (
     'Measure a scenario with an IMU, preintegrate, predict, and compare the '
@@ -176,10 +174,6 @@ def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
         raise ParameterError('--as-upstream', '', 'goes with --table only')
     parameters = motion_parameters(options)
     motion = motion_of(
-        options.motion,
-        seed=options.seed,
-        run='scenario',
-        duration=duration,
-        parameters=parameters,
+        options.motion, seed=options.seed, run='scenario', duration=duration, parameters=parameters
     )
     return motion, options.motion

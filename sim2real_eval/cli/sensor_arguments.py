@@ -18,22 +18,6 @@ if TYPE_CHECKING:
     from sim_sensors.world.world import World
 
 
-__all__ = [
-    'TABLE',
-    'UNITS',
-    'add_motion',
-    'add_origin',
-    'add_other_sensors',
-    'add_set',
-    'given_once',
-    'motion_parameters',
-    'origin_of',
-    'other_kinds',
-    'other_sensors',
-    'world_of',
-]
-
-
 _UNITS = {'gyroscope_unit': '--gyro-unit', 'accelerometer_unit': '--accel-unit'}
 UNITS = OptionSet(TableOptions, **_UNITS)
 TABLE = OptionSet(TableOptions, 'rate', **_UNITS)
@@ -170,9 +154,7 @@ _FLAG = '--origin'
 def add_origin(parser: argparse.ArgumentParser, what: str) -> None:
     """Add --origin; `what` says what lies there, and where it lies without."""
     parser.add_argument(
-        _FLAG,
-        metavar='LAT,LON[,ALT]',
-        help=f'{what}; WGS84 degrees and m, such as -33.86,151.21',
+        _FLAG, metavar='LAT,LON[,ALT]', help=f'{what}; WGS84 degrees and m, such as -33.86,151.21'
     )
 
 

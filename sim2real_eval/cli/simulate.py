@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.world.world import World
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'a motion or a recorded truth -> recordings with simulated sensors'
 DESCRIPTION = (
     'Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
@@ -164,7 +162,8 @@ def _motions(
     options: argparse.Namespace, twin: Twin, world: World | None, out: Path
 ) -> list[Iterator[Recording]]:
     """Return one group: the runs of a motion. Nothing is made when one of them is there."""
-    from sim2real_eval.simulation.synthetic import motion_of, synthetic_recording
+    from sim2real_eval.simulation.synthetic import synthetic_recording
+    from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     if options.topic:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.study_file import Overrides
 
 
-__all__ = ['add_arguments', 'overrides', 'run']
-
 HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
 DESCRIPTION = (
     'Carry out a study file: judge every real recording and its simulated '

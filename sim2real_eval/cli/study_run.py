@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.sensitivity import SensitivityTable
 
 
-__all__ = ['carry_out', 'print_study']
-
-
 def carry_out(
     plan: StudyPlan,
     options: argparse.Namespace,

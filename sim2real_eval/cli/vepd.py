@@ -22,8 +22,6 @@ from sim2real_eval.cli.output import print_json, print_notes, print_table
 from sim2real_eval.common.findings import to_records
 from sim_sensors.core.errors import ParameterError
 
-__all__ = ['TITLE', 'add_arguments', 'run', 'vepd_command']
-
 TITLE = 'Real recordings against simulated sensors'
 
 HELP = 'real recordings against sensors simulated on their true motion'
@@ -82,10 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_topics(inputs)
     inputs.add_argument(
-        '--scenario',
-        type=scenario_label,
-        metavar='LABEL',
-        help='scenario label of all recordings',
+        '--scenario', type=scenario_label, metavar='LABEL', help='scenario label of all recordings'
     )
     sensors = parser.add_argument_group('sensors')
     sensors.add_argument(

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 
 from sim_sensors.core.registry import Registry
 
-__all__ = ['VERBS', 'Verb', 'add_verb']
-
 
 class Verb(Protocol):
     """What a verb's module has at least."""

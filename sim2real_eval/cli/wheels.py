@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.source import Source
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
-__all__ = ['add_arguments', 'run']
-
 _MOTION = 'figure_eight'
 _DURATION = 60.0
 _MODELS = 'swerve,swerve@100,frc_swerve,frc_swerve@100'

@@ -15,8 +15,6 @@ from sim_sensors.core.errors import ParameterError
 if TYPE_CHECKING:
     from sim_sensors.world.world import World
 
-__all__ = ['add_arguments', 'run']
-
 HELP = 'what a world file holds: gravity, magnetic field, dipoles, tags; and a map of it'
 DESCRIPTION = (
     "Print a world's place, gravity, Earth field and contents, and how the "

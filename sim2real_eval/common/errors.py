@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['FitError', 'JudgeError', 'RecordingError']
-
 
 class RecordingError(Sim2RealError):
     """A recording cannot be read, trusted or written.

@@ -18,22 +18,6 @@ from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = [
-    'Finding',
-    'FindingKind',
-    'Severity',
-    'assumed',
-    'by_severity',
-    'decisive',
-    'declared_kinds',
-    'from_records',
-    'merge_findings',
-    'merge_models',
-    'routine',
-    'shared_findings',
-    'to_records',
-]
-
 Number = float | tuple[float, float]
 """A value, or the least and the greatest of many runs."""
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 
 from sim2real_eval.common.findings import FindingKind, declared_kinds
 
-__all__ = ['findings_page']
-
 _INTRODUCTION = """\
 <!-- Made by `python -m sim2real_eval.common.findings_page`; change the declarations instead. -->
 # Findings

@@ -15,15 +15,6 @@ from pathlib import Path
 
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = [
-    'check_result_files',
-    'check_result_folder',
-    'file_digest',
-    'fresh_folder',
-    'version',
-    'versions',
-]
-
 
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
     """Refuse a folder that would be overwritten; with `overwrite`, one that is not ours.

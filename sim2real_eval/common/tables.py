@@ -14,16 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    'Field',
-    'csv_text',
-    'format_field',
-    'write_bytes',
-    'write_columns',
-    'write_csv',
-    'write_json',
-]
-
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_
 
 

@@ -21,8 +21,6 @@ from typing import TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['Workers', 'map_in_processes', 'single_threads']
-
 # A judge node may need 8 s to end, see ros/lockstep/process.py.
 _SHUTDOWN_S = 12.0
 

@@ -17,11 +17,6 @@ from sim2real_eval.judge.robot_localization.fixes import FilteredGps, no_fixes
 from sim2real_eval.judge.robot_localization.parts import PartName
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 
-__all__ = [
-    'Corrections', 'GpsPosition', 'JudgedRun', 'LiveEstimate', 'PartCount', 'part_counts',
-    'quaternions',
-]  # fmt: skip
-
 _COLUMNS = (
     'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',
     'wz', *(f'Ppose_{i}_{j}' for i in range(6) for j in range(6)),

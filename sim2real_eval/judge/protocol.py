@@ -32,8 +32,6 @@ from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.rotations import from_heading, rotate_back
 
-__all__ = ['JUDGES', 'Estimate', 'Judge', 'JudgeRequest', 'load_judge', 'takes_inputs']
-
 
 class Judge(Protocol):
     """Whoever estimates the motion in a recording: what a comparison or a study needs of it."""

@@ -25,8 +25,6 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 
-__all__ = ['JudgeSetup', 'check_for_nodes', 'node_of', 'profiles']
-
 Setup = TypeVar('Setup', bound='JudgeSetup')
 
 _NAVSAT_SUFFIX = '_navsat'

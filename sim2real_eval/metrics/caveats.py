@@ -12,8 +12,6 @@ from sim2real_eval.metrics.scores import prepare
 from sim2real_eval.metrics.series import VelocitySeries
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['SHORT_RUN', 'STARTING_SPEED', 'advice', 'slow_truth_advice']
-
 STARTING_SPEED = 0.5
 """m/s of truth at the start above which a run is told to begin in motion."""
 

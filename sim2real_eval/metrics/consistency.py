@@ -32,21 +32,6 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth_frame import truth_of_base
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
-__all__ = [
-    'FEWEST',
-    'Checked',
-    'Consistency',
-    'WorldFrameTruth',
-    'check_consistency',
-    'consistency',
-    'inside_share',
-    'judged_world',
-    'known_axes',
-    'over_runs',
-    'planar',
-    'ratio_bounds',
-]
-
 FEWEST = 15.0
 """Independent samples below which their number is not to be had: errors that never change in a
 run look as if they were worth three to thirteen. With it consistent filters are called

@@ -16,18 +16,6 @@ from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'POOLED',
-    'VEPD_COLUMNS',
-    'EnergyDistance',
-    'Vepd',
-    'VepdRow',
-    'coverage_notes',
-    'energy_distance',
-    'vepd',
-    'vepd_table',
-]
-
 POOLED = 'all'
 VEPD_COLUMNS = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank')
 
@@ -115,8 +103,7 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     )
     w_entropy = float(
         wasserstein_distance(
-            [s.entropy_difference for s in sim_scores],
-            [s.entropy_difference for s in real_scores],
+            [s.entropy_difference for s in sim_scores], [s.entropy_difference for s in real_scores]
         )
     )
     return Vepd(
@@ -129,8 +116,7 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
 
 
 def vepd_table(
-    real: Mapping[str, Sequence[RunScore]],
-    sim: Mapping[str, Mapping[str, Sequence[RunScore]]],
+    real: Mapping[str, Sequence[RunScore]], sim: Mapping[str, Mapping[str, Sequence[RunScore]]]
 ) -> list[VepdRow]:
     """Return the VEPD of every model per scenario, then pooled over all scenarios.
 
@@ -163,11 +149,7 @@ def vepd_table(
             real[scenario],
             {model: runs.get(scenario, ()) for model, runs in sim.items()},
         )
-    rows += _ranked(
-        POOLED,
-        _pooled(real),
-        {model: _pooled(runs) for model, runs in sim.items()},
-    )
+    rows += _ranked(POOLED, _pooled(real), {model: _pooled(runs) for model, runs in sim.items()})
     if not rows:
         raise MetricError('no runs to compare; need at least one real and one simulated run')
     return rows
@@ -194,8 +176,7 @@ def _ranked(
 
 
 def coverage_notes(
-    real: Mapping[str, Sequence[RunScore]],
-    sim: Mapping[str, Mapping[str, Sequence[RunScore]]],
+    real: Mapping[str, Sequence[RunScore]], sim: Mapping[str, Mapping[str, Sequence[RunScore]]]
 ) -> list[Finding]:
     """Say where the sets do not cover the same scenarios in the same proportions.
 

@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'CurveDistance',
-    'Spectrum',
-    'autocorrelation',
-    'correlation_time',
-    'default_segment',
-    'effective_samples',
-    'error_autocorrelations',
-    'error_spectra',
-    'spectrum',
-]
-
 # Power spectral density by Welch's method.
 
 
@@ -75,13 +63,7 @@ def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann'
 
     overlap = 0 if window == 'boxcar' else nperseg // 2
     frequency, density = welch(
-        values,
-        rate,
-        window=window,
-        nperseg=nperseg,
-        noverlap=overlap,
-        detrend='constant',
-        axis=0,
+        values, rate, window=window, nperseg=nperseg, noverlap=overlap, detrend='constant', axis=0
     )
     segments = (len(values) - overlap) // (nperseg - overlap)
     return Spectrum(

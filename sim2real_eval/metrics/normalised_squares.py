@@ -20,8 +20,6 @@ from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, Odomet
 from sim_sensors.core.rotations import between, conjugate, exp, from_heading, log, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
 
-__all__ = ['QUANTITIES', 'Squares', 'nees', 'nees_at', 'nis', 'truth_at', 'truth_in_world']
-
 QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
 
 
@@ -220,10 +218,7 @@ _LEAST_ARMS = 10.0
 
 
 def truth_in_world(
-    judged: JudgedRun,
-    truth: OdometryArray,
-    fixes: FixArray | None,
-    antenna: FloatArray,
+    judged: JudgedRun, truth: OdometryArray, fixes: FixArray | None, antenna: FloatArray
 ) -> tuple[OdometryArray, tuple[Finding, ...]]:
     """Express the truth in the world frame of a judge.
 
@@ -271,10 +266,7 @@ def truth_in_world(
 
 
 def _of_fixes(
-    judged: JudgedRun,
-    truth: OdometryArray,
-    fixes: FixArray,
-    antenna: FloatArray,
+    judged: JudgedRun, truth: OdometryArray, fixes: FixArray, antenna: FloatArray
 ) -> tuple[float, FloatArray, int, LocalFrame] | None:
     """Return turn, shift, how many fixes told, and the truth's frame; None if they do not tell."""
     stamps = judged.gps_stamp_ns

@@ -13,8 +13,6 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['SPEED_COMPONENTS', 'MetricError', 'MetricOptions', 'all_speeds', 'speed']
-
 
 class MetricError(Sim2RealError):
     """A score or distance cannot be computed from what was given."""

@@ -28,20 +28,6 @@ from sim2real_eval.metrics.series_folder import (
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
-__all__ = [
-    'MODEL_LABELS',
-    'ROBUSTNESS',
-    'TABLE_1',
-    'TABLE_2',
-    'PublishedDistance',
-    'PublishedVepd',
-    'RankAgreement',
-    'SeriesVepd',
-    'published_vepd',
-    'rank_agreement',
-    'vepd_from_series',
-]
-
 MODEL_LABELS: Mapping[str, str] = {
     'ch_gauss': 'Ch:Gauss',
     'ch_rw': 'Ch:RW',

@@ -12,8 +12,6 @@ from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.series import VelocitySeries
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['ResampledRun', 'RunScore', 'prepare', 'resample', 'score_run', 'wiener_entropy']
-
 # Wiener entropy, also called spectral flatness: how noise-like a signal is.
 
 

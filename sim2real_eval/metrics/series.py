@@ -25,16 +25,6 @@ from sim2real_eval.metrics.options import MetricError, speed
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
-__all__ = [
-    'COLUMNS',
-    'ReadSeries',
-    'SeriesError',
-    'VelocitySeries',
-    'read_series',
-    'velocity_series',
-    'write_series',
-]
-
 COLUMNS = ('se_time', 'se_vel', 'gt_time', 'gt_vel')
 
 

@@ -17,17 +17,6 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.series import SeriesError, VelocitySeries, read_series, write_series
 
-__all__ = [
-    'MODEL_FOLDERS',
-    'PAPER_SCENARIOS',
-    'REAL',
-    'SCENARIO_FILES',
-    'SeriesFolder',
-    'SeriesKey',
-    'read_series_folder',
-    'write_series_folder',
-]
-
 REAL = 'real'
 MODEL_FOLDERS: Mapping[str, str] = {
     'ch_gauss': 'chNormal_results',

@@ -33,8 +33,6 @@ from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray
 
-__all__ = ['Decoded', 'decode', 'decode_transforms', 'encode', 'encode_transforms']
-
 _LITTLE = b'\x00\x01\x00\x00'
 _HEADER = 12  # encapsulation (4), sec (4), nanosec (4); the texts follow
 _NS = 1_000_000_000

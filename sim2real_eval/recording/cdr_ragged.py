@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
 
-__all__ = [
-    'decode_camera_info',
-    'decode_features',
-    'encode_camera_info',
-    'encode_features',
-    'header_times',
-    'headers',
-    'of_one_frame',
-    'parsed',
-    'stamps_of',
-    'typestore',
-]
-
 _NS = 1_000_000_000
 
 

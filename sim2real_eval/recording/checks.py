@@ -31,8 +31,6 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.motion.sampling import ahead_of_time
 
-__all__ = ['GAP_FACTOR', 'MAXIMUM_BROKEN', 'CheckedTopic', 'check_messages', 'repair']
-
 # -------- The rules by which the messages of one topic are dropped or corrected.
 #
 # Each says what it did in a `Finding`. Fixes without a fix are not broken: an outage is

@@ -24,17 +24,6 @@ from sim_sensors.camera.camera_info import LARGEST, CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 
-__all__ = [
-    'DEFAULT_FILES',
-    'CsvFolder',
-    'csv_files',
-    'read_camera_info',
-    'read_csv_folder',
-    'read_features',
-    'write_camera_info',
-    'write_features',
-]
-
 # -------- The numbers of a camera as a CSV file, which has a column d0, d1 ... for each
 # coefficient.
 

@@ -19,8 +19,6 @@ from sim2real_eval.recording.findings import NO_LINE_END
 from sim2real_eval.recording.message_types import MessageType
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
-__all__ = ['TRUTH_COLUMNS', 'read_header', 'read_table', 'write_table']
-
 _INTEGERS = (
     *('arrival_ns', 'stamp_ns', 'status', 'cov_type', 'id', 'age'),
     *('width', 'height', 'binning_x', 'binning_y'),

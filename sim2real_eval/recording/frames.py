@@ -21,8 +21,6 @@ from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['FrameTree', 'TransformFile', 'read_urdf']
-
 
 class FrameTree:
     """Frames connected by static transforms.

@@ -22,19 +22,6 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 
-__all__ = [
-    'CAMERA_INFO',
-    'CMD_VEL_TYPE',
-    'FEATURES',
-    'MESSAGE_TYPES',
-    'NAMED_TYPES',
-    'TF_TYPE',
-    'MessageType',
-    'default_type',
-    'known_type',
-    'normalised_type',
-]
-
 TF_TYPE = 'tf2_msgs/msg/TFMessage'
 CMD_VEL_TYPE = 'geometry_msgs/msg/TwistStamped'
 

@@ -21,17 +21,6 @@ from sim2real_eval.recording.recording import (
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 
-__all__ = [
-    'Metadata',
-    'find_metadata',
-    'load_yaml',
-    'read_files',
-    'read_metadata',
-    'read_transforms',
-    'recording_digest',
-    'transform_mappings',
-]
-
 _KEYS = (
     'name',
     'scenario',

@@ -38,8 +38,6 @@ from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, read_raw_bag
 from sim2real_eval.recording.truth_filter import low_passed
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
-__all__ = ['read_recording']
-
 _LOG = logging.getLogger(__name__)
 _TF_STATIC = '/tf_static'
 

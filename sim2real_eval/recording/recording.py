@@ -21,16 +21,6 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 
-__all__ = [
-    'DEFAULT_TOPICS',
-    'NAMED_ROLES',
-    'OPTIONAL_ROLES',
-    'ROLE_CLASSES',
-    'Recording',
-    'ReferenceTruth',
-    'StaticTransform',
-]
-
 # -------- The label of a truth that is none: an estimate made from the recording's own sensors.
 
 

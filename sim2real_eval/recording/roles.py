@@ -21,14 +21,6 @@ from sim2real_eval.recording.recording import (
 )
 from sim_sensors.core.measurements import MessageArray
 
-__all__ = [
-    'DEFAULT_SCENARIO',
-    'assign_roles',
-    'check_overlap',
-    'run_name',
-    'scenario_of',
-]
-
 DEFAULT_SCENARIO = 'drive'
 _GENERIC = ('bag', 'rosbag', 'rosbag2', 'mcap', 'db3', 'sqlite3', 'csv', 'data', 'recording')
 _NUMBERED = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')

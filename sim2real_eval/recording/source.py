@@ -14,8 +14,6 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import run_name
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['Failure', 'Source']
-
 
 @dataclasses.dataclass(frozen=True)
 class Source:

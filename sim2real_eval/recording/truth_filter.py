@@ -14,8 +14,6 @@ from sim2real_eval.recording.findings import LOW_PASSED
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
-__all__ = ['low_passed']
-
 _FEWEST = 16
 """Samples below which a low pass says little."""
 

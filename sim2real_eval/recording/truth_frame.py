@@ -15,8 +15,6 @@ from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import FixArray, FloatArray, OdometryArray
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
-__all__ = ['frame_remarks', 'truth_of_base', 'truth_origin', 'valid_fixes']
-
 _NO_FIX = -1
 
 _LEAST_EXTENT_M = 10.0

@@ -24,8 +24,6 @@ from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Reco
 from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
 
-__all__ = ['Storage', 'write_recording']
-
 Storage = Literal['mcap', 'sqlite3', 'csv']
 _BAG_VERSION: Literal[8] = (
     8  # read by every rosbag2 since Iron; version 9 came with Jazzy's successors
@@ -33,11 +31,7 @@ _BAG_VERSION: Literal[8] = (
 
 
 def write_recording(
-    recording: Recording,
-    path: str | Path,
-    *,
-    storage: Storage = 'mcap',
-    compress: bool = False,
+    recording: Recording, path: str | Path, *, storage: Storage = 'mcap', compress: bool = False
 ) -> None:
     """Write a recording as a folder that `read_recording` reads back to equal arrays.
 

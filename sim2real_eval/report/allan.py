@@ -29,8 +29,6 @@ from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.report.console import plain_table
 from sim2real_eval.report.style import model_colours, new_figure, save_png, tidy
 
-__all__ = ['allan_console_table', 'allan_figure', 'save_allan_plot', 'units_legend']
-
 _WORDS = {
     'quantisation': 'quantisation Q',
     'white': 'white noise N',
@@ -135,10 +133,7 @@ _LETTERS = {
     'random_walk': 'K',
     'rate_ramp': 'R',
 }
-_SCALES = {
-    'gyroscope': (math.pi / 180.0, 'deg/s'),
-    'accelerometer': (1.0, 'm/s²'),
-}
+_SCALES = {'gyroscope': (math.pi / 180.0, 'deg/s'), 'accelerometer': (1.0, 'm/s²')}
 
 
 def allan_figure(

@@ -28,16 +28,7 @@ from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_jso
 from sim2real_eval.report.allan import save_allan_plot
 from sim_sensors.imu.chain import ImuChain
 
-__all__ = ['FILES', 'allan_record', 'write_allan_folder']
-
-FILES = (
-    'allan.csv',
-    'allan.json',
-    'allan.png',
-    'imu.yaml',
-    'kalibr_imu.yaml',
-    'noise.sdf',
-)
+FILES = ('allan.csv', 'allan.json', 'allan.png', 'imu.yaml', 'kalibr_imu.yaml', 'noise.sdf')
 _HEADER = (
     'recording',
     'axis',

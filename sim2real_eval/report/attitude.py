@@ -28,15 +28,6 @@ from sim2real_eval.report.consistency import save_consistency
 from sim2real_eval.report.console import plain_table
 from sim2real_eval.report.style import TRUTH_COLOUR, new_figure, save_png, tidy
 
-__all__ = [
-    'attitude_figure',
-    'attitude_record',
-    'attitude_table',
-    'check_attitude_folder',
-    'save_attitude_plot',
-    'write_attitude',
-]
-
 
 def attitude_table(study: AttitudeStudy, title: str) -> Table:
     """Return a line per angle: RMSE of all runs, their range, and as published where it is."""
@@ -207,9 +198,7 @@ def write_attitude(
         save_attitude_plot(fresh / 'errors.png', first, f'Attitude errors of {first.name}')
         several = f'NEES summed over {number} runs, NIS of {first.name}'
         save_consistency(
-            fresh / 'consistency.png',
-            [nees, *nis],
-            title=several if number > 1 else first.name,
+            fresh / 'consistency.png', [nees, *nis], title=several if number > 1 else first.name
         )
     return Path(folder)
 

@@ -23,8 +23,6 @@ from sim2real_eval.report.console import plain_table
 from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['consistency_figure', 'consistency_table', 'save_consistency', 'short_ratio']
-
 _STYLES = {'consistent': 'green', 'overconfident': 'red', 'underconfident': 'yellow'}
 
 

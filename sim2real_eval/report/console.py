@@ -12,8 +12,6 @@ from rich.text import Text
 from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import published_vepd
 
-__all__ = ['plain_table', 'vepd_console_table']
-
 
 def plain_table(title: str, *, gap: int = 0, min_width: int | None = None) -> Table:
     """Return a table without columns: bold title at the left, a line below the heads, no edges.

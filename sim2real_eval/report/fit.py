@@ -19,8 +19,6 @@ from sim2real_eval.study.fitting.identification import Identified
 from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT
 
-__all__ = ['fit_gain_table', 'fit_parameter_table', 'profile_figure', 'save_profiles']
-
 
 def fit_parameter_table(fit: Fit) -> Table:
     """Return a row per parameter: start, fitted value with interval, and what is known of it."""

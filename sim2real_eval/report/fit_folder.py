@@ -24,8 +24,6 @@ from sim2real_eval.study.fitting.tuned import model_yaml
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['MARK', 'fit_record', 'write_fit']
-
 MARK = 'fit.json'
 
 _SENSORS = {'gps': 'gps.yaml', 'imu': 'imu.yaml'}
@@ -87,10 +85,7 @@ def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str
         ],
         'interpolation_error': fit.error,
         'folds': [
-            {
-                'held_out': [real.names[i] for i in held],
-                'fitted': values[candidate].tolist(),
-            }
+            {'held_out': [real.names[i] for i in held], 'fitted': values[candidate].tolist()}
             for held, candidate in zip(fit.folds, validation.of_fold, strict=True)
         ],
         'models': {

@@ -25,16 +25,6 @@ from sim_sensors.following.follower import FollowSettings
 from sim_sensors.following.reference import ErrorStatistics
 from sim_sensors.world.world import World
 
-__all__ = [
-    'ERROR_COLUMNS',
-    'MARK',
-    'following_console_table',
-    'following_figure',
-    'following_record',
-    'save_following',
-    'write_following',
-]
-
 
 def following_console_table(
     statistics: Mapping[str, Mapping[str, ErrorStatistics]], *, title: str

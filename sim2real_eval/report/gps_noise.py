@@ -27,8 +27,6 @@ from sim2real_eval.report.console import plain_table
 from sim2real_eval.report.style import new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['gps_figure', 'gps_noise_table', 'gps_statistics_table', 'save_gps_plot']
-
 _MODELS = {
     'gps': 'gps.yaml: white + Gauss-Markov',
     'gps_gaussian': 'gps_gaussian.yaml: Ch:Gauss',

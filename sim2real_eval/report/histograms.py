@@ -17,8 +17,6 @@ from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.report.style import REAL_COLOUR, model_colours, new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['ENTROPY', 'RMSE', 'HistogramAxis', 'histogram_figure', 'save_histograms']
-
 _MAX_BINS = 64
 _LEAST_BINS = 6
 

@@ -24,9 +24,6 @@ from sim2real_eval.report.style import (
     tidy,
 )
 
-__all__ = ['Overlay', 'overlay_figure', 'save_overlays']
-
-
 _COLUMNS = 5
 _RANGES = 2.0
 """How far beyond the true speeds estimates are drawn, in ranges of the true speeds."""

@@ -12,8 +12,6 @@ from sim2real_eval.report.page.ranking import ranking
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.report.page.tables import by_scenario, overview
 
-__all__ = ['latex_table', 'latex_text', 'markdown_table', 'markdown_text', 'paper_tables']
-
 _LATEX = {
     '\\': r'\textbackslash{}',
     '~': r'\textasciitilde{}',

@@ -18,8 +18,6 @@ from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.report.ranking_tables import RankLines, short_number
 from sim2real_eval.report.style import REAL_COLOUR, model_colours, new_figure, save_png, tidy
 
-__all__ = ['ranking_figure', 'save_ranking', 'save_ranks']
-
 _ROW = 0.3  # inches
 
 

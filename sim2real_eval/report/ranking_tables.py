@@ -23,18 +23,6 @@ from sim2real_eval.report.console import plain_table
 from sim2real_eval.study.secondary_metrics import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 
-__all__ = [
-    'RankLine',
-    'RankLines',
-    'metric_lines',
-    'pair_lines',
-    'ranking_pairs_table',
-    'ranks_table',
-    'sensitivity_lines',
-    'short_number',
-    'uncertainty_table',
-]
-
 _MOST_PAIRS = 3
 
 

@@ -16,8 +16,6 @@ from sim2real_eval.judge.smoother.reference import horizontal_speed
 from sim2real_eval.report.style import REAL_COLOUR, TRUTH_COLOUR, new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['reference_figure', 'save_reference']
-
 _COLOUR = '#0072B2'
 # 95 % of a normal distribution in one and in two dimensions, in deviations.
 _BAND = 1.95996

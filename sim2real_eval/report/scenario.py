@@ -23,16 +23,6 @@ from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState
 
-__all__ = [
-    'check_scenario_folder',
-    'covariance_table',
-    'save_scenario_plot',
-    'scenario_figure',
-    'scenario_record',
-    'state_table',
-    'write_scenario',
-]
-
 _UNITS = ('rad', 'm', 'm/s', 'm/s^2', 'rad/s')
 _NAMES = ('rotation', 'position', 'velocity', 'accelerometer bias', 'gyroscope bias')
 

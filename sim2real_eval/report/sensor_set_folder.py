@@ -21,8 +21,6 @@ from sim2real_eval.report.gps_noise import save_gps_plot
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.gps.gps import GpsModel
 
-__all__ = ['FILES', 'calibration_record', 'gps_yaml', 'next_command', 'write_calibration']
-
 # A characterised GPS as model files that `simulate` and `vepd` take.
 
 

@@ -14,8 +14,6 @@ from sim2real_eval.report.signal_plots import save_signal_plots
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 
-__all__ = ['MARK', 'ROW_COLUMNS', 'RUN_COLUMNS', 'write_signals']
-
 MARK = 'comparison.json'
 
 ROW_COLUMNS = (

@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun
 
 
-__all__ = [
-    'psd_figure',
-    'save_series_plots',
-    'save_signal_plots',
-    'scatter_figure',
-    'series_figure',
-    'yaw_figure',
-]
-
 # Real and simulated signals over time and against each other, as in [Ligorio2015],
 # figure 5.
 

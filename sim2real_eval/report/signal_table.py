@@ -16,8 +16,6 @@ from sim2real_eval.signals.options import LIGORIO_2015
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 
-__all__ = ['signal_tables']
-
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
     """Return two tables per kind of sensor: agreement with truth, and how different the sets are.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.secondary_results import SideResults
 
-__all__ = ['MOST_DRAWN', 'PLOTS', 'save_plots']
-
 PLOTS = 'plots'
 """Folder of the plots in that of a study."""
 

@@ -18,8 +18,6 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['PAGE', 'TABLES', 'StudyReport', 'finish_study', 'study_report', 'write_report']
-
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')
 

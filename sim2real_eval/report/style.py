@@ -13,17 +13,6 @@ from matplotlib.figure import Figure
 
 from sim2real_eval.common.tables import write_bytes
 
-__all__ = [
-    'ON_DARK',
-    'ON_WHITE',
-    'REAL_COLOUR',
-    'TRUTH_COLOUR',
-    'model_colours',
-    'new_figure',
-    'save_png',
-    'tidy',
-]
-
 # Colours of plots and pages: one per model, the same wherever the model is drawn.
 
 TRUTH_COLOUR = '#000000'

@@ -19,15 +19,6 @@ from sim2real_eval.report.console import plain_table
 from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
 from sim_sensors.core.parameters import to_variant
 
-__all__ = [
-    'check_wheel_folder',
-    'save_wheel_plot',
-    'wheel_figure',
-    'wheel_record',
-    'wheel_table',
-    'write_wheels',
-]
-
 
 def wheel_table(study: WheelStudy) -> Table:
     """Return a line per variant: drift alone and with the camera, NEES, VEPD by judge."""

@@ -25,8 +25,6 @@ from sim2real_eval.report.style import new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.landmarks import Landmarks, Tags
 
-__all__ = ['draw_marks', 'save_world_plot', 'strength_levels', 'world_figure', 'world_table']
-
 _KINDS = ('dipoles', 'landmarks', 'chessboards', 'tags')
 
 

@@ -42,8 +42,6 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 
-__all__ = ['EvaluationNode', 'main']
-
 _NAME = 'evaluation_node'
 _POLL_S = 0.02
 _DELIVERY = Duration(seconds=2)

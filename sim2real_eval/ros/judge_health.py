@@ -28,8 +28,6 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.rotations import euler_from_quaternion
 from sim_sensors.ros.parameters import given_parameters
 
-__all__ = ['JudgeHealth', 'JudgeParameters']
-
 
 class JudgeHealth:
     """Counts what the judge itself does not see.

@@ -43,8 +43,6 @@ from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray,
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.running import run
 
-__all__ = ['JudgeNode', 'main']
-
 _TYPES: dict[str, tuple[Any, str]] = {
     'odom': (Odometry, 'nav_msgs/msg/Odometry'),
     'pose': (PoseWithCovarianceStamped, 'geometry_msgs/msg/PoseWithCovarianceStamped'),

@@ -21,11 +21,6 @@ from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.motions import motion_names
 from sim_sensors.sensor.catalogue import KINDS, kinds
 
-__all__ = [
-    'ARGUMENTS', 'NAVSAT', 'Argument', 'boolean', 'check_packages', 'declare', 'needed',
-    'profile_file',
-]  # fmt: skip
-
 NAVSAT = '_navsat'
 """Profiles are pairs: NAME.yaml for ekf_node and NAME_navsat.yaml for navsat_transform_node."""
 

@@ -28,11 +28,6 @@ from launch_ros.substitutions import FindPackageShare
 from sim2real_eval.ros_launch.arguments import boolean
 from sim2real_eval.ros_launch.sensors import Mounting, of_models, transforms_file
 
-__all__ = [
-    'TOLD_TO_END', 'Run', 'Runs', 'ended_badly', 'failure', 'include', 'node', 'note_mounting',
-    'static_transform', 'trajectory_node', 'typed',
-]  # fmt: skip
-
 PACKAGE = 'sim2real_sensors'
 TOLD_TO_END = 'told_to_end'
 """Launch configuration that is true while processes are told to end, but the launch is not."""

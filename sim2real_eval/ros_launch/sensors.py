@@ -23,11 +23,6 @@ from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_eu
 from sim_sensors.sensor.catalogue import KINDS, kinds
 from sim_sensors.world.world import load_world
 
-__all__ = [
-    'Mounting', 'miscount', 'odometry_qos', 'of_models', 'profiles_file',
-    'published', 'transforms_file', 'world_configuration',
-]  # fmt: skip
-
 # The same file, whichever library makes the quaternion.
 _DECIMALS = 12
 

@@ -13,21 +13,6 @@ from scipy.ndimage import median_filter
 from sim2real_eval.signals.options import SignalComparisonError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'Lag',
-    'SeriesAgreement',
-    'agreement',
-    'find_lag',
-    'grid',
-    'mean_agreement',
-    'median_rate',
-    'median_trend',
-    'off_grid',
-    'resample',
-    'seconds',
-    'wrap',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class SeriesAgreement:

@@ -33,8 +33,6 @@ from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepar
 if TYPE_CHECKING:
     pass
 
-__all__ = ['SignalComparison', 'SignalRow', 'compare_runs', 'compare_signals']
-
 
 @dataclasses.dataclass(frozen=True)
 class SignalRow:

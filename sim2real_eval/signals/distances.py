@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['ErrorDistance', 'SpectrumDistance', 'log_spectral_distance', 'wasserstein']
-
 _POINTS = 2048
 _ROUNDING = 1e-12  # equal sets, added up in another order
 _LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below what rounding leaves

@@ -31,8 +31,6 @@ from sim_sensors.imu.kinematics import ExactKinematics
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.world import World
 
-__all__ = ['QUANTITIES', 'Measured', 'Quantity', 'SensorSignals', 'run_signals']
-
 _LEAST_SAMPLES = 32
 
 

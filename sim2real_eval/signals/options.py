@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['LIGORIO_2015', 'PublishedAgreement', 'SignalComparisonError', 'SignalOptions']
-
 
 class SignalComparisonError(Sim2RealError):
     """Signals cannot be compared: too few samples, no common quantity, a window too long."""
@@ -69,11 +67,7 @@ class SignalOptions(Parameters):
     )
     # Standard gravity, CGPM 1901.
     gravity: float = parameter(
-        9.80665,
-        'm/s^2',
-        'Gravity in the true specific force.',
-        minimum=0.0,
-        minimum_excluded=True,
+        9.80665, 'm/s^2', 'Gravity in the true specific force.', minimum=0.0, minimum_excluded=True
     )
     base_frame: str = parameter('base_link', '', 'Body frame of the robot.')
     level: float = parameter(

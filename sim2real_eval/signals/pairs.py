@@ -13,8 +13,6 @@ from sim2real_eval.signals.measured import Measured, Quantity, SensorSignals
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['Pair', 'pairs_of', 'partners']
-
 _LEAST_SAMPLES = 32
 
 

@@ -26,8 +26,6 @@ from sim2real_eval.signals.measured import Measured, Quantity
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['PreparedQuantity', 'PreparedRun', 'prepare']
-
 _OFF_GRID = 0.05
 _SAME_RATE = 1e-3
 _LEAST_SAMPLES = 16

@@ -12,21 +12,11 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.motions import START_NS, motion_of, truth_of
+from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.fields import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
-
-__all__ = [
-    'REFERENCE_S',
-    'START_NS',
-    'early_field',
-    'maker_with_field',
-    'motion_of',
-    'synthetic_recording',
-    'truth_of',
-]
 
 
 def synthetic_recording(
@@ -99,11 +89,7 @@ def early_field(maker: TwinMaker) -> FloatArray:
 
 
 def maker_with_field(
-    recording: Recording,
-    world: World | None,
-    *,
-    seed: int,
-    base_frame: str = 'base_link',
+    recording: Recording, world: World | None, *, seed: int, base_frame: str = 'base_link'
 ) -> TwinMaker:
     """Return the maker of a recording's twins, in `world`; None: in one with its early field.
 

@@ -27,17 +27,6 @@ from sim_sensors.wheels.wheel_odometry import WHEELS
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
-__all__ = [
-    'REAL_SENSOR',
-    'VISION_TOPIC',
-    'WHEEL_TOPIC',
-    'Placed',
-    'Twin',
-    'TwinSensors',
-    'with_camera',
-    'with_topic',
-]
-
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
 

@@ -26,8 +26,6 @@ from sim_sensors.sensor.catalogue import kinds
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
-__all__ = ['TwinMaker', 'within']
-
 
 def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
     """Return the recording with only the messages stamped in [start, end].

@@ -21,8 +21,6 @@ from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
-__all__ = ['START_NS', 'check_bags', 'write_bags']
-
 START_NS = 1_000_000_000_000
 """Stamp of the first truth in every bag, 1000 s: a study keeps times since then only, estimates
 may come before it, and viewers take 0 for no stamp."""

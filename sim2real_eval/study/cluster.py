@@ -20,8 +20,6 @@ from sim2real_eval.study.store import RunStore, encoded
 from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
-__all__ = ['judge_on_cluster']
-
 _TIMEOUT_S = 10
 
 

@@ -10,8 +10,6 @@ from typing import Any, NoReturn
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.parameters import Parameter
 
-__all__ = ['Entry']
-
 
 class Entry:
     """A value and where it is.

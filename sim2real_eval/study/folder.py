@@ -32,8 +32,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ['abandon', 'check_folder', 'held', 'write_study']
-
 _FILE = 'study.yaml'
 _OURS = (
     _FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',

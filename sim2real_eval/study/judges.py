@@ -16,8 +16,6 @@ from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.study.entry import Entry
 from sim_sensors.core.registry import is_in_file
 
-__all__ = ['StudyJudge', 'read_judges']
-
 _KEYS = (
     'label', 'judge', 'config', 'navsat_config', 'case', 'filter', 'section', 'correct', 'latency',
     'transforms', 'front_end', 'navsat_node',

@@ -27,8 +27,6 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import Registry
 
-__all__ = ['METRICS', 'Metric', 'MetricRun', 'MetricRuns', 'all_metrics']
-
 _LEAST_RATIO = 1e-6
 
 

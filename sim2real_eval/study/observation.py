@@ -25,8 +25,6 @@ from sim2real_eval.study.run_plan import JudgedScore
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.rotations import between
 
-__all__ = ['Observation', 'observe']
-
 _PROBABILITY = 0.95
 
 

@@ -9,8 +9,6 @@ from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['StudyOptions']
-
 
 @dataclasses.dataclass(frozen=True)
 class StudyOptions(Parameters):

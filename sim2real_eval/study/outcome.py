@@ -22,8 +22,6 @@ from sim2real_eval.study.store import RunStore
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['MARK', 'StudyOutcome', 'speed_error', 'speed_series']
-
 MARK = 'study.json'
 """File that says that a folder holds a study."""
 
@@ -130,12 +128,7 @@ class StudyOutcome:
         return [pair for pair, found in kinds.items() if len(found) == 2]
 
     def of(
-        self,
-        judge: str,
-        model: str,
-        *,
-        scenario: str | None = None,
-        group: str | None = None,
+        self, judge: str, model: str, *, scenario: str | None = None, group: str | None = None
     ) -> list[StudyRun]:
         """Return the runs of a model, or `real`, under a judge, of one scenario, group or all."""
         return [

@@ -19,8 +19,6 @@ from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.motion.path_following import DRIVES
 
-__all__ = ['StudyPlan', 'change']
-
 _FORMAT = 1
 _WORDS = ('title', 'about', 'command', 'shipped', 'uncertainty', 'more_metrics')
 """What may change without changing a run."""

@@ -16,8 +16,6 @@ from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.stand_in import PathDrive, StandIn, read_stand_ins
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['StudyRecording', 'of_sources', 'read_recordings']
-
 
 @dataclasses.dataclass(frozen=True)
 class StudyRecording:

@@ -15,16 +15,6 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'EstimateSignals',
-    'Losses',
-    'RunKey',
-    'StudyFailure',
-    'StudyRun',
-    'scored_runs',
-    'told_failures',
-]
-
 
 class RunKey(NamedTuple):
     """What tells a run from all others of its study.
@@ -219,11 +209,7 @@ class Losses:
             judge, group, _ = model = self._model(one)
             whole = (judge, one.recording) in self._recordings and model not in self._models
             found.append(
-                {
-                    **one._asdict(),
-                    'group': group,
-                    'left_out': 'recording' if whole else 'model',
-                }
+                {**one._asdict(), 'group': group, 'left_out': 'recording' if whole else 'model'}
             )
         return found
 

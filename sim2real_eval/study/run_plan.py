@@ -23,8 +23,6 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.options import StudyOptions
 
-__all__ = ['JudgedScore', 'Judging', 'PlannedRun', 'RunPlan']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judging:

@@ -18,8 +18,6 @@ from sim2real_eval.study.store import RunStore
 from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['Begin', 'conclude', 'run_study']
-
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the number of runs, of those that are there already, and of the units that are left;
 returns what is to be called whenever a unit is done."""

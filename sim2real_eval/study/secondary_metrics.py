@@ -20,8 +20,6 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['MetricRow', 'MetricTable', 'metric_tables']
-
 LEVEL = 0.05
 """p-value below which a distance is significant."""
 

@@ -24,15 +24,6 @@ from sim2real_eval.study.sensitivity import (
     sensitivity_tables,
 )
 
-__all__ = [
-    'METRIC_COLUMNS',
-    'SENSITIVITY_COLUMNS',
-    'SideResults',
-    'side_results',
-    'study_uncertainty',
-    'uncertainty_records',
-]
-
 METRIC_COLUMNS = (
     'judge', 'group', 'scenario', 'model', 'metric', 'unit', 'distance', 'rank', 'p_value',
     'adjusted',

@@ -19,17 +19,6 @@ from sim2real_eval.study.outcome import StudyOutcome, speed_series
 from sim2real_eval.study.run import RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = [
-    'PAPER',
-    'RankingPair',
-    'ScoringVariant',
-    'SensitivityRow',
-    'SensitivityTable',
-    'ranking_pairs',
-    'sensitivity_tables',
-    'variations',
-]
-
 _CHANGES: tuple[tuple[str, Any], ...] = (
     ('detrend', 'mean'),
     ('detrend', 'none'),

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
-from sim2real_eval.simulation.synthetic import synthetic_recording, truth_of
+from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.variants import STAND_IN, read_gps, read_imu
 from sim_sensors.core.registry import file_of, is_in_file
-from sim_sensors.motion.motions import SCENARIOS, motion_of
+from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
 from sim_sensors.motion.trajectory import Motion, Trajectory
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
-
-__all__ = ['PathDrive', 'StandIn', 'read_drive', 'read_stand_ins']
 
 _DURATION_S = 20.0
 _OF_DRIVE = ('duration', 'vehicle', 'variation')

@@ -20,8 +20,6 @@ from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['RUNS', 'RunStore', 'encoded']
-
 RUNS = 'runs'
 """Folder of the runs in that of a study."""
 
@@ -79,10 +77,7 @@ class RunStore:
     def _signals(self, key: RunKey) -> EstimateSignals:
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
         own = [name for name in names if name not in _OF_TRUTH]
-        return EstimateSignals(
-            **self._arrays(_name(key), *own),
-            **self._truth(_place(key)),
-        )
+        return EstimateSignals(**self._arrays(_name(key), *own), **self._truth(_place(key)))
 
     def _truth_of(self, place: str) -> dict[str, Any]:
         return self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)

@@ -20,8 +20,6 @@ from sim2real_eval.study.variants import Condition, read_conditions, read_twins
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.core.registry import file_of
 
-__all__ = ['KEYS', 'Overrides', 'StudyFile', 'study_path']
-
 KEYS = MappingProxyType(
     {
         'title': 'Name of the study.',

@@ -24,8 +24,6 @@ from sim2real_eval.study.run_plan import JudgedScore, Judging, PlannedRun, RunPl
 from sim2real_eval.study.variants import Condition
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['Save', 'StudyUnit', 'kept_run']
-
 Save = Callable[[StudyRun, EstimateSignals], None]
 
 

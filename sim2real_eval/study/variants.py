@@ -23,8 +23,6 @@ from sim_sensors.gps.gps import GPS, PAPER_MODELS, GpsModel
 from sim_sensors.imu.imu import IMU, ImuModel
 from sim_sensors.sensor.catalogue import SensorKind, names
 
-__all__ = ['STAND_IN', 'Condition', 'read_conditions', 'read_gps', 'read_imu', 'read_twins']
-
 P = TypeVar('P', bound=Parameters)
 
 STAND_IN = 'stand_in'

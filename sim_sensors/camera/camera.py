@@ -40,8 +40,6 @@ from sim_sensors.world.world import World
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
-__all__ = ['CAMERA', 'CameraModel', 'CameraSensor', 'load_camera', 'simulate']
-
 # Optical frame (z forward, x right) to one with x forward and z up, quaternion x y z w.
 _OPTICAL = np.array([-0.5, 0.5, -0.5, 0.5])
 _WORLD_FRAME = 'map'
@@ -65,10 +63,7 @@ class CameraModel(Parameters):
     )
     latency: float = latency()
     noise_std: tuple[float, float] = parameter(
-        (0.5, 0.5),
-        'px',
-        'White noise of a feature in each frame, along u and v.',
-        minimum=0.0,
+        (0.5, 0.5), 'px', 'White noise of a feature in each frame, along u and v.', minimum=0.0
     )
     missed: float = parameter(
         0.0,

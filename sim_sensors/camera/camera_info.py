@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 
-__all__ = ['LARGEST', 'CameraInfoArray']
-
 LARGEST = 2**32 - 1
 """Of the whole numbers of a sensor_msgs/CameraInfo."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['PLANAR_MINIMUM', 'CameraPose', 'dlt_pose', 'is_planar', 'skew_matrices']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CameraPose:

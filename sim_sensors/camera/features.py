@@ -12,16 +12,6 @@ from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 
-__all__ = [
-    'FIELDS',
-    'ROW',
-    'FeatureArray',
-    'MismatchProcess',
-    'Mismatches',
-    'feature_rows',
-    'is_dense',
-]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FeatureArray(MessageArray):

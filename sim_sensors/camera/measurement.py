@@ -10,8 +10,6 @@ import numpy as np
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
 
-__all__ = ['CameraMeasurement', 'CameraMessages']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CameraMessages:

@@ -15,8 +15,6 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['Distortion', 'Intrinsics']
-
 # -------- Lens distortion with five coefficients: radial k1, k2, k3 and tangential p1, p2.
 #
 # The model of Brown, of the Caltech toolbox (kc = k1, k2, p1, p2, k3), of OpenCV and of
@@ -135,11 +133,7 @@ class Intrinsics(Parameters):
     def matrix(self) -> FloatArray:
         """Camera matrix K, `(3, 3)` px."""
         return np.array(
-            [
-                [self.fx, self.fx * self.skew, self.cx],
-                [0.0, self.fy, self.cy],
-                [0.0, 0.0, 1.0],
-            ]
+            [[self.fx, self.fx * self.skew, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]]
         )
 
     def project(self, points: FloatArray) -> FloatArray:

@@ -12,8 +12,6 @@ from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.world import World
 
-__all__ = ['FIRST_TAG_ID', 'Scene']
-
 FIRST_TAG_ID = 1_000_000
 """Corner c (0 to 3) of tag t has the id `FIRST_TAG_ID + 4 t + c`."""
 

@@ -18,8 +18,6 @@ import numba
 import numba.core.caching
 import numba.core.event
 
-__all__ = ['Announcement', 'compiled', 'kernel']
-
 F = TypeVar('F', bound=Callable[..., object])
 
 # In the names of this process's files of machine code. numba numbers the versions of a function,

@@ -12,13 +12,6 @@ import math
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'angles_from_matrix', 'coefficients', 'cross', 'inverse_right_jacobian', 'inverse_terms',
-    'is_identity', 'matrix_from_angles', 'matrix_from_quaternion', 'matrix_from_vector',
-    'matrix_product', 'multiply', 'quaternion_from_vector', 'right_jacobian', 'rotate_covariance',
-    'rotate_square', 'skew', 'times_inverse', 'transform',
-]  # fmt: skip
-
 
 @kernel
 def matrix_from_quaternion(q: FloatArray, R: FloatArray) -> None:

@@ -13,8 +13,6 @@ import yaml
 
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
-__all__ = ['config_names', 'config_path', 'read_yaml', 'read_yaml_mapping']
-
 _SHARE = Path('share', 'sim2real_sensors', 'config')
 
 

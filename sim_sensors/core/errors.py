@@ -6,16 +6,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = [
-    'MotionError',
-    'ParameterError',
-    'SensorError',
-    'Sim2RealError',
-    'UnknownNameError',
-    'did_you_mean',
-    'not_among',
-]
-
 
 class Sim2RealError(Exception):
     """Root of all errors whose message is meant for the user.

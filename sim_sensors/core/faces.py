@@ -11,8 +11,6 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-__all__ = ['lazily']
-
 
 def lazily(
     package: str, shown: Sequence[str], *modules: str
@@ -26,16 +24,15 @@ def lazily(
     shown : sequence of str
         Its `__all__`.
     modules : str
-        Modules in it, or below it, that have these names in their own `__all__`; the first that
-        has a name gives it.
+        Modules in it, or below it; the first that has a name gives it.
     """
 
     def get(name: str) -> object:
         if name in shown:
             for module in modules:
                 found = importlib.import_module(f'{package}.{module}')
-                if name in found.__all__:
-                    value: object = getattr(found, name)
+                if name in vars(found):
+                    value: object = vars(found)[name]
                     setattr(sys.modules[package], name, value)
                     return value
         raise AttributeError(f'module {package!r} has no attribute {name!r}')

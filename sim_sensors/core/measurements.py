@@ -16,18 +16,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    'FixArray',
-    'FloatArray',
-    'ImuArray',
-    'IntArray',
-    'MagneticFieldArray',
-    'MessageArray',
-    'OdometryArray',
-    'PoseArray',
-    'TwistArray',
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

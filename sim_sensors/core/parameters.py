@@ -19,25 +19,10 @@ from typing import Any, ClassVar, TypeVar
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.registry import Registry, file_of, is_in_file
 
-__all__ = [
-    'Parameter',
-    'Parameters',
-    'VariedParameters',
-    'from_variant',
-    'parameter',
-    'to_variant',
-    'variants',
-]
-
 P = TypeVar('P', bound='Parameters')
 
 _KEY = 'sim2real.parameter'
-_NAMES = {
-    bool: 'true or false',
-    int: 'an integer',
-    float: 'a number',
-    str: 'a text',
-}
+_NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a text'}
 
 
 @dataclasses.dataclass(frozen=True)

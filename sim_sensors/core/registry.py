@@ -19,8 +19,6 @@ from typing import Any, Generic, TypeVar
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 
-__all__ = ['Registry', 'file_of', 'is_in_file', 'load_from_file', 'source_digest']
-
 T = TypeVar('T')
 
 _IN_FILE = re.compile(r'(?P<path>.+\.py):(?P<name>[^\W\d]\w*)')

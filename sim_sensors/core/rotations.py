@@ -28,24 +28,6 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'Curve',
-    'between',
-    'body_rates',
-    'conjugate',
-    'continuous',
-    'cross',
-    'end_derivatives',
-    'euler_from_quaternion',
-    'exp',
-    'from_heading',
-    'log',
-    'multiply',
-    'quaternion_from_euler',
-    'rotate',
-    'rotate_back',
-]
-
 Curve = tuple[FloatArray, FloatArray, FloatArray]
 """Values, first and second time derivatives of a vector function, each `(n, 3)`."""
 
@@ -203,9 +185,7 @@ def _solve(phi: FloatArray, y: FloatArray) -> FloatArray:
     return y + 0.5 * inner + E * cross(phi, inner)
 
 
-def _jacobian_terms(
-    square: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _jacobian_terms(square: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """A, B and (dA/dt)/t, (dB/dt)/t as `(n, 1)` at the squared angles t^2."""
     small = square < _SERIES_BELOW**2
     safe = np.where(small, 1.0, square)

@@ -7,8 +7,6 @@ import hashlib
 
 import numpy as np
 
-__all__ = ['run_label', 'stream']
-
 
 def run_label(purpose: str, repetition: int, name: str) -> str:
     """Return the label of a run for `stream`.

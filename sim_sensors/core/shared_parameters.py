@@ -13,18 +13,6 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
 
-__all__ = [
-    'LONGEST_DELAY',
-    'AxisParameters',
-    'Upstream',
-    'latency',
-    'lever_arm',
-    'mounting_quaternion',
-    'placed',
-    'sample_rate',
-    'turned',
-]
-
 P = TypeVar('P', bound=Parameters)
 
 

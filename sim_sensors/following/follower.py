@@ -23,16 +23,6 @@ from sim_sensors.following.tracking import (
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.planar import Pose
 
-__all__ = [
-    'FollowSettings',
-    'Follower',
-    'PoseSensor',
-    'SimulatedDrive',
-    'VelocityCommand',
-    'drive_along',
-    'heading_of',
-]
-
 _NS = 1_000_000_000
 
 

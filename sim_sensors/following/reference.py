@@ -15,16 +15,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.planar import Pose, advance, relative, twist_between
 from sim_sensors.motion.waypoint_table import Waypoints
 
-__all__ = [
-    'INTERPOLATIONS',
-    'ErrorStatistics',
-    'ReferenceMotion',
-    'ReferenceState',
-    'TrackingError',
-    'TrackingErrors',
-    'tracking_error',
-]
-
 INTERPOLATIONS = ('spline', 'twist')
 
 

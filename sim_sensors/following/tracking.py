@@ -17,18 +17,6 @@ from sim_sensors.following.reference import ReferenceMotion
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
 
-__all__ = [
-    'TRACKERS',
-    'DistancePid',
-    'NonlinearTracker',
-    'OpenLoop',
-    'Pid',
-    'Tracker',
-    'TrackerModel',
-    'YawDistancePid',
-    'YawPid',
-]
-
 
 class Tracker(abc.ABC):
     """A controller at work. It is asked once per control period, in order of time."""

@@ -16,16 +16,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.noise.processes import Decay
 
-__all__ = [
-    'COVARIANCE_TYPES',
-    'POSITION_COVARIANCES',
-    'ConstantCovariance',
-    'CovarianceSource',
-    'HdopCovariance',
-    'PositionCovariance',
-    'ZeroCovariance',
-]
-
 # sensor_msgs/NavSatFix position_covariance_type.
 COVARIANCE_TYPES = {'unknown': 0, 'approximated': 1, 'diagonal_known': 2, 'known': 3}
 

@@ -15,15 +15,6 @@ from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Channel
 
-__all__ = [
-    'FIX_STATES',
-    'FixStateProcess',
-    'FixStates',
-    'OutageProcess',
-    'Outages',
-    'SilentChannel',
-]
-
 FIX_STATES = ('none', 'single', 'sbas', 'float', 'rtk')
 _ORDER = 'none, single, sbas, float, rtk'
 _ONES = (1.0, 1.0, 1.0, 1.0, 1.0)

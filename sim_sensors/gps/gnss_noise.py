@@ -14,8 +14,6 @@ from sim_sensors.core.seeding import stream
 from sim_sensors.gps.position_noise import PositionNoise, ProcessSum
 from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, TurnOn
 
-__all__ = ['GnssNoise', 'HeavyTailed']
-
 _ZERO = (0.0, 0.0, 0.0)
 
 

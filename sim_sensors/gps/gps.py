@@ -26,7 +26,8 @@ from sim_sensors.gps.covariance import (
     ZeroCovariance,
 )
 from sim_sensors.gps.fix_states import FixStates, Outages, SilentChannel
-from sim_sensors.gps.models import POSITION_NOISES, NoNoise, PositionNoise
+from sim_sensors.gps.models import POSITION_NOISES, NoNoise
+from sim_sensors.gps.position_noise import PositionNoise
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.sensor import Sensor
@@ -35,16 +36,6 @@ from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_
 if TYPE_CHECKING:
     from sim_sensors.gps.fix_states import BoolArray
     from sim_sensors.motion.trajectory import Motion, Trajectory
-
-__all__ = [
-    'GPS',
-    'PAPER_MODELS',
-    'GpsMeasurement',
-    'GpsModel',
-    'GpsSensor',
-    'load_gps',
-    'simulate',
-]
 
 PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 """Presets that the paper compares, in its order."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['HectorPositionDrift']
-
 # Gauss-Legendre nodes: exact to the last digits for steps below ten correlation times.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 

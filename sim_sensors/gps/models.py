@@ -18,17 +18,6 @@ from sim_sensors.gps.hector import HectorPositionDrift
 from sim_sensors.gps.position_noise import BoundedWalk, PositionNoise, ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 
-__all__ = [
-    'POSITION_NOISES',
-    'GaussianNoise',
-    'GazeboPositionNoise',
-    'GeodeticNoise',
-    'HectorNoise',
-    'NoNoise',
-    'PositionNoise',
-    'RandomWalkNoise',
-]
-
 # -------- How the positions of other simulators' GPS err, where a set of numbers does not say
 # it.
 

@@ -15,8 +15,6 @@ from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.shared_parameters import Upstream
 from sim_sensors.noise.processes import Process
 
-__all__ = ['BoundedWalk', 'PositionNoise', 'ProcessSum', 'UpstreamNoise']
-
 
 @dataclasses.dataclass(frozen=True)
 class PositionNoise(Parameters, abc.ABC):

@@ -15,8 +15,6 @@ from sim_sensors.core.seeding import stream
 from sim_sensors.gps.position_noise import ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 
-__all__ = ['Px4ClassicNoise', 'Px4MarkovNoise']
-
 # Radius by which PX4 turns metres into degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h
 # [PX4].
 _RADIUS = 6371000.0

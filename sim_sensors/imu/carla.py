@@ -17,8 +17,6 @@ from sim_sensors.imu.kinematics import Kinematics, SecondDifference
 from sim_sensors.noise.processes import TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 
-__all__ = ['CarlaAccelerometer', 'CarlaGyroscope', 'CarlaImu', 'compass']
-
 _ZERO = (0.0, 0.0, 0.0)
 
 

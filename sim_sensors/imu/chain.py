@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from sim_sensors.noise.electronics import Temperature
 
 
-__all__ = ['AccelerometerChain', 'ChainTriad', 'ErrorChain', 'GyroscopeChain', 'ImuChain']
-
 # -------- The errors of a triad with all of them, with their state.
 
 
@@ -175,18 +173,10 @@ class ErrorChain(AxisParameters):
         _ZERO, '{u}', 'Flicker B: Allan plateau divided by 0.664.', minimum=0.0
     )
     bias_instability_from: float = parameter(
-        1.0,
-        's',
-        'Shortest averaging time of the plateau.',
-        minimum=0.0,
-        minimum_excluded=True,
+        1.0, 's', 'Shortest averaging time of the plateau.', minimum=0.0, minimum_excluded=True
     )
     bias_instability_to: float = parameter(
-        10000.0,
-        's',
-        'Longest averaging time of the plateau.',
-        minimum=0.0,
-        minimum_excluded=True,
+        10000.0, 's', 'Longest averaging time of the plateau.', minimum=0.0, minimum_excluded=True
     )
     rate_ramp: tuple[float, float, float] = parameter(
         _ZERO, '{u}/s', 'Drift R of the bias since switched on.'
@@ -221,10 +211,7 @@ class ErrorChain(AxisParameters):
         _ZERO, '{u}', 'Step of the reported values; 0: none.', minimum=0.0
     )
     increment_quantisation: tuple[float, float, float] = parameter(
-        _ZERO,
-        '{i}',
-        'Step of the integral, of a sensor that counts; 0: none.',
-        minimum=0.0,
+        _ZERO, '{i}', 'Step of the integral, of a sensor that counts; 0: none.', minimum=0.0
     )
 
     def _check(self) -> None:

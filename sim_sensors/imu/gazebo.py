@@ -19,16 +19,6 @@ from sim_sensors.imu.orientation import Attitude, Sensed, StatedAttitude
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 
-__all__ = [
-    'GazeboImu',
-    'GazeboNoise',
-    'GazeboRosImu',
-    'GazeboRosImuSensor',
-    'NoisyQuaternion',
-    'SdfAccelerometer',
-    'SdfGyroscope',
-]
-
 _ZERO = (0.0, 0.0, 0.0)
 
 

@@ -19,8 +19,6 @@ from sim_sensors.imu.imu import UpstreamImu
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 
-__all__ = ['EulerDrift', 'GnssInsSimAccelerometer', 'GnssInsSimGyroscope', 'GnssInsSimImu']
-
 _ZERO = (0.0, 0.0, 0.0)
 
 

@@ -20,14 +20,6 @@ from sim_sensors.imu.orientation import Attitude, OrientationModel, Sensed
 from sim_sensors.noise.processes import GaussMarkov, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 
-__all__ = [
-    'HectorAccelerometer',
-    'HectorGyroscope',
-    'HectorImu',
-    'HectorSensorDrift',
-    'HectorYaw',
-]
-
 _ZERO = (0.0, 0.0, 0.0)
 _ONE_PER_HOUR = 1.0 / 3600.0
 
@@ -129,8 +121,7 @@ class HectorImu(SampledImu):
         gyroscope, accelerometer = (
             HectorTriad(
                 White(
-                    stream(seed, run, sensor, f'{name}_white'),
-                    self.deviation(part.gaussian_noise),
+                    stream(seed, run, sensor, f'{name}_white'), self.deviation(part.gaussian_noise)
                 ),
                 TurnOn(stream(seed, run, sensor, f'{name}_turn_on'), 0.0, part.offset),
                 HectorSensorDrift(

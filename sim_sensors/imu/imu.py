@@ -42,17 +42,6 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
 
-__all__ = [
-    'IMU',
-    'ImuMeasurement',
-    'ImuModel',
-    'ImuSensor',
-    'SampledImu',
-    'UpstreamImu',
-    'load_imu',
-    'simulate',
-]
-
 # -------- What an IMU reports, before it is a message.
 
 
@@ -168,12 +157,7 @@ class ImuModel(Parameters, abc.ABC):
         return turned(placed(self, translation), turn)
 
     def start(
-        self,
-        seed: int,
-        run: str,
-        sensor: str = 'imu',
-        *,
-        gravity: float = STANDARD_GRAVITY,
+        self, seed: int, run: str, sensor: str = 'imu', *, gravity: float = STANDARD_GRAVITY
     ) -> ImuSensor:
         """Switch a sensor on.
 

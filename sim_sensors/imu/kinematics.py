@@ -16,15 +16,6 @@ from sim_sensors.core.shared_parameters import mounting_quaternion
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
 
-__all__ = [
-    'BackwardDifference',
-    'ExactKinematics',
-    'IdealMeasurement',
-    'Kinematics',
-    'SecondDifference',
-    'WorldAxes',
-]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class IdealMeasurement:

@@ -13,8 +13,6 @@ from sim_sensors.imu.imu import ImuModel
 from sim_sensors.noise.electronics import Temperature
 from sim_sensors.noise.triad import AxisErrors
 
-__all__ = ['MatlabAccelerometer', 'MatlabGyroscope', 'MatlabImu']
-
 _ZERO = (0.0, 0.0, 0.0)
 
 

@@ -18,16 +18,6 @@ from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import Triad
 from sim_sensors.sensor.reported_covariance import OuterProduct, ReportedCovariance
 
-__all__ = [
-    'AirSimAccelerometer',
-    'AirSimGyroscope',
-    'AirSimImu',
-    'ChronoAccelerometer',
-    'ChronoGyroscope',
-    'ChronoImu',
-    'IdealImu',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class ChronoGyroscope(Parameters):
@@ -102,9 +92,7 @@ class ChronoImu(SampledImu):
         gyroscope, accelerometer = (
             Triad(
                 White(
-                    stream(seed, run, sensor, f'{name}_white'),
-                    self.deviation(part.std),
-                    part.mean,
+                    stream(seed, run, sensor, f'{name}_white'), self.deviation(part.std), part.mean
                 ),
                 RandomWalk(
                     stream(seed, run, sensor, f'{name}_bias'),
@@ -134,11 +122,7 @@ class AirSimGyroscope(Parameters):
         minimum=0.0,
     )
     bias_time: float = parameter(
-        500.0,
-        's',
-        'Scale of the drift, no correlation time.',
-        minimum=0.0,
-        minimum_excluded=True,
+        500.0, 's', 'Scale of the drift, no correlation time.', minimum=0.0, minimum_excluded=True
     )
     turn_on_bias: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0), 'rad/s', 'Bias of the first sample.', read_only=True
@@ -159,11 +143,7 @@ class AirSimAccelerometer(Parameters):
         minimum=0.0,
     )
     bias_time: float = parameter(
-        800.0,
-        's',
-        'Scale of the drift, no correlation time.',
-        minimum=0.0,
-        minimum_excluded=True,
+        800.0, 's', 'Scale of the drift, no correlation time.', minimum=0.0, minimum_excluded=True
     )
     turn_on_bias: tuple[float, float, float] = parameter(
         (0.0, 0.0, 0.0), 'm/s^2', 'Bias of the first sample.', read_only=True

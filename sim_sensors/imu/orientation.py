@@ -20,16 +20,6 @@ from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
 
-__all__ = [
-    'Attitude',
-    'AttitudeSource',
-    'FusedAttitude',
-    'Orientation',
-    'OrientationModel',
-    'Sensed',
-    'StatedAttitude',
-]
-
 # -------- The attitude that a filter inside the sensor makes of its own rates and accelerations.
 
 

@@ -17,8 +17,6 @@ from sim_sensors.imu.orientation import Attitude, StatedAttitude
 from sim_sensors.noise.processes import GaussMarkov, TurnOn, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 
-__all__ = ['RotorsAccelerometer', 'RotorsGyroscope', 'RotorsImu']
-
 
 @dataclasses.dataclass(frozen=True)
 class RotorsErrors(AxisParameters):

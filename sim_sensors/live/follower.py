@@ -16,8 +16,6 @@ from sim_sensors.motion.odometry import check_values
 from sim_sensors.motion.planar import Pose
 from sim_sensors.motion.waypoint_table import Waypoints
 
-__all__ = ['LiveFollower', 'OdometryUse', 'Step']
-
 
 class OdometryUse(enum.Enum):
     """What became of an odometry message."""

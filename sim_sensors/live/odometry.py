@@ -16,8 +16,6 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
 
-__all__ = ['LiveOdometry', 'Verdict']
-
 # Those that the interval which the next sample makes final depends on, without that sample; the
 # interval that ends a record depends on the same.
 _KEPT = SAMPLES_BEHIND + SAMPLES_AHEAD - 1

@@ -16,8 +16,6 @@ from sim_sensors.live.odometry import LiveOdometry, Verdict
 from sim_sensors.motion.sampling import SampleGrid, seconds
 from sim_sensors.sensor.sensor import Sensor
 
-__all__ = ['LiveSensor']
-
 T = TypeVar('T')
 
 

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.world.world import World
 
-__all__ = [
-    'MAG',
-    'MagneticMeasurement',
-    'Magnetometer',
-    'MagnetometerErrors',
-    'MagnetometerSensor',
-    'load_mag',
-    'simulate',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class MagnetometerErrors(ErrorChain):

@@ -16,8 +16,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import PointQueries
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
-__all__ = ['DiscreteScenario']
-
 _COLUMNS = (
     't', 'q_w', 'q_x', 'q_y', 'q_z', 'v_x', 'v_y', 'v_z', 'p_x', 'p_y', 'p_z', 'w_x', 'w_y', 'w_z',
     'a_x', 'a_y', 'a_z',

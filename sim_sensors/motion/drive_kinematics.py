@@ -14,16 +14,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.planar import Pose, advance
 
-__all__ = [
-    'DifferentialDrive',
-    'RobotState',
-    'WheelRates',
-    'derivatives_of_modules',
-    'steps_of_modules',
-    'turn_modules',
-    'weights_of',
-]
-
 
 class WheelRates(NamedTuple):
     """Rates of the two wheels, rad/s, positive forward."""
@@ -74,11 +64,7 @@ class DifferentialDrive(Parameters):
         0.1, 'm', 'R, radius of the wheels.', minimum=0.0, minimum_excluded=True
     )
     half_track: float = parameter(
-        0.2,
-        'm',
-        'L, half the distance between the wheels.',
-        minimum=0.0,
-        minimum_excluded=True,
+        0.2, 'm', 'L, half the distance between the wheels.', minimum=0.0, minimum_excluded=True
     )
     wheel_lag: float = parameter(
         0.1, 's', 'Time constant of the wheel controllers; 0: none.', minimum=0.0
@@ -200,11 +186,7 @@ def weights_of(modules: FloatArray) -> FloatArray:
     x, y = modules[:, 0], modules[:, 1]
     count = float(len(modules))
     normal = np.array(
-        [
-            [count, 0.0, -y.sum()],
-            [0.0, count, x.sum()],
-            [-y.sum(), x.sum(), (x * x + y * y).sum()],
-        ]
+        [[count, 0.0, -y.sum()], [0.0, count, x.sum()], [-y.sum(), x.sum(), (x * x + y * y).sum()]]
     )
     inverse: FloatArray = np.linalg.inv(normal)
     return inverse

@@ -11,8 +11,6 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['cubic', 'cubic_integral', 'parabola', 'quintic']
-
 
 def cubic(
     s: FloatArray,

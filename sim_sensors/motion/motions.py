@@ -16,8 +16,6 @@ from sim_sensors.motion.sampling import sample_motion
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Motion
 
-__all__ = ['SCENARIOS', 'START_NS', 'motion_names', 'motion_of', 'truth_of']
-
 START_NS = 1_700_000_000_000_000_000
 """Stamp at which synthetic runs start: a fixed one, so that equal seeds give equal bytes."""
 

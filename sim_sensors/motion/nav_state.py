@@ -13,8 +13,6 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.trajectory import Motion
 
-__all__ = ['NavState', 'PointQueries', 'States', 'local_coordinates', 'rotation_matrix']
-
 States = tuple[FloatArray, FloatArray, FloatArray]
 """Orientations x y z w `(n, 4)`, positions and velocities `(n, 3)`."""
 

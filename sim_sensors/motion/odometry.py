@@ -18,8 +18,6 @@ from sim_sensors.motion.hermite import cubic, cubic_integral, parabola
 from sim_sensors.motion.odometry_check import OdometryCheck, check_odometry, velocity_is_absent
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
-__all__ = ['SAMPLES_AHEAD', 'SAMPLES_BEHIND', 'OdometryMotion', 'check_values']
-
 SAMPLES_BEHIND = 2
 """Samples at or before a time that its output depends on (fewer at the start of the record)."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
-__all__ = ['OdometryCheck', 'check_odometry', 'velocity_is_absent']
-
 # Below this extent [m] a record with zero twist is taken for one that stands still: five standard
 # deviations of RTK noise (1 cm) either way.
 _STANDSTILL_EXTENT = 0.1

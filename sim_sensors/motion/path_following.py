@@ -17,8 +17,6 @@ from sim_sensors.motion.paths import CirclePath, LinePath, PlanarPath, half_sine
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.motion.vehicles import ART, AckermannVehicle, VehicleCommand, VehicleState
 
-__all__ = ['DRIVES', 'PurePursuit', 'RunVariation', 'drive', 'waypoints']
-
 CONTROL_RATE = 10.0  # Hz, [ART]
 THROTTLE = 0.75  # [ART]
 _SPACING = 0.1  # m between waypoints

@@ -12,16 +12,6 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.hermite import quintic
 
-__all__ = [
-    'CirclePath',
-    'CurvePath',
-    'LinePath',
-    'PathPoints',
-    'PlanarPath',
-    'figure_eight_path',
-    'half_sine_path',
-]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PathPoints:
@@ -175,12 +165,7 @@ def half_sine_path(length: float, amplitude: float) -> CurvePath:
     def curve(u: FloatArray) -> Derivatives:
         sine, cosine = amplitude * np.sin(w * u), amplitude * np.cos(w * u)
         one, zero = np.ones_like(u), np.zeros_like(u)
-        return (
-            (u, sine),
-            (one, w * cosine),
-            (zero, -w * w * sine),
-            (zero, -(w**3) * cosine),
-        )
+        return ((u, sine), (one, w * cosine), (zero, -w * w * sine), (zero, -(w**3) * cosine))
 
     return CurvePath(curve, length, closed=False)
 

@@ -15,20 +15,6 @@ import numpy as np
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'Pose',
-    'advance',
-    'body_steps',
-    'heading_of',
-    'pose_covariances',
-    'poses_after',
-    'relative',
-    'squares_about',
-    'squares_of',
-    'twist_between',
-    'wrap',
-]
-
 # Below this angle [rad] sin(a)/a and its kin are taken from their series; its error is a^4/120.
 _SMALL = 1e-4
 

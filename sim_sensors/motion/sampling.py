@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion
 
 
-__all__ = ['SampleGrid', 'ahead_of_time', 'intervals', 'sample_motion', 'seconds']
-
-
 @dataclasses.dataclass(frozen=True)
 class SampleGrid:
     """Stamps of a sensor: the k-th is `start_ns + round(k * 1e9 / rate)`, so no error builds up.

@@ -22,17 +22,6 @@ from sim_sensors.motion.paths import (
 )
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
-__all__ = [
-    'Circle',
-    'FigureEight',
-    'HalfSine',
-    'Line',
-    'Scenario',
-    'SpeedProfile',
-    'Standstill',
-    'TimedMotion',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class TimedMotion(Parameters):
@@ -167,11 +156,7 @@ class Scenario(TimedMotion):
         return Trajectory(
             t,
             np.column_stack(
-                [
-                    cosine * points.x - sine * points.y,
-                    sine * points.x + cosine * points.y,
-                    zero,
-                ]
+                [cosine * points.x - sine * points.y, sine * points.x + cosine * points.y, zero]
             ),
             rotations.from_heading(heading),
             speed[:, None] * tangent,

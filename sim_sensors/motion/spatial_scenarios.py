@@ -20,8 +20,6 @@ from sim_sensors.motion.nav_state import PointQueries
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
-__all__ = ['Accelerating', 'ConstantTwist', 'RigidScenario', 'Swaying']
-
 
 @dataclasses.dataclass(frozen=True)
 class RigidScenario(TimedMotion, PointQueries):

@@ -18,8 +18,6 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.hermite import quintic
 
-__all__ = ['Motion', 'Trajectory', 'times_within']
-
 _TOLERANCE_S = 1e-9
 _ROUNDING = 2e-15  # of the norm of a normalised quaternion
 

@@ -28,8 +28,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.trajectory import Trajectory
 
-__all__ = ['ART', 'AckermannVehicle', 'Controller', 'VehicleCommand', 'VehicleState']
-
 State = tuple[float, float, float, float, float, float, float]
 """x, y (rear axle, m), heading (rad), speed (m/s), steer (rad), steer rate (rad/s), drive (1)."""
 

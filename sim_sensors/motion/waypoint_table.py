@@ -16,8 +16,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.planar import Pose
 from sim_sensors.motion.sampling import ahead_of_time
 
-__all__ = ['Waypoints', 'course', 'read_waypoints', 'repaired_waypoints', 'thinned']
-
 _GAP_FACTOR = 2.5
 _COLUMNS = ('t', 'x', 'y', 'theta')
 
@@ -73,10 +71,7 @@ class Waypoints:
         c, s = math.cos(turn), math.sin(turn)
         x, y = self.x - self.x[0], self.y - self.y[0]
         return dataclasses.replace(
-            self,
-            x=pose.x + c * x - s * y,
-            y=pose.y + s * x + c * y,
-            heading=self.heading + turn,
+            self, x=pose.x + c * x - s * y, y=pose.y + s * x + c * y, heading=self.heading + turn
         )
 
 
@@ -134,10 +129,7 @@ def repaired_waypoints(
     keep(~ahead_of_time(table[:, 0]), 'their time is ahead of that of all the next')
     latest = np.maximum.accumulate(np.concatenate([[-np.inf], table[:-1, 0]]))
     keep(np.logical_not(table[:, 0] < latest), 'their time goes back')
-    keep(
-        np.greater(np.diff(table[:, 0], prepend=-np.inf), 0.0),
-        'at the time of the one before',
-    )
+    keep(np.greater(np.diff(table[:, 0], prepend=-np.inf), 0.0), 'at the time of the one before')
     keep(~_sticking_out(table, max_speed), f'faster than {max_speed:g} m/s from and to there')
     if len(table) < 2:
         raise MotionError(f'{where}: {len(table)} waypoints left; must be >= 2')

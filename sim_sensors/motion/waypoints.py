@@ -15,8 +15,6 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
-__all__ = ['WaypointMotion']
-
 _DEGREE = 5
 _SLOWEST = 1e-3  # m/s of horizontal speed that a tangent needs to have a direction
 
@@ -104,11 +102,7 @@ class WaypointMotion:
         elif len(t) == 0:
             attitude = np.zeros((0, 4)), np.zeros((0, 3)), np.zeros((0, 3))
         else:
-            attitude = (
-                self._rotation(t).as_quat(),
-                self._rotation(t, 1),
-                self._rotation(t, 2),
-            )
+            attitude = (self._rotation(t).as_quat(), self._rotation(t, 1), self._rotation(t, 2))
         orientation, rate, rate_change = attitude
         return Trajectory(
             t, self._spline(t), orientation, velocity, rate, acceleration, rate_change
@@ -158,11 +152,7 @@ def _tangent(
     orientation = rotations.multiply(rotations.from_heading(yaw), about_y)
     rate = np.column_stack([yaw1 * sine, -climb1, yaw1 * cosine])
     change = np.column_stack(
-        [
-            yaw2 * sine + yaw1 * climb1 * cosine,
-            -climb2,
-            yaw2 * cosine - yaw1 * climb1 * sine,
-        ]
+        [yaw2 * sine + yaw1 * climb1 * cosine, -climb2, yaw2 * cosine - yaw1 * climb1 * sine]
     )
     return orientation, rate, change
 

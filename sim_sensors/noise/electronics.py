@@ -14,8 +14,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.noise.processes import Decay, Ramp
 
-__all__ = ['IncrementQuantiser', 'LowPass', 'Temperature', 'Thermometer', 'quantise', 'saturate']
-
 
 class LowPass:
     """Low pass with -3 dB at `bandwidth` and unit gain at rest.

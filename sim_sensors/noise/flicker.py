@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['Flicker']
-
 # Neighbouring time constants are at most this factor apart, which makes the plateau wavy by less
 # than 0.1 %; they go this far beyond both ends of the span, where it falls by 1.6 %.
 _SPACING = 5.0

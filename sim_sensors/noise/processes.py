@@ -20,19 +20,6 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'Decay',
-    'GaussMarkov',
-    'IntegralNoise',
-    'Process',
-    'Ramp',
-    'RandomWalk',
-    'TurnOn',
-    'White',
-    'WhiteDensity',
-    'correlation_root',
-]
-
 
 class Process(Protocol):
     """What every noise process offers."""

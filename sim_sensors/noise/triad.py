@@ -13,8 +13,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.noise.electronics import quantise
 from sim_sensors.noise.processes import Process, RandomWalk, White, WhiteDensity
 
-__all__ = ['AxisErrors', 'SettableBias', 'SumTriad', 'Triad']
-
 
 class AxisErrors(Protocol):
     """What makes measured values of true ones, with its state."""

@@ -13,8 +13,6 @@ from rclpy.node import Node
 
 from sim_sensors.live.odometry import Verdict
 
-__all__ = ['News', 'Reporter', 'SensorHealth']
-
 # The worst few of a period, not a line for each of a thousand messages.
 _MOST_NEWS = 5
 

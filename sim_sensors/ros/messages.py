@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import (
-    PoseStamped,
-    PoseWithCovarianceStamped,
-    TwistStamped,
-    Vector3Stamped,
-)
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped, TwistStamped, Vector3Stamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import (
     CameraInfo,
@@ -37,23 +32,6 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
-
-__all__ = [
-    'camera_info',
-    'feature_messages',
-    'fix_messages',
-    'imu_messages',
-    'joint_message',
-    'magnetic_field_messages',
-    'odometry_array',
-    'odometry_messages',
-    'pose_message',
-    'pose_messages',
-    'stamp_ns',
-    'time_message',
-    'twist_message',
-    'vector_message',
-]
 
 _NS = 1_000_000_000
 

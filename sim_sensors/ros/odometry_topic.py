@@ -18,8 +18,6 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.ros.messages import odometry_array
 
-__all__ = ['ODOMETRY_TOPIC', 'odometry_of_bytes', 'subscribe_odometry']
-
 ODOMETRY_TOPIC = 'ground_truth/odometry'
 """Relative name of the topic of the true motion."""
 

@@ -53,8 +53,6 @@ from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.noise import WheelMeasurement
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
-__all__ = ['OUTPUTS', 'SensorOutput']
-
 Messages = Iterator[tuple[tuple[object, ...], object]]
 
 

@@ -20,8 +20,6 @@ from rclpy.node import Node
 from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
 from sim_sensors.core.parameters import Parameter, Parameters
 
-__all__ = ['NodeParameters', 'descriptor', 'given_parameters']
-
 P = TypeVar('P', bound=Parameters)
 
 _INT64 = 2**63

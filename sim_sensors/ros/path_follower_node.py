@@ -33,8 +33,6 @@ from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import on_backward_jump, run
 from sim_sensors.ros.sensor_settings import diagnostics_period
 
-__all__ = ['PathFollowerNode', 'PathFollowerSettings', 'main', 'path_waypoints']
-
 _OUT_QOS = QoSProfile(depth=10)
 
 

@@ -17,8 +17,6 @@ from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
-__all__ = ['Awaited', 'on_backward_jump', 'run']
-
 
 def run(
     name: str,

@@ -35,8 +35,6 @@ from sim_sensors.ros.sensor_settings import SensorSettings, WorldSettings
 from sim_sensors.sensor.catalogue import KINDS, SensorKind
 from sim_sensors.world.world import World, load_world
 
-__all__ = ['MEASUREMENT_QOS', 'SensorNode', 'main']
-
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200
 # Reliable feeds both kinds of subscriptions.

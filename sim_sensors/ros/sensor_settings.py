@@ -10,16 +10,6 @@ from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import run_label
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 
-__all__ = [
-    'CameraSettings',
-    'Datum',
-    'GpsSettings',
-    'ImuSettings',
-    'SensorSettings',
-    'WorldSettings',
-    'diagnostics_period',
-]
-
 
 def diagnostics_period() -> Any:
     """Declare how often a node tells about its health."""

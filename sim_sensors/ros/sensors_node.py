@@ -18,8 +18,6 @@ from sim_sensors.ros.running import run
 from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.sensor.catalogue import KINDS
 
-__all__ = ['main', 'sensor_nodes']
-
 _NAME = 'sensors_node'
 
 

@@ -27,8 +27,6 @@ from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import Awaited, run
 
-__all__ = ['TrajectoryNode', 'TrajectorySettings', 'main']
-
 # A Time has 32 bits of seconds.
 _LATEST_NS = float((2**31 - 1) * 10**9)
 _DELIVERY = Duration(seconds=2)
@@ -210,9 +208,7 @@ class TrajectoryNode(Node):
         if missing := self._awaited.missing():
             self._since = now
             self.get_logger().info(
-                f'waiting for {" ".join(missing)}',
-                throttle_duration_sec=_TELL_S,
-                skip_first=True,
+                f'waiting for {" ".join(missing)}', throttle_duration_sec=_TELL_S, skip_first=True
             )
         self._begun = (now - self._since).nanoseconds >= self._settings.delay * 1e9
 

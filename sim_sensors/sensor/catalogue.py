@@ -20,8 +20,6 @@ from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Upstream
 from sim_sensors.world.world import World
 
-__all__ = ['KINDS', 'UPSTREAM', 'SensorKind', 'has_upstream', 'kinds', 'names']
-
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
 

@@ -15,8 +15,6 @@ from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import LONGEST_DELAY
 
-__all__ = ['Channel', 'Delivery']
-
 M = TypeVar('M', bound=MessageArray)
 
 _NEVER = int(np.iinfo(np.int64).min)

@@ -10,8 +10,6 @@ import numpy as np
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['Correlated', 'Diagonal', 'OuterProduct', 'ReportedCovariance', 'Unknown']
-
 
 class ReportedCovariance(Protocol):
     """What is published as covariance of one triad, with whatever state that takes."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.sensor.delivery import Channel
 
-__all__ = ['Sensor']
-
 T = TypeVar('T')
 
 

@@ -12,8 +12,6 @@ from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.sensor.delivery import Channel
 
-__all__ = ['AcceptedPoseChannel', 'Gate', 'GateState', 'VisionMeasurement']
-
 
 @dataclasses.dataclass(frozen=True)
 class Gate(Parameters):

@@ -20,16 +20,6 @@ from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Upstream
 
-__all__ = [
-    'VISION_COVARIANCES',
-    'VISION_LAWS',
-    'AsDrawn',
-    'Frc2024',
-    'TagDistance',
-    'VisionLaw',
-    'tags_in_view',
-]
-
 
 class VisionLaw(Parameters, abc.ABC):
     """Standard deviations of a pose from tags."""

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.world.world import World
 
-__all__ = ['VISION', 'VisionModel', 'VisionSensor', 'load_vision', 'simulate']
-
 BoolArray = NDArray[np.bool_]
 
 # Of 1280 x 720 pixels with the focal lengths of [FRC3176], 879.07 and 879.15 pixels.

@@ -34,8 +34,6 @@ from sim_sensors.motion.planar import squares_about
 from sim_sensors.wheels.drives import WheelDrive
 from sim_sensors.wheels.noise import SteeringOffset
 
-__all__ = ['WheelConstants', 'points_of']
-
 # -------- Points that stand for independent random numbers: a weighted few with the same
 # moments.
 

@@ -26,20 +26,6 @@ from sim_sensors.motion.drive_kinematics import (
     weights_of,
 )
 
-__all__ = [
-    'WHEEL_DRIVES',
-    'AckermannWheels',
-    'DifferentialWheels',
-    'SwerveWheels',
-    'WheelDrive',
-    'derivatives_of_pair',
-    'derivatives_of_steered',
-    'steer',
-    'steps_of_pair',
-    'steps_of_steered',
-    'turn_pair',
-]
-
 # -------- Kinematics of a pair of wheels, with and without front steering, over steps, compiled.
 #
 # Steps are forward and left path in m and turn in rad of the middle between the two

@@ -13,8 +13,6 @@ from sim_sensors.wheels.drives import WheelDrive
 from sim_sensors.wheels.noise import WheelNoise
 from sim_sensors.wheels.slip import Slip
 
-__all__ = ['Encoders', 'accumulated']
-
 
 class Encoders:
     """The encoders of one robot: slip, wrong radius, white noise and whole counts.

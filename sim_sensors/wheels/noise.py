@@ -19,16 +19,6 @@ from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Upstream
 
-__all__ = [
-    'WHEEL_NOISES',
-    'NoWheelNoise',
-    'PerDistance',
-    'SquaredIncrement',
-    'SteeringOffset',
-    'WheelMeasurement',
-    'WheelNoise',
-]
-
 
 class WheelNoise(Parameters, abc.ABC):
     """Zero-mean white noise in what one wheel rolls from a sample to the next."""

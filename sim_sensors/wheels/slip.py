@@ -12,8 +12,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 
-__all__ = ['Slip', 'SlipProcess']
-
 _SHORTEST = 1e-3
 
 

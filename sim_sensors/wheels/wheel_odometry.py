@@ -45,18 +45,13 @@ from sim_sensors.wheels.slip import Slip
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
-__all__ = ['WHEELS', 'WheelOdometryModel', 'WheelOdometrySensor', 'load_wheels', 'simulate']
-
 
 @dataclasses.dataclass(frozen=True)
 class WheelOdometryModel(VariedParameters):
     """Wheel odometry: a drive, and what its encoders get wrong."""
 
     kind: ClassVar[str] = 'wheel_odometry'
-    varied: ClassVar[Mapping[str, Registry[Any]]] = {
-        'drive': WHEEL_DRIVES,
-        'noise': WHEEL_NOISES,
-    }
+    varied: ClassVar[Mapping[str, Registry[Any]]] = {'drive': WHEEL_DRIVES, 'noise': WHEEL_NOISES}
 
     rate: float = sample_rate(50.0, 'Odometry messages per second.')
     frame_id: str = parameter('odom', '', 'Frame of the poses.', read_only=True)

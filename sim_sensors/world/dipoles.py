@@ -15,8 +15,6 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 
-__all__ = ['Dipoles']
-
 # T m / A: mu_0 / (4 pi) of air.
 _K = 1e-7
 

@@ -15,8 +15,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
-__all__ = ['EarthField', 'Gravity', 'decimal_year', 'normal_gravity', 'wmm_epoch', 'wmm_field']
-
 # WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: semi-major axis (m), flattening, normal
 # gravity at the equator (m/s^2), Somigliana's constant, and m = omega^2 a^2 b / GM.
 _A = 6378137.0
@@ -147,10 +145,7 @@ def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
     model = GeoMag(coefficients_file=f'wmm/WMM_{epoch}.COF')
     # Kilometres in, nanotesla out: x north, y east, z down.
     found = model.calculate(
-        glat=frame.latitude_deg,
-        glon=frame.longitude_deg,
-        alt=frame.altitude_m / 1000.0,
-        time=year,
+        glat=frame.latitude_deg, glon=frame.longitude_deg, alt=frame.altitude_m / 1000.0, time=year
     )
     return found.y * 1e-9, found.x * 1e-9, -found.z * 1e-9
 

@@ -16,8 +16,6 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['DEFAULT_ORIGIN', 'GEODESIES', 'STANDARD_GRAVITY', 'LocalFrame', 'to_geodetic']
-
 # m/s^2; CGPM 1901, the value that robot_localization removes and AirSim adds.
 STANDARD_GRAVITY = 9.80665
 

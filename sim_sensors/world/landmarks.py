@@ -12,8 +12,6 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['Landmarks', 'Tags', 'chessboard']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Landmarks:

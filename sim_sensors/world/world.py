@@ -21,8 +21,6 @@ from sim_sensors.world.fields import EarthField, Gravity
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.landmarks import Landmarks, Tags, chessboard
 
-__all__ = ['World', 'load_world', 'world_names', 'world_of_mapping']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World:

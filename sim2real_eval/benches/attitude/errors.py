@@ -19,16 +19,6 @@ from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'ANGLES',
-    'BOUND',
-    'PUBLISHED_REAL',
-    'PUBLISHED_SIMULATED',
-    'AttitudeErrors',
-    'attitude_errors',
-    'suspects',
-]
-
 ANGLES = ('yaw', 'pitch', 'roll', 'rotation')
 """In the order of [Ligorio2015], table 4; then the angle of the whole rotation that is wrong."""
 

@@ -9,17 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real_eval.benches.attitude.events import NAMES, AttitudeEvents, AttitudeInput, events_of
-from sim2real_eval.benches.attitude.filter import (
-    AttitudeError,
-    filter_events,
-    xi_matrices,
-)
+from sim2real_eval.benches.attitude.filter import AttitudeError, filter_events, xi_matrices
 from sim2real_eval.benches.attitude.settings import AttitudeSettings
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
-
-__all__ = ['AttitudeEstimate', 'estimate_attitude', 'estimate_events']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -27,8 +27,6 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 
-__all__ = ['NAMES', 'UPRIGHT', 'AttitudeEvents', 'AttitudeInput', 'events_of', 'without_zero_rate']
-
 # The zero-rate offset of a gyroscope, from the rest that a run begins with.
 
 _PARTS = 10
@@ -280,12 +278,7 @@ def _camera(poses: PoseArray) -> _Part:
     xi = xi_matrices(q)
     covariance = 0.25 * xi @ turned @ np.swapaxes(xi, 1, 2)
     covariance += (size / 12.0)[:, None, None] * q[:, :, None] * q[:, None, :]
-    return (
-        poses.stamp_ns[known],
-        np.full(int(known.sum()), CAMERA),
-        q[known],
-        covariance[known],
-    )
+    return (poses.stamp_ns[known], np.full(int(known.sum()), CAMERA), q[known], covariance[known])
 
 
 def _absent(covariance: FloatArray) -> BoolArray:

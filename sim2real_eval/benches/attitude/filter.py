@@ -21,15 +21,6 @@ from sim_sensors.core.compiled_rotations import cross
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'ACCELEROMETER',
-    'CAMERA',
-    'MAGNETOMETER',
-    'AttitudeError',
-    'filter_events',
-    'xi_matrices',
-]
-
 ACCELEROMETER, MAGNETOMETER, CAMERA = range(3)
 """Kinds of events."""
 

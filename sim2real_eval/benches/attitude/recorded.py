@@ -17,8 +17,6 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.synthetic import maker_with_field
 from sim_sensors.world.world import World
 
-__all__ = ['recorded_run']
-
 
 def recorded_run(
     recording: Recording,

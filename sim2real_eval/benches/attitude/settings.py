@@ -7,19 +7,13 @@ import dataclasses
 
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['AttitudeSettings', 'SimulationSettings']
-
 
 @dataclasses.dataclass(frozen=True)
 class AttitudeSettings(Parameters):
     """How the quaternion filter of [Ligorio2015] runs."""
 
     initial_std: float = parameter(
-        0.02,
-        'rad',
-        'Of the first attitude about each axis.',
-        minimum=1e-9,
-        maximum=0.5,
+        0.02, 'rad', 'Of the first attitude about each axis.', minimum=1e-9, maximum=0.5
     )
     gyroscope_density: float = parameter(
         0.0,

@@ -33,19 +33,6 @@ from sim_sensors.motion.spatial_scenarios import Swaying
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.world import World
 
-__all__ = [
-    'HAND_HELD',
-    'AttitudeRun',
-    'AttitudeSetup',
-    'AttitudeStudy',
-    'drawn_attitude',
-    'held_run',
-    'measure',
-    'simulated_run',
-    'simulated_study',
-    'study_of',
-]
-
 HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
 """Parameters of `Swaying` that keep the chessboard of [Ligorio2015] in sight, from the side."""
 

@@ -10,8 +10,6 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.compiled_rotations import cross
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['integrate', 'integrate_all']
-
 
 @compiled
 def _to_body(
@@ -42,12 +40,7 @@ def _to_body(
 
 @compiled
 def _to_sensor(
-    B: FloatArray,
-    C: FloatArray,
-    w: FloatArray,
-    turn: FloatArray,
-    arm: FloatArray,
-    row: FloatArray,
+    B: FloatArray, C: FloatArray, w: FloatArray, turn: FloatArray, arm: FloatArray, row: FloatArray
 ) -> None:
     """Turn Jacobians with respect to the body's force and rate into those of the sensor's."""
     dot = w[0] * arm[0] + w[1] * arm[1] + w[2] * arm[2]

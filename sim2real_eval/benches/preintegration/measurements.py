@@ -27,16 +27,6 @@ from sim_sensors.core.compiled_rotations import right_jacobian
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState, States
 
-__all__ = [
-    'PreintegratedCombinedMeasurements',
-    'PreintegratedImuMeasurements',
-    'Preintegration',
-    'check_angle',
-    'first_states',
-    'form_of',
-    'predicted',
-]
-
 Params = TypeVar('Params', bound=PreintegrationParams)
 
 # Jr^-1 has no bound at 2 pi, where the rotation vector ends.

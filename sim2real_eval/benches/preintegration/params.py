@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['ConstantBias', 'PreintegrationCombinedParams', 'PreintegrationError',
-           'PreintegrationParams']  # fmt: skip
-
 P = TypeVar('P', bound='PreintegrationParams')
 
 FORMS = ('tangent', 'manifold')

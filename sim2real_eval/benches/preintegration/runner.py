@@ -37,8 +37,6 @@ from sim_sensors.core.seeding import stream
 from sim_sensors.motion.nav_state import NavState, States, local_coordinates
 from sim_sensors.motion.trajectory import Motion
 
-__all__ = ['CombinedScenarioRunner', 'Draws', 'ScenarioRunner', 'noise_root']
-
 _SAMPLES_AT_ONCE = 500_000
 # More would not fit into a small machine's memory.
 _MOST_SAMPLES = 5_000_000
@@ -191,9 +189,7 @@ class ScenarioRunner:
         return made
 
     def predict(
-        self,
-        pim: Preintegration[PreintegrationParams],
-        estimated_bias: ConstantBias | None = None,
+        self, pim: Preintegration[PreintegrationParams], estimated_bias: ConstantBias | None = None
     ) -> NavState:
         """Return where the measurements lead from the first state; see `pim.predict`."""
         return pim.predict(self._first(), estimated_bias)

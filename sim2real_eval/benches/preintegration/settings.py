@@ -8,8 +8,6 @@ import dataclasses
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['ScenarioSettings']
-
 
 @dataclasses.dataclass(frozen=True)
 class ScenarioSettings(Parameters):

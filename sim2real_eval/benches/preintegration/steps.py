@@ -31,8 +31,6 @@ from sim_sensors.core.compiled_rotations import (
 )  # fmt: skip
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['MANIFOLD', 'TANGENT', 'WORK', 'move', 'rotation_of', 'step']
-
 TANGENT = 0
 MANIFOLD = 1
 WORK = (21, 3)

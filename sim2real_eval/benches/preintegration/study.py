@@ -17,22 +17,10 @@ from sim2real_eval.benches.preintegration.params import (
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.benches.preintegration.runner import (
-    CombinedScenarioRunner,
-    ScenarioRunner,
-)
+from sim2real_eval.benches.preintegration.runner import CombinedScenarioRunner, ScenarioRunner
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState
 from sim_sensors.motion.trajectory import Motion
-
-__all__ = [
-    'COMPONENTS',
-    'CovarianceTest',
-    'ScenarioSetup',
-    'ScenarioStudy',
-    'covariance_agreement',
-    'run_study',
-]
 
 # Is a sample covariance that of a model? A test of the whole matrix at once.
 

@@ -31,8 +31,6 @@ from sim_sensors.vision.vision_pose import VISION, VisionModel
 from sim_sensors.wheels.wheel_odometry import WHEELS, WheelOdometryModel
 from sim_sensors.world.world import World
 
-__all__ = ['JUDGES', 'Drift', 'Planar', 'RecordedMotion', 'WheelRun', 'wheel_run']
-
 # A true motion that wheels and a camera measure again and again: simulated or recorded.
 
 # Below this extent [m] a truth stands: five standard deviations of RTK noise (1 cm) either way.

@@ -26,18 +26,6 @@ from sim_sensors.wheels.slip import Slip
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 from sim_sensors.world.world import World
 
-__all__ = [
-    'SINGLE_ERRORS',
-    'Driven',
-    'VariantResult',
-    'WheelSetup',
-    'WheelStudy',
-    'drive_variants',
-    'run_wheel_study',
-    'single_errors',
-    'study_of',
-]
-
 # Share of a drive without a pose of the camera from which on it is told.
 _BLIND = 0.1
 
@@ -111,10 +99,7 @@ class Driven:
         notes = self.drive.notes()
         if self.longest_blind <= _BLIND * self.drive.duration:
             return notes
-        return (
-            BLIND(longest=self.longest_blind, duration=self.drive.duration),
-            *notes,
-        )
+        return (BLIND(longest=self.longest_blind, duration=self.drive.duration), *notes)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -36,8 +36,6 @@ from sim2real_eval.judge.inertial.strapdown import (
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['ErrorStateJudge', 'FilteredRun', 'filter_inputs', 'skew']
-
 
 def skew(vectors: FloatArray) -> FloatArray:
     """Return the matrices [a] with [a] b = a x b, (n, 3, 3), of vectors, (n, 3)."""

@@ -24,8 +24,6 @@ from sim2real_eval.judge.inertial.strapdown import (
 )
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['first_moving_interval', 'first_state', 'fixes_of_the_start', 'grid', 'merge_events']
-
 
 def first_state(
     inputs: InertialInputs, attitude: FirstAttitude, settings: InertialSettings

@@ -27,8 +27,6 @@ from sim2real_eval.judge.inertial.strapdown import (
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['InertialEvents', 'Taken', 'run', 'sensitivities']
-
 
 class InertialEvents(NamedTuple):
     """Everything that happens, at k times.

@@ -17,14 +17,6 @@ from sim_sensors.core.compilation import kernel
 from sim_sensors.core.compiled_rotations import coefficients, matrix_from_quaternion
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'antenna_measurement',
-    'distance',
-    'heading_unobservable_at_rest',
-    'speed_measurement',
-    'update',
-]
-
 
 @kernel
 def distance(

@@ -9,8 +9,6 @@ from typing import ClassVar
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.judge.setup import JudgeSetup
 
-__all__ = ['JudgeNode', 'RobotLocalizationNodes']
-
 
 class JudgeNode:
     """The embedded judge as a node, fed in lockstep on a ROS domain of its own."""

@@ -36,10 +36,6 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 
-__all__ = [
-    'ExpectedJudge', 'Feed', 'PendingMessage', 'RecordedFeed', 'last_arrival_ns', 'node_grids',
-]  # fmt: skip
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PendingMessage:
@@ -131,12 +127,7 @@ class RecordedFeed:
 
 
 def node_grids(
-    clock: Clock,
-    config: FilterConfig,
-    navsat: NavsatConfig | None,
-    start_ns: int,
-    *,
-    inside: bool,
+    clock: Clock, config: FilterConfig, navsat: NavsatConfig | None, start_ns: int, *, inside: bool
 ) -> Grids:
     """Return the timers of nodes.
 

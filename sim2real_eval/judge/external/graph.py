@@ -33,8 +33,6 @@ from sim2real_eval.judge.external.side import Side
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.recording import Recording
 
-__all__ = ['Conductor', 'GraphJudgeSetup', 'free_domain', 'private_context']
-
 # Ports of higher domains lie among those that Linux gives to whoever asks for any.
 _DOMAINS = range(1, 102)
 _OTHER_WAYS_OUT = ('ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
@@ -75,11 +73,7 @@ def free_domain() -> Iterator[int]:
 def _private(domain: int) -> dict[str, str]:
     """Return this process's environment, but on a domain that does not leave the machine."""
     kept = {name: value for name, value in os.environ.items() if name not in _OTHER_WAYS_OUT}
-    return {
-        **kept,
-        'ROS_DOMAIN_ID': str(domain),
-        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-    }
+    return {**kept, 'ROS_DOMAIN_ID': str(domain), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
 
 
 @contextlib.contextmanager

@@ -32,8 +32,6 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 
-__all__ = ['PacedSide']
-
 _NAVSAT_NAME = 'navsat_transform'
 # As replay from a bag: the clock is shown often, whatever is due.
 _STEP_NS = 5_000_000

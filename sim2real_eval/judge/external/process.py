@@ -26,11 +26,6 @@ from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import Recording
 
-__all__ = [
-    'JUDGES', 'NODE_NAME', 'JudgeProcess', 'NodeCommand', 'executable', 'filter_node',
-    'navsat_parameters', 'own_transforms', 'ros_arguments', 'write_parameters',
-]  # fmt: skip
-
 JUDGES = ('judge_node', 'robot_localization')
 """Kinds of judge nodes: ours, and ekf_node or ukf_node of robot_localization."""
 NODE_NAME = 'ekf_filter_node'

@@ -21,16 +21,6 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
-__all__ = [
-    'OdometryInbox',
-    'Published',
-    'decoded',
-    'pose_of',
-    'publishers_of',
-    'rounded_up',
-    'stamp_of',
-]
-
 # -------- What a judge node published.
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']

@@ -32,11 +32,6 @@ from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
-__all__ = [
-    'FILTERED_TOPIC', 'Questions', 'Senders', 'StaticFrames', 'Wait', 'Work', 'coinciding_frames',
-    'input_topics',
-]  # fmt: skip
-
 FILTERED_TOPIC = 'odometry/filtered'
 _TYPES: Mapping[str, tuple[Any, str]] = {
     'odom': (Odometry, 'nav_msgs/msg/Odometry'),

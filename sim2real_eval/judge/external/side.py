@@ -37,8 +37,6 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 
-__all__ = ['Side']
-
 # Questions without an answer yet; the queues of services hold ten.
 _MOST_OPEN = 8
 # Static transforms and, in rclcpp, the clock are taken in threads of the node's own, whose work

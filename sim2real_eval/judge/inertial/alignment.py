@@ -22,8 +22,6 @@ from sim2real_eval.judge.inertial.front_end import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['UNKNOWN_HEADING_DEVIATION', 'FirstAttitude', 'first_attitude']
-
 UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
 """Of an angle of which nothing is known: uniform over a turn, rad."""
 
@@ -189,10 +187,7 @@ def _deviation(inputs: InertialInputs, i: int, j: int) -> float:
 
 
 def _heading(
-    inputs: InertialInputs,
-    settings: InertialSettings,
-    given: float | None,
-    known: _Known,
+    inputs: InertialInputs, settings: InertialSettings, given: float | None, known: _Known
 ) -> tuple[float, float, Finding]:
     """Return yaw, its deviation and where it is from."""
     start = settings.start

@@ -18,8 +18,6 @@ from sim2real_eval.recording.truth_frame import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
 
-__all__ = ['InertialInputs', 'inertial_inputs']
-
 _ABSENT = -1.0
 # Beyond what any sensor measures; squares of it still fit into a double.
 _MOST = 1e6

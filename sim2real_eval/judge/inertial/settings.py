@@ -18,8 +18,6 @@ from sim_sensors.core.errors import UnknownNameError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
-__all__ = ['InertialJudge', 'InertialSettings', 'Smoother', 'Start']
-
 
 @dataclasses.dataclass(frozen=True)
 class Start(Parameters):
@@ -145,12 +143,7 @@ class InertialSettings(Parameters):
         0.0, 'm/s', 'When > 0, the same of its speed along its z axis.', minimum=0.0
     )
     vehicle_frequency: float = parameter(
-        10.0,
-        'Hz',
-        'How often these two hold it.',
-        minimum=0.0,
-        minimum_excluded=True,
-        maximum=1e3,
+        10.0, 'Hz', 'How often these two hold it.', minimum=0.0, minimum_excluded=True, maximum=1e3
     )
     base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')
     start: Start = dataclasses.field(default_factory=Start)
@@ -214,9 +207,7 @@ class InertialJudge(abc.ABC):
 
     @classmethod
     def load(
-        cls: type[Made],
-        config: str | Path | None = None,
-        transforms: TransformFile | None = None,
+        cls: type[Made], config: str | Path | None = None, transforms: TransformFile | None = None
     ) -> Made:
         """Return the judge with shipped settings by name, those of a file, or the default ones.
 

@@ -26,11 +26,6 @@ from sim_sensors.core.compiled_rotations import (
 )
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'ACCELEROMETER_BIAS', 'ATTITUDE', 'ERRORS', 'GYROSCOPE_BIAS', 'POSITION', 'STATES', 'VELOCITY',
-    'add_error', 'grow', 'move', 'turn_left',
-]  # fmt: skip
-
 STATES = 16
 """Length of the state: 3 position, 3 velocity, 4 attitude, 3 and 3 biases."""
 

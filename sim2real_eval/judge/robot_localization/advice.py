@@ -27,18 +27,6 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.world.geodesy import LocalFrame
 
-__all__ = [
-    'datum_advice',
-    'divergence',
-    'enu_advice',
-    'input_advice',
-    'motion_advice',
-    'mounting_advice',
-    'navsat_advice',
-    'part_advice',
-    'twist_advice',
-]
-
 _MOST = 0.5
 _LEAST_GRAVITY = 0.05
 

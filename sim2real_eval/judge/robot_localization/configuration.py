@@ -19,11 +19,6 @@ from sim2real_eval.judge.robot_localization.state import AX, N
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'DEFAULT_PROCESS_NOISE', 'FRONT_ENDS', 'NAVSAT_TOPIC', 'FilterConfig', 'NavsatConfig',
-    'SourceConfig', 'topic_name', 'with_front_end',
-]  # fmt: skip
-
 DEFAULT_PROCESS_NOISE = np.array(
     [0.05, 0.05, 0.06, 0.03, 0.03, 0.06, 0.025, 0.025, 0.04, 0.01, 0.01, 0.02, 0.01, 0.01, 0.015]
 )

@@ -32,15 +32,6 @@ from sim2real_eval.judge.robot_localization.state import (
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'control_acceleration',
-    'passes',
-    'predict',
-    'solve_backward',
-    'solve_forward',
-    'wrap_angle',
-]
-
 
 @kernel
 def wrap_angle(angle: float) -> float:

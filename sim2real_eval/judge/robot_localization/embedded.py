@@ -44,8 +44,6 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth_frame import valid_fixes
 from sim_sensors.core.measurements import FixArray, ImuArray, TwistArray
 
-__all__ = ['PreparedRecording', 'judge', 'judge_all', 'prepare']
-
 _FIRST_CAPACITY = 1024
 # 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.
 _MOST_TICKS = 2_000_000
@@ -163,11 +161,7 @@ def _fixes(
 
 
 def _timing(
-    config: FilterConfig,
-    navsat: NavsatConfig | None,
-    clock: Clock,
-    inputs: Inputs,
-    travel_ns: int,
+    config: FilterConfig, navsat: NavsatConfig | None, clock: Clock, inputs: Inputs, travel_ns: int
 ) -> Timing:
     first = int(inputs.messages.arrival_ns[0])
     last = int(inputs.messages.arrival_ns[-1])

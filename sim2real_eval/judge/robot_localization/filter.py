@@ -46,8 +46,6 @@ from sim2real_eval.judge.robot_localization.ukf import (
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['advance', 'correct', 'dynamics_of', 'process', 'sigma_weights']
-
 _LONGEST_STEP_S = 100000.0
 _STEP_INSTEAD_S = 0.01
 

@@ -17,11 +17,6 @@ from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
 
-__all__ = [
-    'FilteredGps', 'Plane', 'enter_fixes', 'from_utm', 'new_navsat', 'no_fixes', 'place_antenna',
-    'place_heading', 'plane_of', 'to_utm', 'utm_zone',
-]  # fmt: skip
-
 # -------- Universal Transverse Mercator: the plane in which navsat_transform works.
 
 
@@ -154,9 +149,7 @@ class Plane:
     @property
     def _tangent(self) -> LocalFrame:
         return LocalFrame(
-            latitude_deg=self.latitude,
-            longitude_deg=self.longitude,
-            altitude_m=self.height or 0.0,
+            latitude_deg=self.latitude, longitude_deg=self.longitude, altitude_m=self.height or 0.0
         )
 
 

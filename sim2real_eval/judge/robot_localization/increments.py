@@ -31,8 +31,6 @@ from sim_sensors.core.compiled_rotations import (
 )
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['increment', 'take_off_gravity', 'turn_twist']
-
 
 @kernel
 def turn_twist(turn: FloatArray, at: FloatArray, x: FloatArray, z: FloatArray) -> None:

@@ -43,12 +43,7 @@ from sim2real_eval.judge.robot_localization.parts import (
     place,
     without_attitude,
 )
-from sim2real_eval.judge.robot_localization.topics import (
-    TopicParts,
-    covariance_rows,
-    merge,
-    plain,
-)
+from sim2real_eval.judge.robot_localization.topics import TopicParts, covariance_rows, merge, plain
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import (
     FixArray,
@@ -60,11 +55,6 @@ from sim_sensors.core.measurements import (
     PoseArray,
     TwistArray,
 )
-
-__all__ = [
-    'Inputs', 'build_inputs', 'check_type', 'child_frame', 'gps_kind', 'lacks_attitude',
-    'part_frame', 'source_blocks',
-]  # fmt: skip
 
 _TYPES: Mapping[str, type[MessageArray]] = {
     'odom': OdometryArray,

@@ -52,8 +52,6 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 
-__all__ = ['LiveJudge']
-
 
 class LiveJudge:
     """ekf_node or ukf_node and, if configured, navsat_transform_node, without clock and transport.

@@ -57,8 +57,6 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.truth_frame import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray
 
-__all__ = ['LiveEnu', 'LiveFilter', 'LiveNavsat']
-
 _FIRST_QUEUE = 256
 
 

@@ -22,11 +22,6 @@ from numba.extending import intrinsic
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'WIDTH', 'add_rows', 'add_with_column', 'add_with_row', 'mirror', 'mirror_left', 'set_row',
-    'settle', 'subtract_with_column', 'subtract_with_row',
-]  # fmt: skip
-
 WIDTH = 16
 """Columns of the matrices; float64, contiguous."""
 

@@ -24,11 +24,6 @@ from sim_sensors.core.compiled_rotations import (
 )
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'Navsat', 'NavsatState', 'early_fixes', 'locate', 'lost_fixes', 'new_navsat_state',
-    'publishes_filtered_gps', 'receive_fix', 'receive_heading', 'receive_odometry', 'tick',
-]  # fmt: skip
-
 _GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY, _FILTERED = range(9)
 
 

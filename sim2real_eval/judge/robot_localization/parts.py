@@ -14,12 +14,6 @@ from sim2real_eval.judge.robot_localization.configuration import FilterConfig, S
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'ACCELERATION', 'COMMAND_PART', 'FIX_PART', 'HEADING_PART', 'POSE', 'TWIST', 'Messages',
-    'Part', 'PartName', 'PartState', 'Parts', 'new_part_state', 'new_parts', 'part_names',
-    'parts_of', 'place', 'without_attitude',
-]  # fmt: skip
-
 POSE = 0
 TWIST = 1
 ACCELERATION = 2

@@ -17,12 +17,7 @@ from sim2real_eval.judge.robot_localization.increments import (
     take_off_gravity,
     turn_twist,
 )
-from sim2real_eval.judge.robot_localization.parts import (
-    POSE,
-    TWIST,
-    Parts,
-    PartState,
-)
+from sim2real_eval.judge.robot_localization.parts import POSE, TWIST, Parts, PartState
 from sim2real_eval.judge.robot_localization.queue import Queue
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES, VROLL, VX, N
 from sim_sensors.core.compilation import kernel
@@ -38,8 +33,6 @@ from sim_sensors.core.compiled_rotations import (
     transform,
 )
 from sim_sensors.core.measurements import FloatArray, IntArray
-
-__all__ = ['prepare', 'select']
 
 _TWO_D_VARIANCE = 1e-6
 _FLAT = np.array([state in TWO_D_STATES for state in range(N)])

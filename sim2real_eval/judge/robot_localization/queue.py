@@ -19,26 +19,6 @@ from sim2real_eval.judge.robot_localization.state import LAST_NS, Filter, N
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'MEASUREMENT_FIELDS',
-    'History',
-    'Queue',
-    'copy_measurement',
-    'expire',
-    'free_slot',
-    'grown',
-    'history_ns',
-    'larger_history',
-    'measurement_rows',
-    'measurements',
-    'new_history',
-    'new_queue',
-    'pop',
-    'push',
-    'rewind',
-    'save_state',
-]
-
 MEASUREMENT_FIELDS = ('stamp_ns', 'part', 'first_state', 'z', 'R', 'command', 'command_ns')
 """Fields of a queue, and of a history, that make up a measurement."""
 

@@ -58,8 +58,6 @@ from sim2real_eval.judge.robot_localization.timers import Timing, next_due
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['deliver', 'filter_tick', 'new_output', 'receive_command', 'replay']
-
 
 class Output(NamedTuple):
     """What the nodes publish; rows are filled in place.

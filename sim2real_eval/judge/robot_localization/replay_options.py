@@ -13,11 +13,6 @@ from sim2real_eval.recording.frames import TransformFile
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 
-__all__ = [
-    'CORRECTIONS', 'NAVSAT_PHASE_NS', 'Clock', 'Options', 'ReplayOptions', 'corrections',
-    'front_end', 'latency_ns',
-]  # fmt: skip
-
 # -------- What may be asked of the judge beside the nodes' own parameters, in case.yaml or on a
 # line.
 

@@ -14,8 +14,6 @@ from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['ParameterReader', 'read_node_parameters']
-
 
 def read_node_parameters(
     path: str | Path, node: str, *, strictly: bool = False
@@ -156,12 +154,7 @@ class ParameterReader:
         return value
 
     def number(
-        self,
-        name: str,
-        default: float,
-        *,
-        minimum: float = -math.inf,
-        maximum: float = math.inf,
+        self, name: str, default: float, *, minimum: float = -math.inf, maximum: float = math.inf
     ) -> float:
         """Take a finite number from `minimum` to `maximum`; an absent one is `default`."""
         if self._values.get(name) is None:

@@ -11,12 +11,6 @@ import numpy as np
 from sim2real_eval.judge.robot_localization.matrices import WIDTH
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = [
-    'AX', 'CONTROL_NS', 'INITIALISED', 'LAST_NS', 'NO_STAMP', 'PITCH', 'POINTS_VALID', 'ROLL',
-    'STATE_NAMES', 'TWO_D_STATES', 'VROLL', 'VX', 'VYAW', 'YAW', 'Dynamics', 'Filter', 'N', 'X',
-    'new_filter', 'padded',
-]  # fmt: skip
-
 X: Final = 0
 Y: Final = 1
 Z: Final = 2

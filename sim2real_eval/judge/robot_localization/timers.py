@@ -10,8 +10,6 @@ from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_N
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import IntArray
 
-__all__ = ['Grid', 'Grids', 'Timing', 'next_due']
-
 _PLAIN = Clock()
 
 

@@ -32,11 +32,6 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 
-__all__ = [
-    'COMMAND', 'FIX', 'HEADING', 'Routing', 'TopicParts', 'covariance_rows', 'delayed', 'merge',
-    'plain', 'route',
-]  # fmt: skip
-
 
 @dataclasses.dataclass
 class TopicParts:

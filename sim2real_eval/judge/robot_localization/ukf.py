@@ -44,8 +44,6 @@ from sim2real_eval.judge.robot_localization.state import (
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['correct_unscented', 'move', 'predict_textbook', 'predict_unscented']
-
 _POINTS = 2 * N + 1
 
 

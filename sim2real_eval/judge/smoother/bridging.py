@@ -26,8 +26,6 @@ from sim2real_eval.judge.smoother.chain import Steps
 from sim2real_eval.judge.smoother.factor_graph import INTEGRATION_DENSITY, Nodes, imu_densities
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['ImuMotion', 'bridge']
-
 # Intervals at a time, so that memory stays bounded however long the run is.
 _CHUNK = 256
 

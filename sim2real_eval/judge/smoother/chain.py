@@ -20,8 +20,6 @@ from sim2real_eval.judge.inertial.front_end import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['Steps', 'cut', 'joint_covariances']
-
 
 def joint_covariances(single: list[FloatArray], double: list[FloatArray]) -> FloatArray:
     """Return the covariance of each node and the next, (k - 1, 2 d, 2 d).

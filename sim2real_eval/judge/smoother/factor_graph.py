@@ -17,8 +17,6 @@ from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.judge.smoother.chain import Steps, joint_covariances
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['INTEGRATION_DENSITY', 'Nodes', 'imu_densities', 'load_gtsam', 'solve']
-
 INTEGRATION_DENSITY = 1e-4
 """Of the position for what the integration itself does wrong, m/sqrt(s)."""
 

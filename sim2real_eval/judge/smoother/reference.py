@@ -17,8 +17,6 @@ from sim2real_eval.judge.smoother.smoother import SmootherJudge
 from sim2real_eval.recording.recording import Recording, ReferenceTruth
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
-__all__ = ['ReferencedRecording', 'deviations', 'horizontal_speed', 'make_reference']
-
 _FRAME = 'map'
 
 

@@ -27,8 +27,6 @@ from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['SmootherJudge', 'smooth']
-
 _OUTAGE_S = 2.0
 
 

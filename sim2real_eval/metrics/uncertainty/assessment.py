@@ -33,8 +33,6 @@ from sim2real_eval.metrics.uncertainty.result import (
 )
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['uncertainty']
-
 _PART = 5
 """Part of the resamples for intervals, which take them at twelve true distances."""
 

@@ -14,14 +14,6 @@ from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 
-__all__ = [
-    'UNCERTAINTY_COLUMNS',
-    'series_uncertainty',
-    'uncertainty_by_scenario',
-    'uncertainty_fields',
-    'uncertainty_notes',
-]
-
 UNCERTAINTY_COLUMNS = (
     *VEPD_COLUMNS,
     'estimate',

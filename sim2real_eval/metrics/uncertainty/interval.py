@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from sim2real_eval.metrics.uncertainty.motions import Freedom
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['Bounds', 'MeanWasserstein', 'ResampledRuns', 'bounds', 'side_weights']
-
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _STEPS = np.array([-6.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, *_SHIFTS[1:]])

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sim2real_eval.metrics.scores import RunScore
 
 
-__all__ = ['Freedom', 'MotionDraws', 'ScoredRuns']
-
 # -------- Scores of the runs of one source, with what resampling must know of them.
 
 

@@ -19,14 +19,6 @@ from sim2real_eval.metrics.uncertainty.permutation_test import (
 from sim2real_eval.metrics.uncertainty.result import PairUncertainty, UncertaintyOptions
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'DrawnDistance',
-    'compare_pairs',
-    'exchanged',
-    'rank_distribution',
-    'significance_groups',
-]
-
 _FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
 
 
@@ -59,10 +51,7 @@ class DrawnDistance:
 
 
 def exchanged(
-    real: ScoredRuns,
-    first: ScoredRuns,
-    second: ScoredRuns,
-    sides: tuple[FloatArray, FloatArray],
+    real: ScoredRuns, first: ScoredRuns, second: ScoredRuns, sides: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
     """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
 

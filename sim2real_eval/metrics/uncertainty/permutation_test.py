@@ -23,16 +23,6 @@ from numpy.typing import NDArray
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 
-__all__ = [
-    'Divisible',
-    'LabelPermutations',
-    'PValues',
-    'distance_p_values',
-    'joint_p_values',
-    'permute_labels',
-    'split_half_distance',
-]
-
 _SPLITS = 200
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from sim2real_eval.common.findings import Finding, to_records
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['DistanceUncertainty', 'PairUncertainty', 'Uncertainty', 'UncertaintyOptions']
-
 # How often is resampled, and at which level is judged.
 
 

@@ -18,8 +18,6 @@ from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['Evidence', 'RunEvidence', 'gather']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunEvidence:

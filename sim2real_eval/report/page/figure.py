@@ -13,20 +13,6 @@ from markupsafe import Markup
 from sim2real_eval.report.page.markup import element, joined, path
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = [
-    'FINE',
-    'MINUS',
-    'NONE',
-    'Captioned',
-    'Multiples',
-    'Panel',
-    'Scale',
-    'decimal',
-    'decimals',
-    'span',
-    'times',
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class Captioned:

@@ -11,8 +11,6 @@ from markupsafe import Markup, escape
 
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['Column', 'DataTable', 'element', 'joined', 'number', 'path']
-
 
 @dataclasses.dataclass(frozen=True)
 class Column:

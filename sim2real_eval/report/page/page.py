@@ -30,8 +30,6 @@ from sim2real_eval.study.run import told_failures
 from sim2real_eval.study.secondary_results import SideResults
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['study_page']
-
 
 def study_page(
     outcome: StudyOutcome,

@@ -18,8 +18,6 @@ from sim2real_eval.report.page.tables import shown_model
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['covariance_consistency', 'histograms', 'spectra', 'speed_plots', 'track_plots']
-
 
 def covariance_consistency(
     evidence: Evidence, quantity: Literal['position', 'velocity'], colours: Mapping[str, str]

@@ -14,8 +14,6 @@ from sim2real_eval.report.page.figure import NONE, Scale, decimal, span
 from sim2real_eval.report.page.markup import element, joined
 from sim2real_eval.report.page.standing import Standing
 
-__all__ = ['Ranking', 'RankingRow', 'p_value_text', 'ranking']
-
 _WIDE = 12.0
 """Ratio of largest to smallest distance above which the scale is logarithmic."""
 

@@ -30,17 +30,6 @@ from sim2real_eval.report.ranking_tables import (
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
 
-__all__ = [
-    'AnnotatedTable',
-    'Chapter',
-    'JudgeSection',
-    'RankingView',
-    'SideSection',
-    'judge_section',
-    'ranking_view',
-    'side_sections',
-]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RankingView:

@@ -14,8 +14,6 @@ from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import study_uncertainty
 
-__all__ = ['Standing', 'standings']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Standing:

@@ -13,8 +13,6 @@ from sim2real_eval.report.page.markup import joined
 from sim2real_eval.report.page.ranking import p_value_text
 from sim2real_eval.report.page.standing import Standing
 
-__all__ = ['answer', 'concord']
-
 _NAME = Markup('<strong class="name">{}</strong>')
 
 

@@ -17,16 +17,6 @@ from sim2real_eval.report.page.markup import Column, DataTable
 from sim2real_eval.report.page.standing import Standing
 from sim2real_eval.study.outcome import StudyOutcome
 
-__all__ = [
-    'by_scenario',
-    'consistency',
-    'overview',
-    'record_tables',
-    'record_texts',
-    'run_table',
-    'shown_model',
-]
-
 
 def record_tables(record: Mapping[str, Any]) -> list[DataTable]:
     """Return software, recordings, judges and metric of a study's record."""
@@ -170,12 +160,7 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
 
 
 def consistency(
-    outcome: StudyOutcome,
-    judge: str,
-    group: str,
-    colours: Mapping[str, str],
-    *,
-    synthetic: bool,
+    outcome: StudyOutcome, judge: str, group: str, colours: Mapping[str, str], *, synthetic: bool
 ) -> DataTable | None:
     """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
     found = outcome.by_model(judge, group)

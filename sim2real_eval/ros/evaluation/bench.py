@@ -26,8 +26,6 @@ from sim_sensors.core.measurements import IntArray, MessageArray
 from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.sensor.delivery import Channel
 
-__all__ = ['SensorBench']
-
 # Generous: only a middleware that has lost a message keeps anyone waiting for long.
 _TIMEOUT_S = 30.0
 _TYPES = {'imu': 'sensor_msgs/msg/Imu', 'gps': 'sensor_msgs/msg/NavSatFix'}

@@ -8,11 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import (
-    PoseWithCovarianceStamped,
-    TwistStamped,
-    TwistWithCovarianceStamped,
-)
+from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped, TwistWithCovarianceStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -27,8 +23,6 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType, de
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros.evaluation.bench import SensorBench
 from sim_sensors.core.measurements import MessageArray
-
-__all__ = ['Broadcast', 'SensorFeed', 'message_class']
 
 _CLASSES: dict[str, Any] = {
     'geometry_msgs/msg/PoseWithCovarianceStamped': PoseWithCovarianceStamped,

@@ -23,8 +23,6 @@ from sim2real_eval.ros.evaluation.bench import SensorBench
 from sim2real_eval.ros.evaluation.feed import Broadcast, SensorFeed
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 
-__all__ = ['Pass', 'first_difference']
-
 _REAL, _SIMULATED = 'real', 'sim'
 
 

@@ -22,13 +22,6 @@ from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.ros.sensor_settings import Datum
 from sim_sensors.sensor.catalogue import KINDS
 
-__all__ = [
-    'BURST',
-    'TwinSensorNode',
-    'longest_burst',
-    'sensor_nodes',
-]
-
 BURST = 50
 """Odometry messages that are published at once, at most."""
 

@@ -33,8 +33,6 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.ros.parameters import NodeParameters
 
-__all__ = ['EvaluationSettings', 'Study']
-
 # -------- Parameters of evaluation_node.
 
 

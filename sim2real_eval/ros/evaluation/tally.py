@@ -17,8 +17,6 @@ from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.study.run import StudyFailure, StudyRun
 
-__all__ = ['Pace', 'Stop', 'Stopped', 'Tally']
-
 
 @dataclasses.dataclass(frozen=True)
 class Pace:

@@ -24,8 +24,6 @@ from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
-__all__ = ['Evaluations', 'RealRuns', 'judge_real']
-
 
 class _Task(NamedTuple):
     source: Source

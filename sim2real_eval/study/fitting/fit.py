@@ -25,8 +25,6 @@ from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
 
-__all__ = ['Fit', 'deal_folds', 'fit']
-
 # -------- Recordings held out in turn, so that a model meets some that it was not fitted to.
 
 

@@ -22,8 +22,6 @@ from sim2real_eval.study.fitting.tuned import Tuned
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
-__all__ = ['LEAST_RECORDINGS', 'Identified', 'identify']
-
 LEAST_RECORDINGS = 5
 """With fewer, resampling recordings says little, and only draws are resampled."""
 

@@ -15,8 +15,6 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 
-__all__ = ['METRICS', 'Objective', 'coordinates', 'prediction_scores', 'sign_flip_p_value']
-
 Objective = Callable[[FloatArray, FloatArray], FloatArray]
 """Takes the scores of real runs `(n, 2)` (RMSE in m/s, entropy difference) and of simulated ones
 `(p, n, r, 2)`, r of each real run, and returns a distance for each of the p, `(p,)`."""

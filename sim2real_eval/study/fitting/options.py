@@ -9,8 +9,6 @@ from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['FitOptions']
-
 
 @dataclasses.dataclass(frozen=True)
 class FitOptions(Parameters):

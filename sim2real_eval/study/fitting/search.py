@@ -16,8 +16,6 @@ from sim2real_eval.study.fitting.objective import Objective, coordinates
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
-__all__ = ['Surface', 'chosen', 'default_budget', 'design', 'lowest', 'search', 'spread']
-
 # -------- How the scores of every run depend on the parameters, between the candidates that were
 # judged.
 #

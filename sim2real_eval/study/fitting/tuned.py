@@ -18,8 +18,6 @@ from sim_sensors.core.parameters import Parameters, from_variant, to_variant
 from sim_sensors.gps.gps import GPS
 from sim_sensors.imu.imu import IMU
 
-__all__ = ['ParameterTarget', 'Tuned', 'model_yaml', 'parse_tuned', 'set_values', 'tunable']
-
 OPTION = '--tune'
 _AXES = 'xyz'
 _DIGITS = 4

@@ -16,8 +16,6 @@ from sim2real_eval.study.fitting.objective import METRICS, prediction_scores, si
 from sim2real_eval.study.fitting.search import chosen
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-__all__ = ['AFTER', 'BEFORE', 'HELD_OUT', 'Validation', 'validate']
-
 BEFORE, AFTER, HELD_OUT = 'before', 'after', 'held out'
 
 

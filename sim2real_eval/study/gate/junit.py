@@ -14,8 +14,6 @@ import xml.etree.ElementTree as ET
 from sim2real_eval.study.gate.result import GateCase
 from sim2real_eval.study.gate.verdict import GateVerdict
 
-__all__ = ['junit_xml']
-
 _SUITE = 'sim2real.gate'
 _NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
 

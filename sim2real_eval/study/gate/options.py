@@ -7,8 +7,6 @@ import dataclasses
 
 from sim_sensors.core.parameters import Parameters, parameter
 
-__all__ = ['GateOptions']
-
 
 @dataclasses.dataclass(frozen=True)
 class GateOptions(Parameters):

@@ -17,8 +17,6 @@ from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import Sim2RealError
 
-__all__ = ['Cell', 'ComparisonKey', 'GateCase', 'GatedResult']
-
 _MUST_MATCH = ('component', 'metric', 'start_heading')
 _SYNTHETIC = 'synthetic'
 

@@ -19,8 +19,6 @@ from sim2real_eval.study.gate.options import GateOptions
 from sim2real_eval.study.gate.result import Cell, ComparisonKey, GateCase, GatedResult
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 
-__all__ = ['GateVerdict', 'judge_result', 'only']
-
 _NOW, _BEFORE = 'now', 'before'
 _MOST = 5
 
@@ -229,11 +227,7 @@ def _case(
         before = baseline.vepd[cell]
         low, high = _increase(cell, result, baseline, case, old, options)
         case = dataclasses.replace(
-            case,
-            baseline=before,
-            increase=vepd - before,
-            increase_low=low,
-            increase_high=high,
+            case, baseline=before, increase=vepd - before, increase_low=low, increase_high=high
         )
     broken = []
     if options.max_vepd is not None and _breaks(
