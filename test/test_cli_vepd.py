@@ -327,7 +327,7 @@ def test_a_killed_vepd_continues_to_the_same_bytes(bags: list[Path], tmp_path: P
         assert started.poll() is None
         assert second.returncode == 2
         (line,) = second.stderr.splitlines()
-        assert 'another process is working on this study' in line
+        assert f'{out}: another command is writing there' in line
     finally:
         started.kill()
         started.communicate()

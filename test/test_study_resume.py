@@ -9,11 +9,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_examples import call, command, contents, environment
+from cli_examples import call, call_process, command, contents, environment
 from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli.main import main
@@ -163,9 +164,9 @@ def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
 ) -> None:
     file, out = write_study_file(tmp_path), tmp_path / 'out'
     with held(out, small_plan(tmp_path)):
-        done = call(capsys, 'study', file, '--out', out)
+        done = call_process('study', file, '--out', out)
     assert done.status == 2
-    assert 'another process is working on this study' in done.err
+    assert f'{out}: another command is writing there' in done.err
     theirs = tmp_path / 'theirs'
     theirs.mkdir()
     # Also what has names like our own half-written files.
@@ -188,13 +189,17 @@ def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
     file, out = write_study_file(tmp_path), tmp_path / 'out'
     plan, refused = small_plan(tmp_path), []
 
+    def try_it() -> None:
+        with held(out, plan):
+            pass
+
     def while_held(write: Callable[..., Any]) -> Callable[..., Any]:
         def written(*given: Any) -> Any:
             with (
-                pytest.raises(Sim2RealError, match='another process is working on this study'),
-                held(out, plan),
+                ThreadPoolExecutor(1) as other,
+                pytest.raises(Sim2RealError, match='another command is writing there'),
             ):
-                pass
+                other.submit(try_it).result()
             refused.append(write.__name__)
             return write(*given)
 

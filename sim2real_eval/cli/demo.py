@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.cli.study_run import carry_out
+    from sim2real_eval.common.results import new_folder
     from sim2real_eval.recording.writing import write_recording
 
     folder = Path(options.out)
@@ -65,12 +65,10 @@ def run(options: argparse.Namespace) -> int:
 
     def finish(outcome: StudyOutcome) -> None:
         (folder / 'SYNTHETIC.txt').write_text(_LABEL, encoding='utf-8')
-        made, fresh = folder / 'recordings', folder / '.recordings'
-        if not made.exists():
-            shutil.rmtree(fresh, ignore_errors=True)
-            for one in plan.recordings:
-                write_recording(one.read(), fresh / one.name)
-            fresh.rename(made)
+        if not (folder / 'recordings').exists():
+            with new_folder(folder / 'recordings') as fresh:
+                for one in plan.recordings:
+                    write_recording(one.read(), fresh / one.name)
 
     status = carry_out(plan, options, finish=finish)
     if not options.json and status == 0:

@@ -241,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, 'run'):
         parser.error('no verb given')
     try:
-        with interruptible(), single_threads(), logged_on_terminal():
+        with interruptible(), single_threads(), logged_on_terminal(), _held_out(options):
             status = int(options.run(options))
             # Here and not at exit, where nobody could hear that the reader has gone away.
             sys.stdout.flush()
@@ -264,6 +264,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain('interrupted; nothing is half written')
         return 130
+
+
+def _held_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    """Hold what --out names, whatever the verb, for as long as it works."""
+    from sim2real_eval.common.results import hold
+
+    out = getattr(options, 'out', None)
+    return hold(out) if isinstance(out, str) else contextlib.nullcontext()
 
 
 def _with_negative_lists(words: Sequence[str]) -> list[str]:

@@ -176,7 +176,6 @@ def _recompute(options: argparse.Namespace) -> int:
         uncertainty_notes,
     )
     from sim2real_eval.report.console import vepd_console_table
-    from sim_sensors.core.errors import Sim2RealError
 
     given = study_options(options)
     metric = dataclasses.replace(given.metric, drop_zeros=options.drop_zeros)
@@ -185,12 +184,10 @@ def _recompute(options: argparse.Namespace) -> int:
     if options.out:
         from pathlib import Path
 
+        from sim2real_eval.common.results import check_result_files
+
         target = Path(options.out)
-        if (target / 'vepd.csv').exists() and not options.overwrite:
-            raise Sim2RealError(
-                f'{target / "vepd.csv"}: exists; choose another --out or give --overwrite'
-            )
-        target.mkdir(parents=True, exist_ok=True)
+        check_result_files(target, ('vepd.csv',), overwrite=options.overwrite)
         rows = [uncertainty_fields(row, known) for row in result.rows]
         write_csv(target / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
     if options.json:

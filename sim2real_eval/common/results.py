@@ -4,16 +4,25 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib.metadata
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sim_sensors.core.errors import Sim2RealError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+# -------- What may be written.
 
 
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
@@ -78,6 +87,87 @@ def _check_place(target: Path) -> None:
         raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
 
 
+# -------- Who may write: one command at a time.
+
+_HELD: dict[Path, int] = {}
+"""Places that this process holds, and the threads that do."""
+_OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
+
+
+@contextlib.contextmanager
+def hold(place: str | Path) -> Iterator[None]:
+    """Hold a folder or file of results against other commands and threads.
+
+    The lock is on a hidden file beside it, `.NAME.lock`, and ends with the process, however that
+    ends. Where nothing can be written beside it, the lock is on the folder itself; a file system
+    without locks (some network ones) is taken as it is. A thread may hold a place twice.
+
+    Parameters
+    ----------
+    place : str or Path
+        Need not exist.
+
+    Raises
+    ------
+    Sim2RealError
+        When it is held already, or cannot be made.
+    """
+    target = Path(place).resolve()
+    if fcntl is None or _HELD.get(target) == threading.get_ident():
+        yield
+        return
+    if not target.exists():
+        _check_place(target)
+    made = [above for above in target.parents if not above.exists()]
+    lock = target.parent / f'.{target.name}.lock'
+    descriptor = _locked(lock, target, str(place))
+    _HELD[target] = threading.get_ident()
+    try:
+        yield
+    finally:
+        del _HELD[target]
+        with contextlib.suppress(OSError):
+            lock.unlink()
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            for above in made:
+                above.rmdir()
+
+
+def _locked(lock: Path, target: Path, shown: str) -> int:
+    """Return the descriptor of a lock that is had."""
+    while True:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # a command that ends has removed the folder above
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not target.is_dir():
+                raise
+            lock, descriptor = target, os.open(target, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Not the file that the last holder has removed meanwhile.
+            if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno in _OF_SYSTEMS_WITHOUT_LOCKS:
+                return descriptor
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                raise Sim2RealError(
+                    f'{shown}: another command is writing there; wait, or choose another --out'
+                ) from None
+            raise
+        os.close(descriptor)
+
+
+# -------- How a folder is written: beside its place, to appear as a whole.
+
+
 @contextlib.contextmanager
 def fresh_folder(folder: str | Path, mark: str, *, overwrite: bool) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `folder` when the block ends well.
@@ -90,21 +180,80 @@ def fresh_folder(folder: str | Path, mark: str, *, overwrite: bool) -> Iterator[
     Raises
     ------
     Sim2RealError
-        When the folder exists and may not be replaced.
+        When the folder exists and may not be replaced; see `hold` and `new_folder`, too.
     """
-    check_result_folder(folder, mark, overwrite=overwrite)
     target = Path(folder)
+    with hold(folder):
+        check_result_folder(folder, mark, overwrite=overwrite)
+        is_ours = (target / mark).is_file()
+        with new_folder(folder, lambda: is_ours and (target / mark).is_file()) as fresh:
+            fresh.mkdir()
+            yield fresh
+
+
+@contextlib.contextmanager
+def new_folder(folder: str | Path, replaces: Callable[[], bool] = lambda: False) -> Iterator[Path]:
+    """Yield a path, not made yet, of the same name; what is there moves to `folder` at the end.
+
+    Nothing that others have put there during the block is lost: single files move into the new
+    folder; from a folder that is not replaced, or a file of the same name, the new one keeps away.
+
+    Parameters
+    ----------
+    folder : str or Path
+    replaces : callable
+        Asked at the end whether the folder that is there is to be replaced.
+
+    Raises
+    ------
+    Sim2RealError
+        When something else is there at the end. It says where the new folder is.
+    """
+    target = Path(folder).resolve()
+    before = _files(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', suffix='.tmp', dir=target.parent))
+    fresh, old = scratch / target.name, scratch / f'{target.name}.old'
     try:
-        fresh = scratch / 'new'
-        fresh.mkdir()
         yield fresh
-        if target.exists():
-            target.rename(scratch / 'old')
-        fresh.rename(target)
+        if replaces():
+            target.rename(old)
+            added = _files(old) - before
+            if any((fresh / path).exists() for path in added):
+                old.rename(target)
+            for path in added if old.exists() else ():
+                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(old / path, fresh / path, follow_symlinks=False)
+        _appear(fresh, target, str(folder))
     finally:
+        if old.exists() and not target.exists():
+            old.rename(target)
         shutil.rmtree(scratch)
+
+
+def _appear(fresh: Path, target: Path, shown: str) -> None:
+    """Move a folder to its place; beside it when that is taken."""
+    with contextlib.suppress(OSError):
+        target.rmdir()  # empty, or it fails
+    try:
+        # Onto a file or a folder with anything in it this fails.
+        fresh.rename(target)
+    except OSError:
+        kept = Path(tempfile.mkdtemp(prefix=f'{target.name}.', dir=target.parent))
+        kept.rmdir()
+        fresh.rename(kept)
+        raise Sim2RealError(
+            f'{shown}: appeared or changed during the run and is not replaced; the result is in '
+            f'{kept}'
+        ) from None
+
+
+def _files(folder: Path) -> set[Path]:
+    return {
+        path.relative_to(folder)
+        for path in folder.rglob('*')
+        if path.is_symlink() or not path.is_dir()
+    }
 
 
 # -------- What a result was made with: versions of the software and digests of the files.

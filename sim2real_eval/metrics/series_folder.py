@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.results import new_folder
 from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.series import SeriesError, VelocitySeries, read_series, write_series
 
@@ -165,20 +164,12 @@ def write_series_folder(
         A label that cannot be a file name, or a folder that holds other things.
     """
     target = Path(folder)
-    stale = _layout_only(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
-    try:
-        fresh = temporary / 'new'
+    _layout_only(target)
+    with new_folder(target, lambda: _layout_only(target)) as fresh:
         for part in ('Real', 'Sim'):
             (fresh / part).mkdir(parents=True)
         for (source, scenario, run), one in series.items():
             write_series(fresh / _file_name(source, scenario, run, published_names), one)
-        if stale:
-            target.rename(temporary / 'old')
-        fresh.rename(target)
-    finally:
-        shutil.rmtree(temporary)
     return target
 
 

@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +11,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.results import new_folder
 from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.csv_folder import DEFAULT_FILES, write_camera_info, write_features
 from sim2real_eval.recording.csv_table import write_table
@@ -73,8 +70,11 @@ def write_recording(
         raise ValueError(f'storage must be mcap, sqlite3 or csv, got {storage!r}')
     if not any(len(array) for array in recording.messages.values()):
         raise RecordingError(f'{path}: recording {recording.name} holds no messages to write')
+    if path.exists() or path.is_symlink():
+        raise RecordingError(f'{path}: exists already; nothing is overwritten, name a new folder')
     try:
-        with _new_folder(path) as folder:
+        # The folder has its final name already, for rosbag2 names the data file after it.
+        with new_folder(path) as folder:
             if storage == 'csv':
                 folder.mkdir()
                 _write_csv(recording, folder, compress)
@@ -83,24 +83,6 @@ def write_recording(
             _write_metadata(recording, folder, storage, compress)
     except OSError as error:
         raise RecordingError(f'{path}: cannot be written: {error.strerror}') from None
-
-
-@contextlib.contextmanager
-def _new_folder(path: Path) -> Iterator[Path]:
-    """Give a place for a folder that is moved to `path` when the block succeeds."""
-    refusal = RecordingError(f'{path}: exists already; nothing is overwritten, name a new folder')
-    if path.exists() or path.is_symlink():
-        raise refusal
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The folder has its final name already, for rosbag2 names the data file after it.
-    temporary = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', suffix='.tmp', dir=path.parent))
-    try:
-        yield temporary / path.name
-        if path.exists() or path.is_symlink():
-            raise refusal
-        (temporary / path.name).rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _type_of(recording: Recording, topic: str) -> MessageType:

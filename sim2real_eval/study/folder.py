@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import check_result_folder
+from sim2real_eval.common.results import check_result_folder, hold
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.by_scenario import UNCERTAINTY_COLUMNS, uncertainty_fields
@@ -27,11 +25,6 @@ from sim2real_eval.study.secondary_results import (
 from sim2real_eval.study.store import RUNS
 from sim_sensors.core.errors import Sim2RealError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 _FILE = 'study.yaml'
 _OURS = (
     _FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
@@ -39,15 +32,13 @@ _OURS = (
     'plots', 'recordings', 'SYNTHETIC.txt', MARK,
 )  # fmt: skip
 """All that a study writes, the mark last."""
-_OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 
 
 @contextlib.contextmanager
 def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[None]:
     """Hold the folder of a study against other processes, made or fit to be continued.
 
-    The lock is on the folder itself and ends with the process, however that ends. A file system
-    that cannot lock folders (some network ones) is taken without.
+    See `hold` of `sim2real_eval.common.results`.
 
     Parameters
     ----------
@@ -61,17 +52,12 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
     Sim2RealError
         When another process holds it, it holds something else or another study.
     """
-    if not folder.is_dir():
-        check_result_folder(folder, MARK, overwrite=overwrite)
-        folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else None
-    try:
-        if descriptor is not None:
-            _lock(descriptor, folder)
+    with hold(folder):
         if not (folder / MARK).is_file():
             # Killed before its first word: nobody else's file is called so.
-            _unlink(folder.glob(f'.{MARK}.*.tmp'))
+            _remove(folder.glob(f'.{MARK}.*.tmp'))
             check_result_folder(folder, MARK, overwrite=overwrite)
+            folder.mkdir(exist_ok=True)
         elif overwrite:
             _empty(folder)
         _sweep(folder)
@@ -82,9 +68,6 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
         if plan.file.text and not _has(folder / _FILE, plan.file.text):
             write_bytes(folder / _FILE, plan.file.text)
         yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def check_folder(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> None:
@@ -199,30 +182,19 @@ def _check_same(folder: Path, plan: StudyPlan) -> None:
         )
 
 
-def _lock(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Sim2RealError(
-            f'{folder}: another process is working on this study; wait, or choose another --out'
-        ) from None
-    except OSError as error:
-        if error.errno not in _OF_SYSTEMS_WITHOUT_LOCKS:
-            raise
-
-
 def _sweep(folder: Path) -> None:
     """Remove what a killed process left half-written."""
-    _unlink(folder.glob('.*.tmp'))
-    _unlink((folder / RUNS).rglob('.*.tmp'))
-    if (folder / 'series').is_dir():
-        for path in (folder / 'series').glob('.*'):
-            shutil.rmtree(path, ignore_errors=True)
+    _remove(folder.glob('.*.tmp'))
+    _remove((folder / RUNS).rglob('.*.tmp'))
+    _remove((folder / 'series').glob('.*'))
 
 
-def _unlink(paths: Iterable[Path]) -> None:
+def _remove(paths: Iterable[Path]) -> None:
     for path in list(paths):
-        path.unlink(missing_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _empty(folder: Path) -> None:
@@ -230,12 +202,7 @@ def _empty(folder: Path) -> None:
 
     What somebody else has put beside it stays.
     """
-    for name in _OURS:
-        path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    _remove(folder / name for name in _OURS)
 
 
 def _has(path: Path, content: bytes) -> bool:

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results appear as a whole, one command at a time, and nothing of somebody else is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cli_examples import call_process, command, contents, environment
+
+from sim2real_eval.common.results import fresh_folder, hold, new_folder
+from sim_sensors.core.errors import Sim2RealError
+
+MARK = 'result.json'
+
+
+def write(folder: Path, text: str, *, overwrite: bool = False, meanwhile: str = '') -> None:
+    """Write a result; somebody else puts the file `meanwhile` there before it is done."""
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
+        for name in (MARK, 'table.csv'):
+            (fresh / name).write_text(text)
+        assert not folder.exists() or overwrite
+        if meanwhile:
+            (folder / meanwhile).parent.mkdir(parents=True, exist_ok=True)
+            (folder / meanwhile).write_text('theirs')
+
+
+def test_a_result_appears_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    out = tmp_path / 'deep' / 'out'
+    write(out, 'first')
+    write(out, 'second', overwrite=True)
+    whole = {'deep/out/result.json': b'second', 'deep/out/table.csv': b'second'}
+    assert contents(tmp_path) == whole
+    with pytest.raises(IsADirectoryError):
+        write(out, 'third', overwrite=True, meanwhile='.')
+    assert contents(tmp_path) == whole
+    assert [path.name for path in out.parent.iterdir()] == ['out']
+
+
+def test_a_folder_that_appears_during_the_run_survives_and_so_does_the_result(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / 'out'
+    for overwrite in (False, True):
+        # Even what looks like a result: it is not the one that was to be replaced.
+        with pytest.raises(Sim2RealError, match=r'appeared or changed.*the result is in '):
+            write(out, 'ours', overwrite=overwrite, meanwhile=MARK)
+        assert (out / MARK).read_text() == 'theirs'
+        (beside,) = (path for path in tmp_path.iterdir() if path != out)
+        assert (beside / MARK).read_text() == 'ours'
+        shutil.rmtree(out)
+        shutil.rmtree(beside)
+    out.write_text('a file')
+    with pytest.raises(Sim2RealError), new_folder(out) as fresh:
+        fresh.mkdir()
+    assert out.read_text() == 'a file'
+
+
+@pytest.mark.parametrize('name', ['thesis.tex', 'plots/mine/thesis.tex'])
+def test_a_file_that_appears_in_a_result_to_replace_survives(tmp_path: Path, name: str) -> None:
+    out = tmp_path / 'out'
+    write(out, 'first')
+    write(out, 'second', overwrite=True, meanwhile=name)
+    written = {'result.json': b'second', 'table.csv': b'second', name: b'theirs'}
+    assert contents(tmp_path) == {f'out/{file}': content for file, content in written.items()}
+
+
+def test_a_file_with_the_name_of_one_of_ours_survives_in_its_place(tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    write(out, 'first')
+    (out / 'table.csv').unlink()
+    with pytest.raises(Sim2RealError, match='the result is in'):
+        write(out, 'second', overwrite=True, meanwhile='table.csv')
+    assert contents(out) == {'result.json': b'first', 'table.csv': b'theirs'}
+
+
+def test_a_place_is_held_by_one_thread_and_freed_with_what_was_made_for_it(tmp_path: Path) -> None:
+    out = tmp_path / 'a' / 'b' / 'out'
+
+    def try_it() -> None:
+        with hold(out):
+            pass
+
+    with ThreadPoolExecutor(1) as other, hold(out):
+        with hold(tmp_path / 'a' / '..' / 'a' / 'b' / 'out'), hold(tmp_path / 'a' / 'b' / 'else'):
+            assert out.parent.is_dir()
+        with pytest.raises(Sim2RealError, match=r'out: another command is writing there'):
+            other.submit(try_it).result()
+    assert not list(tmp_path.iterdir())
+    try_it()
+
+
+def test_many_threads_take_turns_and_none_is_in_twice(tmp_path: Path) -> None:
+    """The lock file is removed each time: nobody may hold one that is gone."""
+    inside, most, turns = 0, 0, 0
+    count = threading.Lock()
+
+    def work() -> None:
+        nonlocal inside, most, turns
+        for _ in range(200):
+            try:
+                with hold(tmp_path / 'out'):
+                    with count:
+                        inside += 1
+                        most, turns = max(most, inside), turns + 1
+                    os.sched_yield()
+                    with count:
+                        inside -= 1
+            except Sim2RealError:
+                pass
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for _ in range(4)]:
+            done.result()
+    assert (most, turns > 10) == (1, True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may write anywhere')
+def test_a_folder_in_a_place_that_cannot_be_written_is_locked_itself(tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    out.mkdir()
+    tmp_path.chmod(0o500)
+    try:
+        with (
+            hold(out),
+            ThreadPoolExecutor(1) as other,
+            pytest.raises(Sim2RealError, match='another command'),
+        ):
+            other.submit(hold(out).__enter__).result()
+        assert out.is_dir()
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    'verb',
+    [
+        ('scenario', '--out'),
+        ('simulate', '--motion', 'line', '--out'),
+        ('world', 'default', '--out'),
+    ],
+)
+def test_whatever_the_verb_its_out_is_held(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    out = tmp_path / 'out.png'
+    with hold(out):
+        done = call_process(*verb, out)
+    assert done.status == 2
+    (line,) = done.complaints
+    assert f'{out}: another command is writing there' in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_of_two_commands_at_once_one_writes(tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    both = [
+        subprocess.Popen(
+            command('simulate', '--motion', 'line', '--runs', 10, '--out', out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        for _ in range(2)
+    ]
+    told = [one.communicate(timeout=300)[1] for one in both]
+    assert sorted(one.returncode for one in both) == [0, 2], told
+    (refused,) = (text for one, text in zip(both, told, strict=True) if one.returncode == 2)
+    assert len(refused.splitlines()) == 1
+    assert len(list(out.iterdir())) == 10
