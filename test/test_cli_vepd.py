@@ -58,7 +58,13 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
         assert outcome.status == 0
         assert outcome.complaints == []
         # What this drive lacks for the paper's protocol is said.
-        for said in ('--rate 4', '--warmup SECONDS', '--match-rates', 'orientation is absent'):
+        for said in (
+            'truth comes at 4 Hz',
+            '--rate',
+            '--warmup SECONDS',
+            '--match-rates',
+            'orientation is absent',
+        ):
             assert said in outcome.err
         assert 'ch_rw_airsim' in outcome.out
     one, two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
@@ -76,7 +82,8 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     assert outcome.status == 0
     record = json.loads(outcome.out)
     written = json.loads((out / 'study.json').read_text(encoding='utf-8'))
-    judged = written.pop('runs')
+    judged, options = written.pop('runs'), written.pop('uncertainty')
+    assert all(options.items() <= known['options'].items() for known in record['uncertainty'])
     assert {key: record[key] for key in written} == written
     table = rows(out / 'vepd.csv')
     columns = ['model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank']
