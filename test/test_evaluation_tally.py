@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
@@ -13,27 +12,26 @@ pytest.importorskip('rclpy', reason='no ROS')
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from sim2real_eval.metrics.distances import vepd
-from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.recording.source import Source
+from sim2real_eval.metrics.findings import NO_NUMBERS
 from sim2real_eval.ros.evaluation.tally import Pace, Tally
-from sim2real_eval.study.run_plan import JudgedScore
-from sim_sensors.core.errors import Sim2RealError
+from sim2real_eval.study.run import Losses, RunKey, StudyRun
 
-SERIES = VelocitySeries(*[np.array([0.0, 1.0])] * 4)
+JUDGE = 'clean'
 
 
-def run(
-    model: str, number: int, rmse: float, scenario: str = 'line', notes: tuple[str, ...] = ()
-) -> JudgedScore:
-    score = RunScore(rmse, 0.2, 0.3, 0.1 * rmse, 300, 20.0)
-    return JudgedScore(
-        model, f'{scenario}_{number}', scenario, 1, SERIES, score, score, 700, 200, notes
-    )
+def run(model: str, number: int, rmse: float, *, told: bool = False) -> StudyRun:
+    values = {
+        'rmse': rmse, 'entropy_gt': 0.2, 'entropy_se': 0.3, 'entropy_difference': 0.1 * rmse,
+        'n_samples': 300, 'duration': 20.0, 'forward_rmse': 0.5 * rmse, 'estimates': 700,
+        'fixes_used': 200,
+    }  # fmt: skip
+    notes = (NO_NUMBERS(),) if told else ()
+    return StudyRun(RunKey(JUDGE, f'line_{number}', model, 1), 'line', '', values, notes)
 
 
 def tally(recordings: int = 2) -> Tally:
-    return Tally([Source(f'bags/{k}') for k in range(recordings)], ['a', 'b'], 1)
+    names = [f'line_{number}' for number in range(1, recordings + 1)]
+    return Tally(JUDGE, names, ['a', 'b'], 1)
 
 
 def row(found: Tally, model: str, scenario: str = 'all') -> tuple[int, int, float]:
@@ -71,41 +69,45 @@ def test_level_follows_notes_and_failures() -> None:
     found.add(run('real', 1, 1.0))
     found.add(run('a', 1, 1.5))
     assert found.status('/node').level == DiagnosticStatus.OK
-    found.add(run('b', 1, 3.0, notes=('the gate refused all',)))
+    found.add(run('b', 1, 3.0, told=True))
     status = found.status('/node')
-    assert (status.level, status.message) == (DiagnosticStatus.WARN, 'the gate refused all')
+    assert (status.level, status.message) == (DiagnosticStatus.WARN, NO_NUMBERS.text)
     found.complete()
     found.fail('has no truth')
     status = found.status('/node')
     assert status.level == DiagnosticStatus.ERROR
-    assert status.message == 'left out: bags/1: has no truth'
+    assert status.message == 'left out: line_2: has no truth'
 
 
 def test_what_is_incomplete_is_left_out_when_it_is_stopped() -> None:
     found = tally(3)
-    for one in (run('real', 1, 1.0), run('a', 1, 1.5), run('b', 1, 3.0)):
+    runs = [run('real', 1, 1.0), run('a', 1, 1.5), run('b', 1, 3.0)]
+    for one in runs:
         found.add(one)
     found.complete()
-    found.add(run('real', 2, 1.0))
-    found.add(run('a', 2, 1.5))
+    begun = [run('real', 2, 1.0), run('a', 2, 1.5)]
+    for one in begun:
+        found.add(one)
     found.interrupt()
     found.interrupt()
-    comparison = found.comparison()
-    assert [(one.model, one.recording) for one in comparison.runs] == [
-        ('real', 'line_1'),
-        ('a', 'line_1'),
-        ('b', 'line_1'),
-    ]
-    assert [str(failure) for failure in comparison.failures] == [
-        'bags/1: stopped after 1 of 2 runs',
-        'bags/2: stopped after 0 of 2 runs',
+    assert [failure.told for failure in found.failures] == [
+        'line_2: stopped after 1 of 2 runs',
+        'line_3: stopped after 0 of 2 runs',
     ]
     assert found.complete_recordings == 1
+    planned = {
+        RunKey(JUDGE, f'line_{number}', model, 1): ''
+        for number in (1, 2, 3)
+        for model in ('real', 'a', 'b')
+    }
+    losses = Losses(found.failures, planned)
+    assert not any(one.key in losses for one in runs)
+    assert all(one.key in losses for one in begun)
 
 
 def test_nothing_complete_is_no_result() -> None:
     found = tally(1)
     found.add(run('real', 1, 1.0))
     found.interrupt()
-    with pytest.raises(Sim2RealError, match='stopped after 0 of 2 runs'):
-        found.comparison()
+    assert found.complete_recordings == 0
+    assert [failure.told for failure in found.failures] == ['line_1: stopped after 0 of 2 runs']

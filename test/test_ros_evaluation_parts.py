@@ -174,10 +174,15 @@ def test_a_real_side_that_is_judged_otherwise_is_told(
     out = f'out:={tmp_path / "out"}'
     with node_of(graph, bags_parameter(bags[:1]), 'models:=ch_gauss,ch_rw', out) as node:
         # As if it were installed.
-        options = node.study.options
-        setup = dataclasses.replace(node.study.setup, kind=judge)
-        options = dataclasses.replace(options, setup=setup)
-        node.study = dataclasses.replace(node.study, options=options)
+        study = node.study
+        setup = dataclasses.replace(study.setup, kind=judge)
+        judges = (dataclasses.replace(study.judge, setup=setup),)
+        file = dataclasses.replace(study.plan.file, judges=judges)
+        node.study = dataclasses.replace(
+            study,
+            settings=dataclasses.replace(study.settings, judge=judge),
+            plan=dataclasses.replace(study.plan, file=file),
+        )
         node.evaluate()
         assert node.tally.notes == [
             f'line_1: the real side was judged otherwise with ch_rw: {what}' for what in told
@@ -194,9 +199,9 @@ def test_what_goes_wrong_with_files_of_one_recording_leaves_the_others(
     with node_of(graph, bags_parameter(bags), 'models:=ch_gauss', f'out:={out}') as node:
         node.evaluate()
         (failure,) = node.tally.failures
-        assert str(failure) == f'{bags[0]}: /tmp/log: No space left on device'
+        assert failure.told == 'line_1: /tmp/log: No space left on device'
         assert node.write() == 1
-    assert (out / 'series/Sim/ch_gauss/circle_1.csv').exists()
+    assert (out / 'series/paper_released/Sim/ch_gauss/circle_1.csv').exists()
 
 
 @pytest.mark.parametrize('failing', ['gps', 'wait'])

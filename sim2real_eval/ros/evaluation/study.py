@@ -84,11 +84,6 @@ class EvaluationSettings(Parameters):
     )
 
 
-# Every ROS node has these.
-_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
-_QOS = 'qos_overrides.'
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Study:
     """What is to be evaluated.
@@ -145,13 +140,6 @@ class Study:
         Sim2RealError
             For what is unknown, wrong, missing, or there already.
         """
-        given = [
-            name
-            for name in node.get_parameters_by_prefix('')
-            if name not in _OF_ALL_NODES and not name.startswith(_QOS)
-        ]
-        for name in given:
-            node.undeclare_parameter(name)
         declared = NodeParameters(node)
         settings = declared.declare(EvaluationSettings())
         options = declared.declare(StudyOptions(), skip=('metric',), read_only=True)
@@ -159,9 +147,7 @@ class Study:
         options = dataclasses.replace(options, metric=metric)
         real = _texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
         topics = _texts(node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.')
-        for name in given:
-            if not node.has_parameter(name):
-                raise ParameterError(node.get_name(), name, 'is not a parameter of this node')
+        declared.finish()
         return cls._read(node.get_name(), settings, options, real, topics)
 
     @classmethod
