@@ -93,7 +93,8 @@ class Graph:
         self, name: str, *parameters: str, file: Path | None = None
     ) -> subprocess.Popen[str]:
         """Start an executable with parameters such as `imu.rate:=50.0`."""
-        parameters = ('diagnostics_period:=0.05', *parameters)
+        if name != 'trajectory_node':
+            parameters = ('diagnostics_period:=0.05', *parameters)
         words = [word for parameter in parameters for word in ('-p', parameter)]
         words += [] if file is None else ['--params-file', str(file)]
         process = subprocess.Popen(

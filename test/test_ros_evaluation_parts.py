@@ -24,6 +24,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.findings import NO_NUMBERS, NO_TRUTH
 from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench
 from sim2real_eval.ros.evaluation.run import first_difference
@@ -32,6 +33,7 @@ from sim2real_eval.ros.evaluation.tally import Stop, Stopped
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.folder import held
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.gps.gps import GpsModel, load_gps
@@ -142,12 +144,16 @@ class BatchPass:
             real = dataclasses.replace(real, linear_velocity=off)
         return real, simulated
 
+    def recording(self) -> Recording:
+        return self._plan.recording(self._run)
+
 
 @contextlib.contextmanager
 def node_of(graph: Graph, *parameters: str) -> Iterator[EvaluationNode]:
     words = [word for parameter in parameters for word in ('-p', parameter)]
     node = EvaluationNode(Stop(), context=graph.context, cli_args=['--ros-args', *words])
-    yield node
+    with held(node.folder, node.study.plan):
+        yield node
     node.destroy_node()
 
 
