@@ -275,7 +275,8 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
     [
         (
             ['-p', 'frequncy:=3.0'],
-            'ekf_filter_node: frequncy: unknown parameter (did you mean frequency?)',
+            'parameters of /ekf_filter_node: frequncy: unknown parameter '
+            '(did you mean frequency?)',
         ),
         (
             ['-p', 'sensor_timeout:=often'],
