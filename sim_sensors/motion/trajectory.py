@@ -62,6 +62,11 @@ def times_within(times: ArrayLike, start: float, end: float) -> FloatArray:
     ------
     MotionError
         Naming the time and the span.
+
+    Examples
+    --------
+    >>> times_within([0.0, 20.0 + 1e-10], 0.0, 20.0)
+    array([ 0., 20.])
     """
     array = np.ascontiguousarray(np.atleast_1d(np.asarray(times, dtype=np.float64)))
     if array.ndim != 1:
