@@ -8,6 +8,7 @@ from typing import Any
 
 from study_examples import drawn_study
 
+from sim2real_eval.metrics.findings import ENDS_EARLY
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey
 
@@ -74,7 +75,8 @@ def hostile_study() -> StudyOutcome:
         scenario={'line': HOSTILE[5], 'circle': HOSTILE[6]},
         group={'g': HOSTILE[4]},
     )
-    runs = tuple(dataclasses.replace(run, notes=HOSTILE[:2]) for run in study.runs[:2])
+    notes = tuple(ENDS_EARLY(one, time=1.0, other=one) for one in HOSTILE[:2])
+    runs = tuple(dataclasses.replace(run, notes=notes) for run in study.runs[:2])
     study = dataclasses.replace(study, runs=(*runs, *study.runs[2:]))
     return with_record(
         study,
@@ -84,6 +86,6 @@ def hostile_study() -> StudyOutcome:
         models={label: {'gps': HOSTILE[2]} for label in study.models},
         recordings=[{'path': HOSTILE[3], 'name': HOSTILE[0]}],
         failures=[{'recording': HOSTILE[1], 'judge': HOSTILE[0], 'reason': HOSTILE[3]}],
-        notes=list(HOSTILE),
+        notes=[{'code': one, 'text': one} for one in HOSTILE],
         versions={HOSTILE[0]: HOSTILE[2]},
     )

@@ -109,7 +109,10 @@ def test_a_characterisation_can_be_the_start(
         (['--tune', 'gps.noise.std', '--gps', 'real'], 'is unknown'),
         (['--tune', 'gps.noise.std', '--candidates', '5'], 'are too few; must be 8 or more'),
         (['--tune', 'gps.noise.std', '--metric', 'nope'], 'invalid choice'),
-        (['--tune', 'gps.noise.std', '--folds', '1'], "'1' must be 0 or an integer >= 2"),
+        (
+            ['--tune', 'gps.noise.std', '--folds', '1'],
+            'folds: 1 is not allowed; must be 0 or an integer >= 2',
+        ),
         ([], '--tune'),
     ],
 )

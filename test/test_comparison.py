@@ -46,8 +46,8 @@ def test_a_run_depends_on_its_recording_model_and_seed_alone(
     alone = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'))))
     assert alone == {key: both[key] for key in alone}
     other = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'), seed=1)))
-    assert other['real', 'line_2', 1] == both['real', 'line_2', 1]
-    assert other['airsim', 'line_2', 1] != both['airsim', 'line_2', 1]
+    assert other['line_2', 'real', 1] == both['line_2', 'real', 1]
+    assert other['line_2', 'airsim', 1] != both['line_2', 'airsim', 1]
 
 
 def test_processes_change_no_byte(bags: list[Path], tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
         ),
         (
             {'recordings': [{'stand_in': {'vehicle': {'wheels': 3}}}]},
-            'recordings[0].stand_in.vehicle.wheels: unknown key (did you mean wheelbase?)',
+            'recordings[0].stand_in.vehicle.wheels: unknown key (did you mean wheel_radius?)',
         ),
         (
             {'recordings': [{'stand_in': {'vehicle': {'mass': 0}}}]},

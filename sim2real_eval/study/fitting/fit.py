@@ -196,7 +196,7 @@ def _notes(
     n = len(real.names)
     scores, p_value = validation.scores, validation.p_value
     gain = {'before': validation.before, 'after': validation.after}
-    held_out = {**gain, 'given': scores[BEFORE], 'fitted': scores[HELD_OUT]}
+    held_out = {**gain, 'given': scores.get(BEFORE), 'fitted': scores.get(HELD_OUT)}
     if validation.verdict == 'unchanged':
         notes.append(findings.UNCHANGED())
     if validation.verdict == 'better':
