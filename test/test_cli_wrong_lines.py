@@ -81,7 +81,7 @@ WRONG = {
     'vepd --real line_1 --out o --jobs 0': "'0' must be an integer >= 1",
     'vepd --real line_1 --out o --rate 0': "'0' must be a number > 0",
     'vepd --real line_1 --out o --rate nan': "'nan' must be a number > 0",
-    'vepd --real line_1 --out o --rate 1e9': 'rate: 1000000000.0 is not allowed',
+    'vepd --real line_1 --out o --rate 1e9': "'1e9' must be a number > 0 and <= 10000 [Hz]",
     'vepd --real line_1 --out o --rate 0.01': 'must give 2 to',
     'vepd --real line_1 --out o --warmup inf': "'inf' must be a number >= 0",
     'vepd --real line_1 --out o --warmup 60 --models ch_rw': 'leaves nothing of 6 s',

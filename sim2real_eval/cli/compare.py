@@ -14,7 +14,6 @@ from sim2real_eval.cli.arguments import (
     add_topics,
     sources,
 )
-from sim2real_eval.cli.model_lists import single_sensors
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     print_json,
@@ -133,6 +132,7 @@ def run(options: argparse.Namespace) -> int:
             if getattr(options, dest) != default:
                 raise ParameterError(_WITH_MODELS[dest], '', 'goes with --models, not with --sim')
     from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
+    from sim2real_eval.cli.model_lists import single_sensors
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.signal_folder import MARK
     from sim_sensors.world.world import load_world

@@ -23,7 +23,6 @@ from sim2real_eval.cli.arguments import (
 )
 from sim2real_eval.cli.declared import add_metric, study_options
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
     print_json,
@@ -121,6 +120,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.cli.model_lists import twins
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions

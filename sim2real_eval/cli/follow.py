@@ -165,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
-    for name in ('imu', 'gps', *(kind.name for kind in other_kinds()), 'world'):
+    for name in ('imu', 'gps', *other_kinds(), 'world'):
         if getattr(options, name) and not options.out:
             raise ParameterError(f'--{name}', '', 'goes with --out only')
     if options.origin is not None and not (options.gps or options.mag):

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import Finding, by_severity
-from sim2real_eval.metrics.distances import VepdRow
-from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
 from sim_sensors.core.errors import Sim2RealError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from sim2real_eval.metrics.distances import VepdRow
+    from sim2real_eval.metrics.uncertainty.result import Uncertainty
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
@@ -170,6 +169,8 @@ def progress_bar(total: int, what: str) -> Iterator[Callable[[], None]]:
 
 def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[Finding]:
     """Print the uncertainty of the distances; return what would reduce it."""
+    from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
+
     scenarios = list(dict.fromkeys(row.scenario for row in rows))
     print_table(uncertainty_table({name: known[name] for name in scenarios}))
     return pair_lines(known[scenarios[-1]], scenarios[-1])

@@ -13,7 +13,6 @@ from sim2real_eval.cli.options import OptionSet
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim_sensors.sensor.catalogue import SensorKind
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 _UNITS = {'gyroscope_unit': '--gyro-unit', 'accelerometer_unit': '--accel-unit'}
 UNITS = OptionSet(TableOptions, **_UNITS)
 TABLE = OptionSet(TableOptions, 'rate', **_UNITS)
+_TITLES = {'mag': 'magnetometer', 'wheels': 'wheel odometry', 'vision': 'vision pose'}
 
 
 def add_motion(parser: argparse._ActionsContainer) -> None:
@@ -49,22 +49,22 @@ def given_once(recordings: Sequence[str]) -> None:
 # -------- Arguments for sensors beside IMU and GPS, and the world that they are in.
 
 
-def other_kinds() -> list[SensorKind[Any]]:
-    """Return the kinds of sensors that every verb takes alike: all but IMU and GPS."""
-    from sim_sensors.sensor.catalogue import kinds
+def other_kinds() -> list[str]:
+    """Return the names of the kinds that every verb takes alike: all but IMU and GPS."""
+    from sim_sensors.sensor.catalogue import KINDS
 
-    return [kind for kind in kinds() if kind.name not in ('imu', 'gps')]
+    return [name for name in KINDS.names() if name not in ('imu', 'gps')]
 
 
 def add_other_sensors(parser: argparse.ArgumentParser, *, world: str) -> None:
     """Add an option for each of `other_kinds` and --world; `world` says what is default."""
     for kind in other_kinds():
-        place = ', in a --world with something to see' if kind.name == 'camera' else ''
+        place = ', in a --world with something to see' if kind == 'camera' else ''
         parser.add_argument(
-            f'--{kind.name}',
+            f'--{kind}',
             metavar='MODEL',
-            help=f'{kind.title} model or file{place} (default: none is simulated; a recorded one '
-            'stays)',
+            help=f'{_TITLES.get(kind, kind)} model or file{place} (default: none is simulated; '
+            'a recorded one stays)',
         )
     parser.add_argument(
         '--world',
@@ -95,15 +95,16 @@ def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str,
         For an unknown model or a wrong file, or a camera that has nothing to see.
     """
     from sim_sensors.camera.scene import Scene
+    from sim_sensors.sensor.catalogue import KINDS
 
-    chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind.name))}
+    chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind))}
     if options.camera and (world is None or not len(Scene.of(world))):
         raise ParameterError(
             '--camera',
             '',
             'sees nothing; must be given a --world with landmarks, chessboards or tags',
         )
-    return {kind.name: kind.load(name) for kind, name in chosen.items()}
+    return {kind: KINDS.get(kind).load(name) for kind, name in chosen.items()}
 
 
 # -------- Parameters of a motion on the command line, for every verb that simulates one.

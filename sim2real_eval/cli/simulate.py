@@ -14,7 +14,6 @@ from sim2real_eval.cli.arguments import (
     at_least,
     sources,
 )
-from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
 from sim2real_eval.cli.sensor_arguments import (
     add_origin,
@@ -106,6 +105,7 @@ def run(options: argparse.Namespace) -> int:
     import dataclasses
     from pathlib import Path
 
+    from sim2real_eval.cli.model_lists import twins
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.simulation.twin import REAL_SENSOR
 

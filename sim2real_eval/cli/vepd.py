@@ -17,7 +17,6 @@ from sim2real_eval.cli.arguments import (
 )
 from sim2real_eval.cli.declared import add_study_options, command_words, study_options
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judges
-from sim2real_eval.cli.model_lists import twins
 from sim2real_eval.cli.output import print_json, print_notes, print_table
 from sim2real_eval.common.findings import to_records
 from sim_sensors.core.errors import ParameterError
@@ -130,6 +129,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    from sim2real_eval.cli.model_lists import twins
     from sim2real_eval.cli.study_run import carry_out
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.plan import StudyPlan

@@ -21,7 +21,8 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.metrics import findings
-from sim2real_eval.metrics.options import MetricError, speed
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.metrics.speeds import speed
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 

@@ -3,6 +3,7 @@
 
 A folder of this package declares its kind as one `SensorKind`, and everything that names sensors
 reads that declaration: the twin of a recording, the nodes, the launch files and the command line.
+Nothing heavy is imported here: the command line names the kinds in its help.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
-from sim_sensors.core.shared_parameters import Upstream
-from sim_sensors.world.world import World
+
+if TYPE_CHECKING:
+    from sim_sensors.world.world import World
 
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""
@@ -111,6 +112,8 @@ class SensorKind(Generic[P]):
         >>> KINDS.get('imu').load('chrono').rate
         100.0
         """
+        from sim_sensors.core.config_files import read_yaml_mapping
+
         text = str(name)
         if text.endswith(UPSTREAM):
             plain = self.load(text.removesuffix(UPSTREAM), folder=folder)
@@ -148,6 +151,8 @@ class SensorKind(Generic[P]):
         """Path of a preset or the path given, which ends in .yaml or .yml or has a folder; None
         for a model of another package.
         """
+        from sim_sensors.core.config_files import config_path
+
         given = Path(name)
         if given.suffix == '.sdf':
             raise ParameterError(name, '', f'is an SDF file; take the {self.name}.yaml beside it')
@@ -194,11 +199,15 @@ def kinds() -> list[SensorKind[Any]]:
 
 def names(kind: str) -> list[str]:
     """Return the names of the presets of a kind of sensor, such as `imu` or `wheels`, sorted."""
+    from sim_sensors.core.config_files import config_names
+
     return config_names(kind)
 
 
 def has_upstream(model: Parameters) -> bool:
     """Say whether a model or a part of it has a `variant` with the defects of its original."""
+    from sim_sensors.core.shared_parameters import Upstream
+
     if isinstance(model, Upstream) and model.has_defects:
         return True
     parts = [getattr(model, field.name) for field in dataclasses.fields(model)]
