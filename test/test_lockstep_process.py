@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import signal
 import socket
@@ -235,7 +236,7 @@ def test_what_is_not_installed_is_said_in_one_line(
     for given in (of_judge, of_vepd):
         outcome = call(capsys, *given, 'judge_node', '--navsat-node', 'robot_localization')
         assert outcome.status == 2
-        assert 'goes with --judge robot_localization only' in outcome.err
+        assert 'goes with judge robot_localization only' in outcome.err
         outcome = call(capsys, *given, 'nobody')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
@@ -298,7 +299,7 @@ def test_signals_end_the_command_and_its_node(
 def test_signals_end_workers_and_their_nodes(
     bags: list[Path], tmp_path: Path, name: str, status: int
 ) -> None:
-    """While nodes start their files are there, which workers remove."""
+    """While nodes start their files are there, which workers remove. The study can go on."""
     mark = uuid.uuid4().hex
     process = start(
         tmp_path, mark, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'judge_node',
@@ -309,7 +310,8 @@ def test_signals_end_workers_and_their_nodes(
     assert process.returncode == status
     until(lambda: not processes(mark), 'the end of all', 10.0)
     assert not folders(tmp_path)
-    assert not (tmp_path / 'out').exists()
+    assert json.loads((tmp_path / 'out/study.json').read_text())['state'] == 'unfinished'
+    assert not (tmp_path / 'out/runs.csv').exists()
 
 
 def start(folder: Path, mark: str, *arguments: object) -> subprocess.Popen[str]:

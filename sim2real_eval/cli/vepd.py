@@ -155,6 +155,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _command(options: argparse.Namespace) -> tuple[str, ...]:
+    if options.config == [options.config_default]:
+        # The same study, whether the default was given or not.
+        options = argparse.Namespace(**{**vars(options), 'config': None})
     return ('sim2real', 'vepd', *command_words(options.parser, options))
 
 

@@ -18,10 +18,11 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.motions import SCENARIOS, START_NS, motion_names, motion_of, truth_of
+from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.ros.messages import odometry_messages
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
@@ -160,7 +161,7 @@ class TrajectoryNode(Node):
         if settings.motion not in drives:
             # The longer of both durations: the scenario's own default must not refuse a ramp that
             # the duration asked for has room for.
-            kind = SCENARIOS.get(settings.motion)
+            kind = self._scenario_class(settings.motion)
             scenario = kind(duration=max(kind().duration, settings.duration))
             made = parameters.declare(scenario, 'scenario', skip=('duration',), read_only=True)
             given = made.to_mapping()
@@ -177,6 +178,16 @@ class TrajectoryNode(Node):
         return dataclasses.replace(
             truth, frame=settings.frame_id, child_frame=settings.child_frame_id
         )
+
+    def _scenario_class(self, name: str) -> type[TimedMotion]:
+        where = self.get_name(), 'motion'
+        try:
+            return SCENARIOS.get(name, where=where[0], key=where[1])
+        except UnknownNameError:
+            problem = not_among(f'{name!r} is not allowed', name, motion_names())
+            raise ParameterError(
+                *where, f'{problem}, or a class in a file, such as my_motion.py:Spiral'
+            ) from None
 
     def _tick(self) -> None:
         if self.finished:
