@@ -227,7 +227,6 @@ def _begin(records: multiprocessing.queues.Queue[logging.LogRecord] | None) -> N
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, stop)
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -236,3 +235,5 @@ def _begin(records: multiprocessing.queues.Queue[logging.LogRecord] | None) -> N
         os._exit(1)
 
     threading.Thread(target=wait, name='wait for parent', daemon=True).start()
+    # Last: the pool would print what it raises in here.
+    signal.signal(signal.SIGTERM, stop)
