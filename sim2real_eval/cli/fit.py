@@ -47,7 +47,7 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real fit --real bags/* --gps ch_gauss --tune gps.noise.std=0.01:3 --out fitted
-  sim2real fit --real bags/* --gps sensors --imu sensors --tune gps.noise.white.xy --out fitted
+  sim2real fit --real bags/* --gps sensors --imu sensors --tune gps.noise.white_std.xy --out fitted
   sim2real fit --real bags/* --gps real --imu chrono --tune gyroscope.std,gyroscope.drift --out f
   sim2real vepd --real others/* --models fitted/gps.yaml --imu fitted/imu.yaml --out result
 """

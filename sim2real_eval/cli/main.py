@@ -167,17 +167,20 @@ class _Parser(argparse.ArgumentParser):
                 near = did_you_mean(option, known)
                 message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
                 break
-        complain(f'{message} (see {self.prog} --help)')
+        complain(f'{message} (see {self._of_verb().prog} --help)')
         self.exit(2)
 
     def _known(self) -> list[str]:
         """Return the options of this command, and of the verb that is given."""
-        known = set(self._option_string_actions)
+        own = self._option_string_actions
+        return sorted({*own, *self._of_verb()._option_string_actions})
+
+    def _of_verb(self) -> argparse.ArgumentParser:
+        """Return the parser of the verb that is given, or this one."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
-                verb = next((name for name in action.choices if name in self.given), None)
-                known |= set(action.choices[verb]._option_string_actions) if verb else set()
-        return sorted(known)
+                return next((action.choices[n] for n in action.choices if n in self.given), self)
+        return self
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -242,7 +245,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error('no verb given')
     try:
         with interruptible(), single_threads(), logged_on_terminal(), _held_out(options):
-            status = int(options.run(options))
+            # A verb of another package may end without a status.
+            status = int(options.run(options) or 0)
             # Here and not at exit, where nobody could hear that the reader has gone away.
             sys.stdout.flush()
             return status

@@ -35,6 +35,7 @@ VERBS: Registry[Verb] = Registry(
             'world', 'models',
         )
     },
+    needs='HELP and run(options)',
 )  # fmt: skip
 """The verbs by name, in the order of `sim2real --help`."""
 

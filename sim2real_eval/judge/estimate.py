@@ -202,7 +202,8 @@ class JudgedRun:
         fused = ', '.join(
             f'{part.name} {part.fused}/{part.received - part.older}' for part in self.parts
         )
-        return f'{len(self)} estimates over {span:.1f} s; fused {fused}'
+        # A judge of the user's need not say what it fused.
+        return f'{len(self)} estimates over {span:.1f} s' + (f'; fused {fused}' if fused else '')
 
     @property
     def finite(self) -> NDArray[np.bool_]:

@@ -76,6 +76,7 @@ JUDGES: Registry[Any] = Registry(
         'error_state': 'sim2real_eval.judge.error_state.error_state:ErrorStateJudge',
         'gtsam': 'sim2real_eval.judge.smoother.smoother:SmootherJudge',
     },
+    needs='a method judge(recording)',
 )
 """Classes of judges by name. A class with `from_request(request)` makes its judge itself; one with
 `takes_node_options` true takes the options of robot_localization's nodes, too.

@@ -127,7 +127,7 @@ class Metric:
         The distance is then the first Wasserstein distance between the numbers of the two sets,
         averaged where there are several.
         """
-        raise NotImplementedError
+        raise NotImplementedError('it has neither of_run nor between')
 
     def between(self, real: Sequence[MetricRun], simulated: Sequence[MetricRun]) -> float:
         """Return the distance between two sets; called up to a thousand times per model."""
@@ -187,6 +187,7 @@ METRICS: Registry[type[Metric]] = Registry(
             'nees': 'Nees',
         }.items()
     },
+    needs='the base class sim2real_eval.study.Metric',
 )
 """VEPD, its two halves, and the metrics beside it; see docs/metrics.md."""
 

@@ -51,6 +51,8 @@ class Registry(Generic[T]):
     is_shared : bool
         Whether other kinds of things are in the group too. `names` then imports what is installed
         to tell them apart.
+    needs : str, optional
+        What such a thing must have, for the message to whoever wrote one that has not.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Registry(Generic[T]):
         packages: Sequence[str] = (),
         name_of: Callable[[Any], str] = lambda thing: str(thing.__name__),
         is_shared: bool = False,
+        needs: str = '',
     ) -> None:
         self.group = group
         self.what = what
@@ -79,6 +82,7 @@ class Registry(Generic[T]):
         self._packages = packages
         self._name_of = name_of
         self._is_shared = is_shared
+        self._needs = needs
         self._registered: dict[str, T] = {}
         self._searched: dict[str, T] | None = None
 
@@ -143,7 +147,8 @@ class Registry(Generic[T]):
 
     def _checked(self, thing: Any, name: str, where: str, key: str = '') -> T:
         if not self._is_one(thing):
-            raise ParameterError(where, key, f'{name!r} is not {self.what}')
+            needs = f'; must have {self._needs}' if self._needs else ''
+            raise ParameterError(where, key, f'{name!r} is not {self.what}{needs}')
         found: T = thing
         return found
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import VariedParameters, parameter
 from sim_sensors.core.registry import Registry
@@ -170,7 +171,9 @@ class GpsSensor(Sensor[GpsMeasurement]):
         self._outages = model.outages.start(seed, run, sensor)
         self._first: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
-        self._error: FloatArray = np.array(self._noise.value)
+        self._error: FloatArray = self._from_noise(
+            'value', getattr(self._noise, 'value', None), (3,)
+        )
 
     @property
     def position_error(self) -> FloatArray:
@@ -186,7 +189,9 @@ class GpsSensor(Sensor[GpsMeasurement]):
         status = np.asarray(self.model.states.status).astype(np.int64)[state]
         status[self._outages.at(elapsed)] = -1
         antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
-        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._noise.advance(dt)
+        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._from_noise(
+            'advance(dt)', self._noise.advance(dt), (len(dt), 3)
+        )
         geodetic, error = self._positions(antenna, error, status >= 0)
         variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
         variance = variance * self._covariance.advance(dt)
@@ -203,6 +208,17 @@ class GpsSensor(Sensor[GpsMeasurement]):
             position_error=error,
             status=status,
         )
+
+    def _from_noise(
+        self, what: str, given: ArrayLike | None, shape: tuple[int, ...]
+    ) -> FloatArray:
+        """Return an error that the noise gave, which may be the code of another package."""
+        values = np.array(given, dtype=np.float64)
+        if values.shape != shape:
+            where = f'noise {type(self.model.noise).__name__}'
+            found = 'is missing' if given is None else f'has shape {values.shape}'
+            raise ParameterError(where, what, f'{found}; must be an array {shape}, m')
+        return values
 
     def _positions(
         self, antenna: FloatArray, error: FloatArray, has_fix: BoolArray
