@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -328,6 +329,8 @@ def test_a_killed_vepd_continues_to_the_same_bytes(bags: list[Path], tmp_path: P
             assert started.poll() is None
             assert time.monotonic() < until
             time.sleep(0.01)
+        # Stopped, it cannot finish before the second one has begun.
+        started.send_signal(signal.SIGSTOP)
         second = subprocess.run(
             command(out), capture_output=True, text=True, env=environment(), timeout=200
         )
