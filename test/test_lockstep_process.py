@@ -25,8 +25,8 @@ pytest.importorskip('rclpy', reason='no ROS')
 from cli_examples import call, command, contents, environment, run_of
 from judge_examples import read_rows
 
-from sim2real_eval.cli import judge_arguments
 from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.external import declared
 from sim2real_eval.judge.external import graph as conductor
 from sim2real_eval.judge.external import process as process_module
 from sim2real_eval.judge.external.graph import free_domain, private_context
@@ -240,7 +240,7 @@ def test_what_is_not_installed_is_said_in_one_line(
         outcome = call(capsys, *given, 'nobody')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
-    monkeypatch.setattr(judge_arguments, 'find_spec', lambda name: None)
+    monkeypatch.setattr(declared, 'find_spec', lambda name: None)
     outcome = call(capsys, *of_judge, 'judge_node')
     assert outcome.status == 2
     assert "pip install '.[ros]'" in outcome.err
@@ -346,12 +346,25 @@ def folders(folder: Path) -> list[Path]:
 def test_parallel_jobs_have_graphs_of_their_own(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """vepd with two jobs writes what it writes with the embedded judge, to the byte."""
+    """vepd with two jobs writes what the embedded judge gives, to the byte but for its name.
+
+    Record and page say who judged.
+    """
     for judge, jobs in (('embedded', 1), ('judge_node', 2)):
         outcome = call(
             capsys, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', judge, '--jobs', jobs,
             '--out', tmp_path / judge,
         )  # fmt: skip
         assert outcome.status == 0, outcome.err
-    assert contents(tmp_path / 'judge_node') == contents(tmp_path / 'embedded')
-    assert 'study.json' in contents(tmp_path / 'embedded')
+    nodes, embedded = (contents(tmp_path / judge) for judge in ('judge_node', 'embedded'))
+    of_nodes, of_embedded = (json.loads(found.pop('study.json')) for found in (nodes, embedded))
+    assert of_nodes['judges'][0].pop('judge') == 'judge_node'
+    assert of_embedded['judges'][0].pop('judge') == 'embedded'
+    words = of_nodes.pop('command')
+    assert [one for one in words if one not in ('--judge', 'judge_node')] == of_embedded.pop(
+        'command'
+    )
+    assert of_nodes == of_embedded
+    page = nodes.pop('report.html').replace(b' --judge judge_node', b'')
+    assert page.replace(b'judge_node', b'embedded') == embedded.pop('report.html')
+    assert nodes == embedded
