@@ -119,7 +119,8 @@ def test_what_is_told_is_printed_and_heeding_it_makes_the_filter_consistent(
     words = ['attitude', *SHORT, '--set', 'sway=[0.02,0.02,0.02]']
     outcome = call(capsys, *words)
     assert 'overconfident' in outcome.out
-    enough = outcome.err.partition('--acceleration ')[2].split()[0]
+    enough = outcome.err.partition('white noise of ')[2].split()[0]
+    assert outcome.err.rstrip().endswith('set --acceleration')
     heeded = call(capsys, *words, '--acceleration', enough)
     (nees,) = (line for line in heeded.out.splitlines() if line.startswith('NEES'))
     assert 'overconfident' not in nees

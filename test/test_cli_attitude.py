@@ -110,8 +110,8 @@ def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None
         ("'webcam' is unknown", ['--camera', 'webcam']),
         ("'' is unknown", ['--mag', '']),
         ('--mag: goes without recordings only', ['bag', '--mag', '']),
-        ('initial_std: 1e-200 is not allowed', ['--initial-std', '1e-200']),
-        ('acceleration_std: 1e+200 is not allowed', ['--acceleration', '1e200']),
+        ("--initial-std: '1e-200' must be a number >= 1e-09", ['--initial-std', '1e-200']),
+        ("--acceleration: '1e200' must be a number >= 0", ['--acceleration', '1e200']),
         ('no such file or folder', [tmp_path / 'nothing']),
         ('not enough memory; choose a shorter time', ['--duration', '1e9', '--camera', 'none']),
     ):

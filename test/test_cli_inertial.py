@@ -56,7 +56,7 @@ def test_a_comparison_records_the_judge_and_its_settings(
         '--judge-config', mine, '--out', tmp_path / 'result', '--jobs', 1,
     )  # fmt: skip
     assert outcome.status == 0
-    assert 'judge error_state' in outcome.out
+    assert 'judge mine' in outcome.out
     record = json.loads((tmp_path / 'result' / 'study.json').read_text(encoding='utf-8'))
     assert record['judges'][0]['name'] == f'error_state ({mine})'
     assert record['judges'][0]['files'][0]['text'] == 'accelerometer_bias_walk: 0.3'

@@ -34,7 +34,7 @@ def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     ranks = {row['model']: row['rank'] for row in rows if row['scenario'] == 'all'}
     assert ranks == {'ch_rw': 1, 'ch_gauss': 2}
 
-    again = call(capsys, 'vepd', '--series', out / 'series', '--json')
+    again = call(capsys, 'vepd', '--series', out / 'series' / 'paper_released', '--json')
     assert sorted(json.loads(again.out)['vepd'], key=str) == sorted(rows, key=str)
 
 
