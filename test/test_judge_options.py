@@ -141,7 +141,10 @@ def test_what_is_not_allowed_is_said_in_a_line(
         ('latency: {odom: 1' + 400 * '0' + '}', 'is not allowed; must be a number from 0 to'),
         ('latency: {odom: .nan}', 'latency.odom: nan is not allowed'),
         ('correct: gravity', "correct: 'gravity' is not allowed; must be a list"),
-        ('correct: [[gravity]]', "correct: ['gravity'] is not allowed; must be of"),
+        (
+            'correct: [[gravity]]',
+            "correct: ['gravity'] is not allowed (did you mean gravity?); must be one of",
+        ),
         ('transforms: "a\\0b"', 'is no name of a file'),
         ('front_end: [enu]', "front_end: ['enu'] is not allowed (did you mean enu?); must"),
         ('node: ekf_node\ncorrect: [unscented]', 'correct: unscented goes with ukf_node only'),
