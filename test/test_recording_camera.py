@@ -208,7 +208,7 @@ def test_a_camera_that_never_sees_anything_is_told_of(tmp_path: Path, capsys: Ca
     line = ('simulate', '--motion', 'standstill', '--duration', '1', '--camera', 'webcam_vga')
     outcome = call(capsys, *line, '--world', 'chessboard', '--out', tmp_path / 'out')
     assert outcome.status == 0
-    told = '/camera/features: nothing of the world was ever in the image (31x): frames are empty'
+    told = '/camera/features: the camera never saw anything of the world (31 empty frames)'
     assert told in outcome.err
 
 

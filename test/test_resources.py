@@ -20,8 +20,8 @@ def install(prefix: Path, packages: str, share: str | None) -> Path:
     """Lay the modules and a one-file configuration out below `prefix`, as an installer would."""
     target = prefix / packages / 'sim_sensors'
     target.mkdir(parents=True)
-    for name in ('__init__.py', 'errors.py', 'resources.py'):
-        shutil.copy(FOLDER / name, target / name)
+    shutil.copy(FOLDER.parent / '__init__.py', target)
+    shutil.copytree(FOLDER, target / FOLDER.name, ignore=shutil.ignore_patterns('__pycache__'))
     if share is not None:
         config = prefix / share / 'gps'
         config.mkdir(parents=True)
