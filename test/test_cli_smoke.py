@@ -35,7 +35,9 @@ def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert ranks == {'ch_rw': 1, 'ch_gauss': 2}
 
     again = call(capsys, 'vepd', '--series', out / 'series' / 'paper_released', '--json')
-    assert sorted(json.loads(again.out)['vepd'], key=str) == sorted(rows, key=str)
+    of_study = {'judge': 'paper_released', 'group': ''}
+    found = [{**of_study, **row} for row in json.loads(again.out)['vepd']]
+    assert sorted(found, key=str) == sorted(rows, key=str)
 
 
 def test_the_command_runs_as_a_process_and_finds_its_configuration() -> None:

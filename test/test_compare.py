@@ -236,7 +236,7 @@ WRONG = {
     '--real circle_1 --trend-window 0 --out o': "'0' must be an integer >= 1",
     '--real circle_1 --nperseg 2 --out o': "'2' must be max or an integer >= 8",
     '--real circle_1 --nperseg some --out o': "'some' must be max or an integer >= 8",
-    '--real circle_1 --rate 1e9 --out o': "--rate: '1e9' must be a number > 0 and",
+    '--real circle_1 --rate 1e9 --out o': "'1e9' must be a number >= 0 and <= 10000",
     '--real circle_1 --rate 0.1 --out o --models ch_rw': 'must give 16 or more',
     '--real circle_1 --align maybe --out o': 'invalid choice',
     '--real circle_1 --max-lag 0 --out o': "'0' must be a number > 0",
