@@ -311,7 +311,8 @@ def test_all_permutations_of_few_runs_and_some_of_many() -> None:
 
 def test_repetitions_of_one_motion_are_no_independent_runs() -> None:
     """Five real motions, eight simulated runs of the first: exchanged freely, half of all
-    comparisons of like sensors came out below 5 %; among those of one motion 1 in 9 is the least.
+    comparisons of identical sensors came out below 5 %; among those of one motion 1 in 9 is
+    the least.
     """
     real = [f'{i}' for i in range(5)]
     labels = permute_labels(real, ['0'] * 8, 2000, 0)

@@ -202,7 +202,7 @@ def test_gate_refuses_single_tags_that_are_high_far_or_jump() -> None:
 
 def test_gate_keeps_most_wrong_poses_out() -> None:
     """Of those off by more than 2 m on a circle; most right ones pass. What follows some seconds
-    without a tag cannot be told apart.
+    without a tag cannot be distinguished.
     """
     model = dataclasses.replace(load_vision('tags'), ambiguity=0.2, noise=EXACT)
     truth = Circle(radius=3.0, speed=2.0, duration=60.0).at(np.arange(1800) / 30.0)

@@ -186,7 +186,7 @@ def _folder_above(path: Path, label: str) -> str:
     return named.parent.name
 
 
-# -------- Options of files and of simulated runs that mean the same in every verb that has them.
+# Options of files and of simulated runs that mean the same in every verb that has them.
 
 
 def add_overwrite(parser: argparse._ActionsContainer) -> None:

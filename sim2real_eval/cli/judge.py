@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.source import Source
 
 
-# -------- `sim2real judge --consistency`: table and plot of one run, and a table over several.
+# `sim2real judge --consistency`: table and plot of one run, and a table over several.
 
 
 def plot_path(estimate: Path) -> Path:

@@ -24,7 +24,7 @@ from sim2real_eval.cli.verbs import VERBS, add_verb
 from sim2real_eval.common.workers import single_threads
 from sim_sensors.core.errors import ParameterError, Sim2RealError, did_you_mean, not_among
 
-# -------- Ctrl-C and SIGTERM, heard also where they came at a bad moment.
+# Ctrl-C and SIGTERM, heard also where they came at a bad moment.
 
 # Seconds from a dropped exception to the next: longer than C code takes to come back from Python,
 # shorter than anybody waits.

@@ -46,7 +46,7 @@ def given_once(recordings: Sequence[str]) -> None:
             raise ParameterError('recordings', one, 'is given twice; must be given once')
 
 
-# -------- Arguments for sensors beside IMU and GPS, and the world that they are in.
+# Arguments for sensors beside IMU and GPS, and the world that they are in.
 
 
 def other_kinds() -> list[str]:
@@ -107,7 +107,7 @@ def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str,
     return {kind: KINDS.get(kind).load(name) for kind, name in chosen.items()}
 
 
-# -------- Parameters of a motion on the command line, for every verb that simulates one.
+# Parameters of a motion on the command line, for every verb that simulates one.
 
 
 def add_set(parser: argparse._ActionsContainer) -> None:
@@ -147,7 +147,7 @@ def _key_value(text: str) -> tuple[str, object]:
         return key, value
 
 
-# -------- `--origin`: where on the Earth a simulated motion takes place.
+# `--origin`: where on the Earth a simulated motion takes place.
 
 _FLAG = '--origin'
 

@@ -163,7 +163,7 @@ def print_study(
     print(f'Tables, runs and series: {folder}; plots: {folder / PLOTS}; page: {folder / PAGE}')
 
 
-# -------- What is shown beside VEPD.
+# What is shown beside VEPD.
 
 
 def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:

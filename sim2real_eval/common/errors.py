@@ -13,14 +13,14 @@ class RecordingError(Sim2RealError):
     """
 
 
-# -------- What can be wrong with a judge's set-up.
+# What can be wrong with a judge's set-up.
 
 
 class JudgeError(Sim2RealError):
     """The judge cannot be run on this recording with this configuration."""
 
 
-# -------- What goes wrong when a model is fitted.
+# What goes wrong when a model is fitted.
 
 
 class FitError(Sim2RealError):

@@ -22,7 +22,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# -------- What may be written.
+# What may be written.
 
 
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
@@ -87,7 +87,7 @@ def _check_place(target: Path) -> None:
         raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
 
 
-# -------- Who may write: one command at a time.
+# Who may write: one command at a time.
 
 _HELD: dict[Path, int] = {}
 """Places that this process holds, and the threads that do."""
@@ -165,7 +165,7 @@ def _locked(lock: Path, target: Path, shown: str) -> int:
         os.close(descriptor)
 
 
-# -------- How a folder is written: beside its place, to appear as a whole.
+# How a folder is written: beside its place, to appear as a whole.
 
 
 @contextlib.contextmanager
@@ -256,7 +256,7 @@ def _files(folder: Path) -> set[Path]:
     }
 
 
-# -------- What a result was made with: versions of the software and digests of the files.
+# What a result was made with: versions of the software and digests of the files.
 
 _PACKAGES = ('sim2real_sensors', 'numpy', 'scipy', 'numba', 'pyproj', 'rosbags')
 

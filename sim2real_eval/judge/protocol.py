@@ -246,7 +246,7 @@ def _to_body(orientation: FloatArray, matrices: FloatArray) -> FloatArray:
     return np.stack(columns, axis=2)
 
 
-# -------- A class of somebody else's, completed to a judge.
+# A class of somebody else's, completed to a judge.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -92,7 +92,7 @@ def headers(array: MessageArray, where: str) -> list[Any]:
     ]
 
 
-# -------- The numbers of a camera as serialised sensor_msgs/CameraInfo.
+# The numbers of a camera as serialised sensor_msgs/CameraInfo.
 
 _TYPE = 'sensor_msgs/msg/CameraInfo'
 _ROI = ('x_offset', 'y_offset', 'height', 'width', 'do_rectify')
@@ -175,7 +175,7 @@ def encode_camera_info(array: CameraInfoArray, where: str) -> list[bytes]:
     return result
 
 
-# -------- Feature tracks as serialised sensor_msgs/PointCloud2, whose messages differ in length.
+# Feature tracks as serialised sensor_msgs/PointCloud2, whose messages differ in length.
 
 _TYPE_FEATURE_CDR = 'sensor_msgs/msg/PointCloud2'
 # Of sensor_msgs/PointField.

@@ -31,7 +31,7 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.motion.sampling import ahead_of_time
 
-# -------- The rules by which the messages of one topic are dropped or corrected.
+# The rules by which the messages of one topic are dropped or corrected.
 #
 # Each says what it did in a `Finding`. Fixes without a fix are not broken: an outage is
 # real data.

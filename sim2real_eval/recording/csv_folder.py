@@ -24,7 +24,7 @@ from sim_sensors.camera.camera_info import LARGEST, CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 
-# -------- The numbers of a camera as a CSV file, which has a column d0, d1 ... for each
+# The numbers of a camera as a CSV file, which has a column d0, d1 ... for each
 # coefficient.
 
 _WHOLE = (
@@ -102,7 +102,7 @@ def write_camera_info(path: Path, array: CameraInfoArray) -> None:
     write_table(path, _line(array.distortion.shape[1]), lines)
 
 
-# -------- Feature tracks as a CSV file: a line for each feature, and one with the id -1 for a
+# Feature tracks as a CSV file: a line for each feature, and one with the id -1 for a
 # frame that
 # has none.
 

@@ -87,7 +87,7 @@ class FrameTree:
         return [FRAMES_ASSUMED(frames=pairs)] if pairs else []
 
 
-# -------- Static transforms from a robot description: the fixed joints of a URDF.
+# Static transforms from a robot description: the fixed joints of a URDF.
 
 _TURNING = ('revolute', 'continuous', 'prismatic')
 _FREE = ('floating', 'planar')
@@ -185,7 +185,7 @@ def _numbers(
     return x, y, z
 
 
-# -------- Static transforms that the user gives in a file, in place of or beside a recording's
+# Static transforms that the user gives in a file, in place of or beside a recording's
 # own.
 
 _DESCRIPTIONS = ('.urdf', '.xacro', '.xml')

@@ -292,7 +292,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f'{text[:57]}...'
 
 
-# -------- Hash of the files of a recording, for the provenance of results.
+# Hash of the files of a recording, for the provenance of results.
 
 _CHUNK = 1 << 20
 

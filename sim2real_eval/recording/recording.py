@@ -21,7 +21,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 
-# -------- The label of a truth that is none: an estimate made from the recording's own sensors.
+# The label of a truth that is none: an estimate made from the recording's own sensors.
 
 
 @dataclasses.dataclass(frozen=True)

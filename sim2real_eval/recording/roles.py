@@ -126,7 +126,7 @@ def _named(where: str, role: str, name: str, types: Mapping[str, str], same: lis
     return topic
 
 
-# -------- Whether the topics of a recording cover the same time.
+# Whether the topics of a recording cover the same time.
 
 # Less than this share of the longest role in common is worth a remark.
 _FULL = 0.95

@@ -12,7 +12,7 @@ from pathlib import Path
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.message_types import normalised_type
 
-# -------- Raw messages of a rosbag2 recording, through the rosbag2_py of a ROS installation.
+# Raw messages of a rosbag2 recording, through the rosbag2_py of a ROS installation.
 #
 # For machines that have ROS but not `rosbags`, and for storage plug-ins that only ROS
 # has. The

@@ -55,7 +55,9 @@ def ranking_figure(
             Line2D([], [], marker='o', color='black', linewidth=0, label='VEPD as measured'),
             Line2D([], [], color='black', linewidth=2.0, label=f'true VEPD, {level:.3g} interval'),
             Patch(
-                color=REAL_COLOUR, alpha=0.3, label=f'what like sensors score, up to {level:.3g}'
+                color=REAL_COLOUR,
+                alpha=0.3,
+                label=f'what identical sensors score, up to {level:.3g}',
             ),
         ],
         loc='outside lower center',

@@ -103,7 +103,7 @@ class JudgeHealth:
         }
 
 
-# -------- What judge_node is told: the parameters of ekf_node or ukf_node, and a few of its own.
+# What judge_node is told: the parameters of ekf_node or ukf_node, and a few of its own.
 
 _QUEUE_SIZE = 10
 

@@ -61,7 +61,7 @@ def synthetic_recording(
     return maker.make(twin)
 
 
-# -------- The magnetic field of a recording's place, from its own magnetometer where no world
+# The magnetic field of a recording's place, from its own magnetometer where no world
 # says it.
 
 REFERENCE_S = 2.0

@@ -181,7 +181,7 @@ def with_topic(
     )
 
 
-# -------- A simulated camera in a recording: feature tracks, its numbers, poses, and its
+# A simulated camera in a recording: feature tracks, its numbers, poses, and its
 # mounting.
 
 

@@ -209,7 +209,7 @@ def all_metrics(more: Sequence[str] = ()) -> list[Metric]:
     return found
 
 
-# -------- Those of this package.
+# Those of this package.
 
 
 class _OfValues(Metric):

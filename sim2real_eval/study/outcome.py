@@ -198,7 +198,7 @@ class StudyOutcome:
         return vepd_table(scores(REAL), {model: scores(model) for model in self.models})
 
 
-# -------- Estimated and true speed of a run of a study, from its signals.
+# Estimated and true speed of a run of a study, from its signals.
 
 
 def speed_series(signals: EstimateSignals, name: str = '') -> dict[str, VelocitySeries]:

@@ -94,7 +94,7 @@ def scored_runs(
     )
 
 
-# -------- What a judge estimated in one run, and what was true, over time.
+# What a judge estimated in one run, and what was true, over time.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class EstimateSignals:
     true_orientation: FloatArray
 
 
-# -------- What failed in a study, and which runs do not count because of it.
+# What failed in a study, and which runs do not count because of it.
 
 _MOST = 0.5
 

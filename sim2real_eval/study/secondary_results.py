@@ -127,7 +127,7 @@ def side_results(outcome: StudyOutcome) -> SideResults:
     )
 
 
-# -------- Uncertainty of the distances of a study, by judge, group and scenario.
+# Uncertainty of the distances of a study, by judge, group and scenario.
 
 
 @functools.lru_cache(maxsize=1)

@@ -196,7 +196,7 @@ def _tables(
     return found
 
 
-# -------- Do judges, profiles and conditions rank the models alike, and as the paper's tables?
+# Do judges, profiles and conditions rank the models alike, and as the paper's tables?
 
 PAPER = 'published'
 """Stands for the ranking in Tables I and II of the paper."""

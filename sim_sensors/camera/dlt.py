@@ -61,7 +61,7 @@ def skew_matrices(vectors: FloatArray) -> FloatArray:
     return result
 
 
-# -------- Pose of a camera from points by the direct linear transformation, planar and general.
+# Pose of a camera from points by the direct linear transformation, planar and general.
 #
 # [Hartley2004], sections 4.1 (homography), 4.4 (normalisation), 7.1 (camera matrix).
 # The covariance

@@ -84,7 +84,7 @@ class FeatureArray(MessageArray):
         )
 
 
-# -------- Features as the points of a sensor_msgs/PointCloud2, the same in messages and in bags.
+# Features as the points of a sensor_msgs/PointCloud2, the same in messages and in bags.
 
 # Numbers of sensor_msgs/PointField.
 _INT32, _UINT32, _FLOAT32, _FLOAT64 = 5, 6, 7, 8
@@ -137,7 +137,7 @@ def is_dense(rows: NDArray[np.void]) -> bool:
     return not any(np.isnan(rows[name]).any() for name in names)
 
 
-# -------- Features that a tracker takes for one another.
+# Features that a tracker takes for one another.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 
-# -------- Lens distortion with five coefficients: radial k1, k2, k3 and tangential p1, p2.
+# Lens distortion with five coefficients: radial k1, k2, k3 and tangential p1, p2.
 #
 # The model of Brown, of the Caltech toolbox (kc = k1, k2, p1, p2, k3), of OpenCV and of
 # ROS

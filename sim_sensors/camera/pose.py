@@ -14,7 +14,7 @@ from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 
-# -------- The pose that explains the pixels best: least squares of the reprojection error.
+# The pose that explains the pixels best: least squares of the reprojection error.
 #
 # With white pixel noise this is the maximum-likelihood pose, and its covariance is the
 # inverse of

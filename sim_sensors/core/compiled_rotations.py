@@ -112,7 +112,7 @@ def rotate_covariance(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
                     out[a + i, b + j] = total
 
 
-# -------- Rigid motions: a pose is four rows of three, of the rotation matrix and the position.
+# Rigid motions: a pose is four rows of three, of the rotation matrix and the position.
 
 
 @kernel
@@ -141,7 +141,7 @@ def transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> Non
             pose[i, j] = rotation[i, 0] * r0 + rotation[i, 1] * r1 + rotation[i, 2] * r2
 
 
-# -------- Vectors and quaternions.
+# Vectors and quaternions.
 
 
 @kernel
@@ -172,7 +172,7 @@ def multiply(p: FloatArray, q: FloatArray, out: FloatArray) -> None:
     out[0], out[1], out[2], out[3] = x * scale, y * scale, z * scale, w * scale
 
 
-# -------- The exponential of SO(3) and its right Jacobian: [Sola2018], equations 143 and 144.
+# The exponential of SO(3) and its right Jacobian: [Sola2018], equations 143 and 144.
 
 # Below this square of an angle the closed forms lose digits, so series take over. The first term
 # left out is below 1e-16 of the sum.

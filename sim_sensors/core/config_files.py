@@ -104,7 +104,7 @@ def _candidates(module: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-# -------- YAML files that people write, read strictly: every defect is named with its file and
+# YAML files that people write, read strictly: every defect is named with its file and
 # line.
 
 

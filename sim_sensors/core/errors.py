@@ -47,7 +47,7 @@ class MotionError(Sim2RealError):
     """A trajectory or scenario cannot be built from what was given."""
 
 
-# -------- What a name that is not known was probably meant to be.
+# What a name that is not known was probably meant to be.
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

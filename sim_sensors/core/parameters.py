@@ -280,7 +280,7 @@ class Parameters:
         return result
 
 
-# -------- Parameter sets of which there are several kinds, distinguished by the key `model`.
+# Parameter sets of which there are several kinds, distinguished by the key `model`.
 
 Varied = TypeVar('Varied', bound=Parameters)
 V = TypeVar('V', bound='VariedParameters')

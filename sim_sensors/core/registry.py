@@ -181,7 +181,7 @@ class Registry(Generic[T]):
             ) from error
 
 
-# -------- Things in a file of the user's.
+# Things in a file of the user's.
 
 
 def is_in_file(text: str) -> bool:
@@ -245,7 +245,7 @@ class _Files(importlib.abc.MetaPathFinder):
 sys.meta_path.append(_Files())
 
 
-# -------- Things in modules.
+# Things in modules.
 
 
 def _import(place: str) -> object:

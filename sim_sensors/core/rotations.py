@@ -214,7 +214,7 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return result
 
 
-# -------- Euler angles and quaternions where the package meets people and ROS: launch files,
+# Euler angles and quaternions where the package meets people and ROS: launch files,
 # diagnostics.
 #
 # `tf_transformations` does the work where ROS has it, scipy where it is missing or

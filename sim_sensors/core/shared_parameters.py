@@ -34,7 +34,7 @@ def turned(model: P, rotation: Rotation) -> P:
     return dataclasses.replace(model, **changes)
 
 
-# -------- Models carried over from other simulators: as they should be, or with the defects they
+# Models carried over from other simulators: as they should be, or with the defects they
 # have.
 
 
@@ -60,7 +60,7 @@ class Upstream(Parameters):
         return True
 
 
-# -------- Parameters that all sensor models have, each declared once.
+# Parameters that all sensor models have, each declared once.
 
 LONGEST_DELAY = 1e6
 """Of a message that still arrives, s."""
@@ -83,7 +83,7 @@ def latency() -> Any:
     return parameter(0.0, 's', doc, minimum=0.0, maximum=LONGEST_DELAY)
 
 
-# -------- Parameters that gyroscopes and accelerometers have alike, but in their own units.
+# Parameters that gyroscopes and accelerometers have alike, but in their own units.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -178,7 +178,7 @@ class FixStateProcess:
         return int(np.searchsorted(cumulative, place, side='right'))
 
 
-# -------- When a GNSS receiver sees no sky.
+# When a GNSS receiver sees no sky.
 
 BoolArray = NDArray[np.bool_]
 

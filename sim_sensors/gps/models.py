@@ -18,7 +18,7 @@ from sim_sensors.gps.hector import HectorPositionDrift
 from sim_sensors.gps.position_noise import BoundedWalk, PositionNoise, ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 
-# -------- How the positions of other simulators' GPS err, where a set of numbers does not say
+# How the positions of other simulators' GPS err, where a set of numbers does not say
 # it.
 
 _ZERO = (0.0, 0.0, 0.0)

@@ -57,7 +57,7 @@ class ProcessSum:
         return total
 
 
-# -------- Chrono's bounded random walk of the GPS position error: smooth, pulled home, speed-
+# Chrono's bounded random walk of the GPS position error: smooth, pulled home, speed-
 # limited.
 
 # Intervals longer than a whole number of steps by less than this fraction of a step are rounding

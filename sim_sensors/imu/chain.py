@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sim_sensors.noise.electronics import Temperature
 
 
-# -------- The errors of a triad with all of them, with their state.
+# The errors of a triad with all of them, with their state.
 
 
 class ChainTriad:

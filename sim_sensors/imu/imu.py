@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
 
-# -------- What an IMU reports, before it is a message.
+# What an IMU reports, before it is a message.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -302,7 +302,7 @@ def simulate(
     return imu.channel.deliver(ideal.messages(stamp_ns, model.frame_id))
 
 
-# -------- What the IMUs of other simulators share.
+# What the IMUs of other simulators share.
 
 
 @dataclasses.dataclass(frozen=True)

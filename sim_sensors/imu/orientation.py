@@ -20,7 +20,7 @@ from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
 
-# -------- The attitude that a filter inside the sensor makes of its own rates and accelerations.
+# The attitude that a filter inside the sensor makes of its own rates and accelerations.
 
 
 class FusedAttitude:

@@ -132,7 +132,7 @@ class SensorHealth:
         ]
 
 
-# -------- How a node publishes its health on /diagnostics.
+# How a node publishes its health on /diagnostics.
 
 
 class Reporter:

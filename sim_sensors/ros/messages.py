@@ -173,7 +173,7 @@ def _fill_quaternion(message: object, values: FloatArray) -> None:
         setattr(message, name, value)
 
 
-# -------- Feature tracks as sensor_msgs/PointCloud2, and camera poses; every bit survives.
+# Feature tracks as sensor_msgs/PointCloud2, and camera poses; every bit survives.
 #
 # sensor_msgs/PointCloud, which VINS takes, is deprecated and its channels have 32 bits,
 # which cut a

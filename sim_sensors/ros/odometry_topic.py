@@ -37,7 +37,7 @@ def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscri
     )
 
 
-# -------- Odometry straight from its bytes: a seventh of the time that a message object takes.
+# Odometry straight from its bytes: a seventh of the time that a message object takes.
 #
 # rclpy makes ten Python objects of each nav_msgs/Odometry, which at 1000 messages a
 # second is a good

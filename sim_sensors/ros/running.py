@@ -74,7 +74,7 @@ def _refuse(name: str, problem: str) -> int:
     return 2
 
 
-# -------- Who has to be on the graph before something begins.
+# Who has to be on the graph before something begins.
 
 
 class Awaited:
@@ -131,7 +131,7 @@ class Awaited:
         return reader in readers
 
 
-# -------- What a node does when /clock jumps back, as when a simulation begins again.
+# What a node does when /clock jumps back, as when a simulation begins again.
 
 
 def on_backward_jump(node: Node, callback: Callable[[], None]) -> JumpHandle:

@@ -90,7 +90,7 @@ class GateState:
         return jump <= self._gate.max_jump + self._gate.top_speed * (time - then)
 
 
-# -------- What a vision system tells of its pose, and the channel that leaves out what is not
+# What a vision system tells of its pose, and the channel that leaves out what is not
 # accepted.
 
 BoolArray = NDArray[np.bool_]

@@ -95,7 +95,7 @@ VISION_COVARIANCES: Registry[type[Parameters]] = variants(
 )
 
 
-# -------- Which tags a camera sees, compiled.
+# Which tags a camera sees, compiled.
 
 
 @compiled

@@ -34,7 +34,7 @@ from sim_sensors.motion.planar import squares_about
 from sim_sensors.wheels.drives import WheelDrive
 from sim_sensors.wheels.noise import SteeringOffset
 
-# -------- Points that stand for independent random numbers: a weighted few with the same
+# Points that stand for independent random numbers: a weighted few with the same
 # moments.
 
 # Where all combinations of signs become many, some are products of others.

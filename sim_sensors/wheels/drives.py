@@ -26,7 +26,7 @@ from sim_sensors.motion.drive_kinematics import (
     weights_of,
 )
 
-# -------- Kinematics of a pair of wheels, with and without front steering, over steps, compiled.
+# Kinematics of a pair of wheels, with and without front steering, over steps, compiled.
 #
 # Steps are forward and left path in m and turn in rad of the middle between the two
 # wheels. Source

@@ -322,7 +322,7 @@ def _check_count(N: int) -> None:
         raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2 and <= {_MOST_RUNS}')
 
 
-# -------- The runner for biases that walk, and truly do.
+# The runner for biases that walk, and truly do.
 
 
 class CombinedScenarioRunner(ScenarioRunner):

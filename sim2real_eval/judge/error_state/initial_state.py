@@ -110,7 +110,7 @@ def first_moving_interval(
     return known, 0.5 * (left + left.T)
 
 
-# -------- All that happens in a run, merged into one row of times, with the IMU interpolated to
+# All that happens in a run, merged into one row of times, with the IMU interpolated to
 # them.
 
 _MOST_ESTIMATES = 2_000_000

@@ -178,7 +178,7 @@ def update(
     add_error(x, e, J[3])
 
 
-# -------- What the error-state filter sees of its state: the antenna, held speeds, at rest no
+# What the error-state filter sees of its state: the antenna, held speeds, at rest no
 # heading.
 
 

@@ -123,7 +123,7 @@ class RecordedFeed:
         return PendingMessage(int(self._arrival[k]), taker, array.take([int(self._row[k])]))
 
 
-# -------- The timers of a side that is a node, which has its own idea of them.
+# The timers of a side that is a node, which has its own idea of them.
 
 
 def node_grids(

@@ -21,7 +21,7 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
-# -------- What a judge node published.
+# What a judge node published.
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _DEPTH = 100
@@ -103,7 +103,7 @@ _BY_FIX = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
 # message that is lost moves a velocity by anything, but always the variances, by percents.
 _TOLERANCE = 1e-3
 _VARIANCE_TOLERANCE = 1e-3
-# Smaller differences are not told apart, and in smaller variances none.
+# Smaller differences do not count, and in smaller variances none does.
 _ROUNDING = 1e-9
 
 

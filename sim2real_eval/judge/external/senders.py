@@ -118,7 +118,7 @@ class Senders:
         self._publishers[taker].publish(encode(self._kinds[taker], array, taker)[0])
 
 
-# -------- Questions to a node whose answers prove that it has dealt with what was sent before.
+# Questions to a node whose answers prove that it has dealt with what was sent before.
 
 _AGAIN_S = 0.5
 

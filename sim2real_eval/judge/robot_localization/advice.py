@@ -167,7 +167,7 @@ def enu_advice(config: FilterConfig, navsat: NavsatConfig, fixes: int) -> list[F
     return notes
 
 
-# -------- What no vehicle does and no installation means. Nothing is changed.
+# What no vehicle does and no installation means. Nothing is changed.
 
 _WORLDS = ('map', 'odom', 'world', 'earth', 'utm', 'enu', 'ned')
 _FAR_M = 100e3

@@ -170,7 +170,7 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
         x[VX + i] += dt * x[AX + i]
 
 
-# -------- Innovation covariance, gate and gain of a correction, compiled; shared by both
+# Innovation covariance, gate and gain of a correction, compiled; shared by both
 # filters.
 
 _MINIMUM_VARIANCE = 1e-9

@@ -270,7 +270,7 @@ def _navsat_ticks(navsat: NavsatConfig | None, timing: Timing) -> int:
     return max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2
 
 
-# -------- The embedded judge on many recordings at once.
+# The embedded judge on many recordings at once.
 
 
 def judge_all(

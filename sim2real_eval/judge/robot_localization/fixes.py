@@ -17,7 +17,7 @@ from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
 
-# -------- Universal Transverse Mercator: the plane in which navsat_transform works.
+# Universal Transverse Mercator: the plane in which navsat_transform works.
 
 
 def utm_zone(latitude: float, longitude: float) -> int:
@@ -202,7 +202,7 @@ def place_heading(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> N
     navsat.mounting[:] = Rotation.from_matrix(rotation).as_euler('xyz')
 
 
-# -------- gps/filtered of navsat_transform: the filter's position back on the Earth.
+# gps/filtered of navsat_transform: the filter's position back on the Earth.
 
 # What the node writes: GBAS, whatever the receiver, and a covariance that is known.
 _STATUS = 2

@@ -174,7 +174,7 @@ def increment(
     return bool(had_previous)
 
 
-# -------- Gravity in an accelerometer's reading, compiled.
+# Gravity in an accelerometer's reading, compiled.
 #
 # At rest an accelerometer reads g up. In the sensor's axes that is g A' e, A the
 # attitude of the

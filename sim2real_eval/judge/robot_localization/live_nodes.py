@@ -253,7 +253,7 @@ class LiveFrontEnd:
             yield
 
 
-# -------- The plain front end driven message by message: fixes in, positions out at once.
+# The plain front end driven message by message: fixes in, positions out at once.
 
 
 class LiveEnu(LiveFrontEnd):
@@ -286,7 +286,7 @@ class LiveEnu(LiveFrontEnd):
         return found
 
 
-# -------- navsat_transform_node driven message by message: fixes and odometry in, positions out.
+# navsat_transform_node driven message by message: fixes and odometry in, positions out.
 
 
 class LiveNavsat(LiveFrontEnd):

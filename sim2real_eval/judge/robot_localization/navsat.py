@@ -244,7 +244,7 @@ def early_fixes(memory: NavsatState) -> int:
     return int(memory.flags[_EARLY])
 
 
-# -------- The plain front end: a fix becomes a position in the local frame when it arrives.
+# The plain front end: a fix becomes a position in the local frame when it arrives.
 #
 # No timer, no guess of a heading, no fix that another overtakes. The world is east-north-up about
 # the first fix, or about the datum, and the attitude of the filter must be given in it.

@@ -158,7 +158,7 @@ def pop(queue: Queue) -> int:
     return int(first)
 
 
-# -------- States and measurements of the last seconds, to go back to when a late one comes,
+# States and measurements of the last seconds, to go back to when a late one comes,
 # compiled.
 #
 # This is `smooth_lagged_data`. A state is kept after the last measurement of each

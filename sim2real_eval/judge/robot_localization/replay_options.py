@@ -13,7 +13,7 @@ from sim2real_eval.recording.frames import TransformFile
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 
-# -------- What may be asked of the judge beside the nodes' own parameters, in case.yaml or on a
+# What may be asked of the judge beside the nodes' own parameters, in case.yaml or on a
 # line.
 
 CORRECTIONS = ('gravity', 'differential', 'unscented')

@@ -108,7 +108,7 @@ def merge(blocks: Sequence[TopicParts], covariances: Sequence[FloatArray]) -> Me
     )  # fmt: skip
 
 
-# -------- Which topic of a recording feeds which input of the judge, and in what order.
+# Which topic of a recording feeds which input of the judge, and in what order.
 
 FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
 """Takers beside the filter's inputs: navsat_transform's fixes and headings, velocity commands."""

@@ -201,7 +201,7 @@ def correct_unscented(
     return True
 
 
-# -------- Prediction of the scaled unscented filter as textbooks have it, compiled.
+# Prediction of the scaled unscented filter as textbooks have it, compiled.
 #
 # Julier and Uhlmann's scaled transform, about its first point: with y0 the image of the
 # state, yk

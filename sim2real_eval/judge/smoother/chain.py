@@ -65,7 +65,7 @@ def _triangle(rows: FloatArray) -> FloatArray:
     return np.asarray(triangle, dtype=np.float64)
 
 
-# -------- The IMU cut into steps between the nodes of a smoother, and its output times.
+# The IMU cut into steps between the nodes of a smoother, and its output times.
 
 _LONGEST_INTERVAL_NS = 1_000_000_000
 _FILLER_CLEARANCE_NS = 50_000_000

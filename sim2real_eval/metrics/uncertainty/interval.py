@@ -224,7 +224,7 @@ class _Parts:
         return found
 
 
-# -------- The Wasserstein distance between two sets of runs, for thousands of ways to weigh them
+# The Wasserstein distance between two sets of runs, for thousands of ways to weigh them
 # at once.
 #
 # With F and G the distribution functions of the two sets, W1 is the integral of |F - G|

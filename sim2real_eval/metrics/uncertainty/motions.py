@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sim2real_eval.metrics.scores import RunScore
 
 
-# -------- Scores of the runs of one source, with what resampling must know of them.
+# Scores of the runs of one source, with what resampling must know of them.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -111,7 +111,7 @@ class Broadcast:
         self._publishers.clear()
 
 
-# -------- What arrives at the judge of a twin: measured as the run goes on, and recorded.
+# What arrives at the judge of a twin: measured as the run goes on, and recorded.
 
 
 class SensorFeed:

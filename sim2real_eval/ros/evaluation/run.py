@@ -159,7 +159,7 @@ class Pass:
         )
 
 
-# -------- Whether two judges that were given the same messages said the same.
+# Whether two judges that were given the same messages said the same.
 
 # Velocities, in m/s and rad/s, are what is scored. Positions are the sum of many, and covariances
 # of what is not observed grow without bound, so these may differ by a part of their size, too.

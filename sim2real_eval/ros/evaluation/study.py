@@ -33,7 +33,7 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.ros.parameters import NodeParameters
 
-# -------- Parameters of evaluation_node.
+# Parameters of evaluation_node.
 
 
 @dataclasses.dataclass(frozen=True)

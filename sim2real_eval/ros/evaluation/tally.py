@@ -232,7 +232,7 @@ def _scores(run: StudyRun) -> dict[str, float]:
     }  # fmt: skip
 
 
-# -------- Ctrl-C and SIGTERM, taken notice of where nothing is half done.
+# Ctrl-C and SIGTERM, taken notice of where nothing is half done.
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

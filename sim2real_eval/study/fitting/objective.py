@@ -74,7 +74,7 @@ METRICS: Mapping[str, Objective] = {
 difference), each coordinate divided by its deviation over the real runs."""
 
 
-# -------- How well simulated runs predict the real run of their own motion, recording by
+# How well simulated runs predict the real run of their own motion, recording by
 # recording.
 #
 # VEPD cannot be taken from one recording, and pooled over folds it flatters: each fold

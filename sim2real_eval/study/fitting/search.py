@@ -16,7 +16,7 @@ from sim2real_eval.study.fitting.objective import Objective, coordinates
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
-# -------- How the scores of every run depend on the parameters, between the candidates that were
+# How the scores of every run depend on the parameters, between the candidates that were
 # judged.
 #
 # All candidates meet the same random draws, so the scores of one run are smooth

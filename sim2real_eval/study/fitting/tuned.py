@@ -266,7 +266,7 @@ def _set(mapping: Mapping[str, Any], target: ParameterTarget, value: float) -> N
         owner[last] = value
 
 
-# -------- Any sensor model as a file that the catalogue reads.
+# Any sensor model as a file that the catalogue reads.
 
 
 def model_yaml(

@@ -156,7 +156,7 @@ def _places(
     }
 
 
-# -------- What came of one number.
+# What came of one number.
 
 
 @dataclasses.dataclass(frozen=True)
