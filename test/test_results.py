@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,10 +20,18 @@ from sim_sensors.core.errors import Sim2RealError
 MARK = 'result.json'
 
 
-def write(folder: Path, text: str, *, overwrite: bool = False, meanwhile: str = '') -> None:
+def write(
+    folder: Path, text: str, *, overwrite: bool = False, meanwhile: str = '', run: str = 'a'
+) -> None:
     """Write a result; somebody else puts the file `meanwhile` there before it is done."""
-    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
-        for name in (MARK, 'table.csv'):
+
+    def older(record: dict[str, str]) -> list[str]:
+        return [f'runs/{record["run"]}.*']
+
+    with fresh_folder(folder, MARK, overwrite=overwrite, older=older) as fresh:
+        (fresh / 'runs').mkdir()
+        (fresh / MARK).write_text(json.dumps({'run': run, 'text': text}))
+        for name in ('table.csv', f'runs/{run}.csv'):
             (fresh / name).write_text(text)
         assert not folder.exists() or overwrite
         if meanwhile:
@@ -34,7 +43,9 @@ def test_a_result_appears_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> 
     out = tmp_path / 'deep' / 'out'
     write(out, 'first')
     write(out, 'second', overwrite=True)
-    whole = {'deep/out/result.json': b'second', 'deep/out/table.csv': b'second'}
+    whole = contents(tmp_path)
+    assert set(whole) == {f'deep/out/{name}' for name in (MARK, 'table.csv', 'runs/a.csv')}
+    assert whole['deep/out/table.csv'] == b'second'
     assert contents(tmp_path) == whole
     with pytest.raises(IsADirectoryError):
         write(out, 'third', overwrite=True, meanwhile='.')
@@ -52,7 +63,7 @@ def test_a_folder_that_appears_during_the_run_survives_and_so_does_the_result(
             write(out, 'ours', overwrite=overwrite, meanwhile=MARK)
         assert (out / MARK).read_text() == 'theirs'
         (beside,) = (path for path in tmp_path.iterdir() if path != out)
-        assert (beside / MARK).read_text() == 'ours'
+        assert (beside / 'table.csv').read_text() == 'ours'
         shutil.rmtree(out)
         shutil.rmtree(beside)
     out.write_text('a file')
@@ -66,8 +77,45 @@ def test_a_file_that_appears_in_a_result_to_replace_survives(tmp_path: Path, nam
     out = tmp_path / 'out'
     write(out, 'first')
     write(out, 'second', overwrite=True, meanwhile=name)
-    written = {'result.json': b'second', 'table.csv': b'second', name: b'theirs'}
-    assert contents(tmp_path) == {f'out/{file}': content for file, content in written.items()}
+    written = contents(out)
+    assert set(written) == {MARK, 'table.csv', 'runs/a.csv', name}
+    assert (written['table.csv'], written[name]) == (b'second', b'theirs')
+
+
+@pytest.mark.parametrize('name', ['thesis.tex', 'runs/b.csv', 'mine/thesis.tex', '.hidden'])
+def test_a_file_that_lay_in_a_result_before_survives_and_what_was_ours_goes(
+    tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / 'out'
+    write(out, 'first', run='a')
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).write_text('theirs')
+    (out / 'link').symlink_to('nowhere')
+    write(out, 'second', overwrite=True, run='c')
+    assert set(contents(out)) == {MARK, 'table.csv', 'runs/c.csv', name}
+    assert (out / name).read_text() == 'theirs'
+    assert (out / 'table.csv').read_text() == 'second'
+    assert (out / 'link').is_symlink()
+
+
+def test_a_file_in_the_place_of_one_of_our_folders_is_not_lost(tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    write(out, 'first')
+    shutil.rmtree(out / 'runs')
+    (out / 'runs').write_text('theirs')
+    with pytest.raises(Sim2RealError, match='the result is in'):
+        write(out, 'second', overwrite=True)
+    assert (out / 'runs').read_text() == 'theirs'
+
+
+@pytest.mark.parametrize('mark', ['', '[]', '{"run": 3}', 'no JSON', '{"run": "a"}'])
+def test_a_result_with_any_mark_can_be_replaced(tmp_path: Path, mark: str) -> None:
+    out = tmp_path / 'out'
+    write(out, 'first')
+    (out / MARK).write_text(mark)
+    write(out, 'second', overwrite=True, run='b')
+    assert (out / 'runs/a.csv').exists() == (mark != '{"run": "a"}')
+    assert (out / 'table.csv').read_text() == 'second'
 
 
 def test_a_file_with_the_name_of_one_of_ours_survives_in_its_place(tmp_path: Path) -> None:
@@ -76,7 +124,8 @@ def test_a_file_with_the_name_of_one_of_ours_survives_in_its_place(tmp_path: Pat
     (out / 'table.csv').unlink()
     with pytest.raises(Sim2RealError, match='the result is in'):
         write(out, 'second', overwrite=True, meanwhile='table.csv')
-    assert contents(out) == {'result.json': b'first', 'table.csv': b'theirs'}
+    assert b'first' in contents(out)[MARK]
+    assert contents(out)['table.csv'] == b'theirs'
 
 
 def test_a_place_is_held_by_one_thread_and_freed_with_what_was_made_for_it(tmp_path: Path) -> None:

@@ -7,13 +7,15 @@ import contextlib
 import errno
 import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
 
@@ -169,13 +171,25 @@ def _locked(lock: Path, target: Path, shown: str) -> int:
 
 
 @contextlib.contextmanager
-def fresh_folder(folder: str | Path, mark: str, *, overwrite: bool) -> Iterator[Path]:
+def fresh_folder(
+    folder: str | Path,
+    mark: str,
+    *,
+    overwrite: bool,
+    older: Callable[[Any], Iterable[str]] = lambda record: (),
+) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `folder` when the block ends well.
+
+    Of an older result the files go that the new one writes as well, and those that `older` names;
+    all others are not ours and stay.
 
     Parameters
     ----------
     folder, mark, overwrite
         As in `check_result_folder`.
+    older : callable
+        From the JSON content of an older mark: globs of what that result may hold and another
+        one may not.
 
     Raises
     ------
@@ -186,23 +200,34 @@ def fresh_folder(folder: str | Path, mark: str, *, overwrite: bool) -> Iterator[
     with hold(folder):
         check_result_folder(folder, mark, overwrite=overwrite)
         is_ours = (target / mark).is_file()
-        with new_folder(folder, lambda: is_ours and (target / mark).is_file()) as fresh:
+        globs: list[str] = []
+        if is_ours:
+            # Whatever is wrong with an older mark, all that it does not name stays.
+            with contextlib.suppress(ValueError, LookupError, TypeError):
+                globs += older(json.loads((target / mark).read_text(encoding='utf-8')))
+        with new_folder(folder, lambda: is_ours and (target / mark).is_file(), globs) as fresh:
             fresh.mkdir()
             yield fresh
 
 
 @contextlib.contextmanager
-def new_folder(folder: str | Path, replaces: Callable[[], bool] = lambda: False) -> Iterator[Path]:
+def new_folder(
+    folder: str | Path,
+    replaces: Callable[[], bool] = lambda: False,
+    older: Iterable[str] = ('**/*',),
+) -> Iterator[Path]:
     """Yield a path, not made yet, of the same name; what is there moves to `folder` at the end.
 
-    Nothing that others have put there during the block is lost: single files move into the new
-    folder; from a folder that is not replaced, or a file of the same name, the new one keeps away.
+    Nothing that others have put there is lost: single files move into the new folder; from a
+    folder that is not replaced, or a file of the same name, the new one keeps away.
 
     Parameters
     ----------
     folder : str or Path
     replaces : callable
         Asked at the end whether the folder that is there is to be replaced.
+    older : iterable of str
+        Globs of the files that are ours already, beside those that are written again.
 
     Raises
     ------
@@ -211,6 +236,7 @@ def new_folder(folder: str | Path, replaces: Callable[[], bool] = lambda: False)
     """
     target = Path(folder).resolve()
     before = _files(target)
+    stale = {path.relative_to(target) for glob in older for path in target.glob(glob)}
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', suffix='.tmp', dir=target.parent))
     fresh, old = scratch / target.name, scratch / f'{target.name}.old'
@@ -218,10 +244,11 @@ def new_folder(folder: str | Path, replaces: Callable[[], bool] = lambda: False)
         yield fresh
         if replaces():
             target.rename(old)
-            added = _files(old) - before
-            if any((fresh / path).exists() for path in added):
+            ours = {path for path in before if path in stale or (fresh / path).is_file()}
+            theirs = _files(old) - ours
+            if any((fresh / path).exists() for path in theirs):
                 old.rename(target)
-            for path in added if old.exists() else ():
+            for path in theirs if old.exists() else ():
                 (fresh / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(old / path, fresh / path, follow_symlinks=False)
         _appear(fresh, target, str(folder))

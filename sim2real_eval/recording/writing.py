@@ -26,6 +26,16 @@ _BAG_VERSION: Literal[8] = (
     8  # read by every rosbag2 since Iron; version 9 came with Jazzy's successors
 )
 
+BAG_FILES = (
+    'metadata.yaml',
+    'recording.yaml',
+    'static_transforms.yaml',
+    '*.mcap',
+    '*.db3',
+    '*.csv',
+)
+"""Globs of all that a recording consists of."""
+
 
 def write_recording(
     recording: Recording, path: str | Path, *, storage: Storage = 'mcap', compress: bool = False

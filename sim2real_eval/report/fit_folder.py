@@ -119,7 +119,8 @@ def write_fit(
     Sim2RealError
         When the folder exists and may not be replaced.
     """
-    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
+    models = _SENSORS.values()
+    with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: models) as fresh:
         for sensor, name in _SENSORS.items():
             model = getattr(fit.twin, sensor)
             if model is not None:

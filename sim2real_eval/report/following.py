@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.writing import Storage, write_recording
+from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
 from sim2real_eval.report.console import plain_table
+from sim2real_eval.report.signal_plots import PLOTS
 from sim2real_eval.report.style import TRUTH_COLOUR, model_colours, new_figure, save_png, tidy
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
@@ -214,7 +216,7 @@ def write_following(
         When the folder exists and may not be replaced, or cannot be made.
     """
     recordings: dict[str, list[Recording]] = {}
-    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
+    with fresh_folder(folder, MARK, overwrite=overwrite, older=_files_of) as fresh:
         write_csv(fresh / 'errors.csv', ERROR_COLUMNS, _rows(runs))
         write_json(fresh / MARK, record)
         for run in runs:
@@ -227,6 +229,17 @@ def write_following(
                 recordings.setdefault(controller, []).append(made)
             advance()
     return recordings
+
+
+def _files_of(record: dict[str, Any]) -> list[str]:
+    """Return the files of an older result, as globs, with those of its comparison."""
+    found = [f'compare/{name}' for name in ('*.csv', 'comparison.json', *PLOTS)]
+    for run in record['runs']:
+        name = escape(run['run'])
+        found += [f'{name}.png', f'waypoints/{name}.csv']
+        for drive in (f'{name}_{controller}' for controller in run['controllers']):
+            found += [f'series/{drive}.csv', *(f'{drive}/{file}' for file in BAG_FILES)]
+    return found
 
 
 def _write_run(folder: Path, run: FollowedRun) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.common.results import fresh_folder
 from sim2real_eval.common.tables import Field, write_csv, write_json
-from sim2real_eval.report.signal_plots import save_signal_plots
+from sim2real_eval.report.signal_plots import PLOTS, save_signal_plots
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison, SignalRow
@@ -70,7 +70,7 @@ def write_signals(
     Sim2RealError
         When the folder exists and may not be replaced.
     """
-    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
+    with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
         write_csv(fresh / 'comparison.csv', ROW_COLUMNS, map(_row, comparison.rows))
         write_csv(fresh / 'runs.csv', RUN_COLUMNS, _runs(comparison))
         write_csv(

@@ -106,6 +106,9 @@ _DECADES = 12
 _TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
 
+PLOTS = ('yaw_error.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
+"""Globs of the plots that there may be."""
+
 
 def save_signal_plots(folder: str | Path, comparison: SignalComparison) -> list[Path]:
     """Write those plots for which there are signals; return their paths."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
+from glob import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from sim2real_eval.common.tables import write_json
 from sim2real_eval.metrics.speeds import speed
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.recording.writing import BAG_FILES
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core import rotations
@@ -80,7 +82,7 @@ def write_bags(
     """
     component = str(outcome.record.get('component', 'horizontal'))
     places: list[Path] = []
-    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
+    with fresh_folder(folder, _MARK, overwrite=overwrite, older=_bag_files) as fresh:
         index = []
         for run in outcome.runs:
             key = run.key
@@ -230,6 +232,11 @@ def _turned(time: FloatArray, true_time: FloatArray, orientation: FloatArray) ->
 def _safe(label: str) -> str:
     """Return a label as part of a path on every system."""
     return _UNSAFE.sub('_', label).strip('.')[:100] or '_'
+
+
+def _bag_files(record: dict[str, Any]) -> list[str]:
+    """Return the files of the bags of an older folder, as globs."""
+    return [f'{escape(bag["bag"])}/{file}' for bag in record['bags'] for file in BAG_FILES]
 
 
 def _free(place: Path, taken: list[Path]) -> Path:
