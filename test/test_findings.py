@@ -25,7 +25,7 @@ from sim2real_eval.common.findings import (
     to_records,
 )
 from sim2real_eval.common.findings_page import findings_page
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Remark, Sim2RealError
 
 KINDS = declared_kinds()
 SOURCES = Path(sim2real_eval.__file__).parent
@@ -116,6 +116,19 @@ def test_numbers_become_ranges_and_runs_are_counted_by_group() -> None:
     assert imu.runs == (('real', 2, 2), ('simulated', 1, 2))
     assert imu.numbers == {'count': (3, 20)}
     assert '(3 to 20x)' in str(imu)
+
+
+def test_remarks_of_a_sensor_model_merge_by_their_numbers() -> None:
+    kind = KINDS['truth.inconsistent']
+
+    def gaps(count: int, longest: float) -> Finding:
+        return kind('/truth', problem=Remark('{n:d} gaps up to {s:.3g} s', n=count, s=longest))
+
+    runs = [('real', [gaps(1, 0.5)]), ('real', [gaps(3, 2.5), kind(problem=Remark('no {{}}'))])]
+    one, both = merge_findings(runs)
+    assert str(one) == '1 of 2 real runs: no {}'
+    assert str(both) == '2 of 2 real runs: /truth: 1 to 3 gaps up to 0.5 to 2.5 s'
+    assert from_records(json.loads(json.dumps(to_records([one, both])))) == (one, both)
 
 
 def test_models_are_named_where_an_estimate_runs_away() -> None:

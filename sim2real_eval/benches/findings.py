@@ -6,5 +6,5 @@ from __future__ import annotations
 from sim2real_eval.common.findings import routine
 
 WAYPOINTS = routine(
-    'waypoints.repaired', '{problem}', 'Waypoints that no vehicle can follow are left out.'
+    'waypoints.repaired', '{problem!s}', 'Waypoints that no vehicle can follow are left out.'
 )

@@ -15,6 +15,7 @@ from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.recording.truth_frame import truth_origin, valid_fixes
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive_along, heading_of
 from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion
@@ -95,7 +96,7 @@ def waypoints_of(
         enu = _frame_at_first(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
         waypoints = repaired_waypoints(time, enu[:, 0], enu[:, 1], where=where)
         note = 'waypoints come from gps: the heading is the course over ground, always forwards'
-        waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, note))
+        waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, Remark(note)))
     return waypoints, start_ns + round(waypoints.origin[2] * 1e9)
 
 

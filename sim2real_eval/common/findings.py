@@ -11,12 +11,13 @@ import dataclasses
 import enum
 import importlib
 import math
+import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Remark, Sim2RealError
 
 Number = float | tuple[float, float]
 """A value, or the least and the greatest of many runs."""
@@ -46,8 +47,9 @@ class FindingKind:
         Such as `navsat.no_fix`.
     severity : Severity
     text : str
-        Template. `{speed:.3g m/s}` is a number with its format and unit, `{node}` a word. Runs
-        are merged when their words are equal; numbers become ranges.
+        Template. `{speed:.3g m/s}` is a number with its format and unit, `{node}` a word, and
+        `{problem!s}` a `Remark` with numbers of its own. Runs are merged when their words, and
+        what remarks say around their numbers, are equal; numbers become ranges.
     meaning : str
         What it means for the result, for docs/findings.md.
     remedy : str
@@ -80,15 +82,19 @@ class FindingKind:
         """
         if values.keys() != {name for name, _, _ in self.fields}:
             raise ValueError(f'{self.code}: {sorted(values)} do not fit {self.text!r}')
-        numbers = {name: _plain(values[name]) for name, form, _ in self.fields if form}
+        numbers = {name: values[name] for name, form, _ in self.fields if form}
         words = {name: str(values[name]) for name, form, _ in self.fields if not form}
-        return Finding(self, subject, numbers, words)
+        for name, value in values.items():
+            if isinstance(value, Remark):
+                words[name] = value.template
+                numbers |= value.numbers
+        plain = {name: _plain(number) for name, number in numbers.items()}
+        return Finding(self, subject, plain, words)
 
     @property
     def fields(self) -> list[tuple[str, str, str]]:
         """Names in the template with format and unit; a word has neither."""
-        parts = [part for part in string.Formatter().parse(self.text) if part[1]]
-        return [(str(name), *_form_and_unit(form or '')) for _, name, form, _ in parts]
+        return _fields(self.text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,11 +151,16 @@ class Finding:
     def problem(self) -> str:
         """What was found: the text without subject and remedy."""
         text = ''
-        for literal, name, form, _ in string.Formatter().parse(self.kind.text):
+        for literal, name, form, _ in string.Formatter().parse(self._template):
             text += literal
             if name:
                 text += _shown(self.numbers[name], form) if form else self.words[name]
         return text
+
+    @property
+    def _template(self) -> str:
+        """The text of the kind with its remarks put in."""
+        return re.sub(r'\{(\w+)!s\}', lambda found: self.words[found[1]], self.kind.text)
 
     @property
     def _key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
@@ -161,7 +172,7 @@ class Finding:
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        units = {name: unit for name, _, unit in self.kind.fields}
+        units = {name: unit for name, _, unit in _fields(self._template)}
         record: dict[str, Any] = {
             'code': self.code,
             'severity': self.severity.name.lower(),
@@ -346,6 +357,11 @@ def _from_json(value: Any) -> Number:
     if isinstance(value, list):
         return _plain(value[0]), _plain(value[1])
     return _plain(value)
+
+
+def _fields(text: str) -> list[tuple[str, str, str]]:
+    parts = [part for part in string.Formatter().parse(text) if part[1]]
+    return [(str(name), *_form_and_unit(form or '')) for _, name, form, _ in parts]
 
 
 def _form_and_unit(form: str) -> tuple[str, str]:

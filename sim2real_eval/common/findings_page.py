@@ -59,7 +59,7 @@ def _sections() -> Iterator[str]:
 
 def _described(kind: FindingKind) -> str:
     # In place of a format the reader sees the unit.
-    text = re.sub(r'\{(\w+)(?::\S*?( [^}]*)?)?\}', r'<\1>\2', kind.text)
+    text = re.sub(r'\{(\w+)(?:!s)?(?::\S*?( [^}]*)?)?\}', r'<\1>\2', kind.text)
     about = [f'*{kind.severity.name.lower()}*: `{text}`', kind.meaning]
     about += [f'Remedy: {kind.remedy}.'] if kind.remedy else []
     fill = functools.partial(textwrap.fill, width=100, break_on_hyphens=False)

@@ -185,7 +185,7 @@ TRUTH_NOT_ENU = decisive(
 )
 TRUTH_CHECK = routine(
     'truth.inconsistent',
-    '{problem}',
+    '{problem!s}',
     'The parts of the truth (position, velocity, attitude, rate) contradict each other.',
 )
 TRUTH_NO_FRAME = assumed(

@@ -47,6 +47,19 @@ class MotionError(Sim2RealError):
     """A trajectory or scenario cannot be built from what was given."""
 
 
+class Remark(str):
+    """A sentence for the user that keeps its numbers apart, to merge those of many runs."""
+
+    template: str
+    numbers: dict[str, float]
+
+    def __new__(cls, template: str, **numbers: float) -> Remark:
+        """Put numbers into a template for `str.format`."""
+        made = super().__new__(cls, template.format(**numbers))
+        made.template, made.numbers = template, numbers
+        return made
+
+
 # What a name that is not known was probably meant to be.
 
 

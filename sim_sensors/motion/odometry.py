@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
-from sim_sensors.core.errors import MotionError
+from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.motion.hermite import cubic, cubic_integral, parabola
 from sim_sensors.motion.odometry_check import OdometryCheck, check_odometry, velocity_is_absent
@@ -116,7 +116,7 @@ class OdometryMotion:
         return check_odometry(self._odometry, self._orientation, self._interval, self._turn)
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Remark, ...]:
         """What the user should know about the record, one sentence each."""
         return self.check.remarks
 

@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 
 from sim_sensors.core import rotations
+from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
 # Below this extent [m] a record with zero twist is taken for one that stands still: five standard
@@ -32,13 +33,13 @@ class OdometryCheck:
         less the position difference over the interval, norm, m/s.
     rate_disagreement : float
         The same of the recorded angular velocity and the relative rotation vector, rad/s.
-    remarks : tuple of str
+    remarks : tuple of Remark
         One sentence per finding.
     """
 
     velocity_disagreement: float
     rate_disagreement: float
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
 
 def velocity_is_absent(position: FloatArray, linear_velocity: FloatArray) -> bool:
@@ -75,38 +76,44 @@ def check_odometry(
     return OdometryCheck(velocity, rate, tuple(found))
 
 
-def _about_time(interval: FloatArray) -> list[str]:
+def _about_time(interval: FloatArray) -> list[Remark]:
     median = float(np.median(interval))
     gaps = interval[interval > _GAP_FACTOR * median]
     if not len(gaps):
         return []
-    return [
-        f'odometry has {len(gaps)} gaps, the longest {gaps.max():.3g} s where {median:.3g} s is '
-        'usual; motion inside them is interpolated'
-    ]
+    text = (
+        'odometry has {gaps:d} gaps, the longest {longest:.3g} s where {median:.3g} s is usual; '
+        'motion inside them is interpolated'
+    )
+    return [Remark(text, gaps=len(gaps), longest=gaps.max(), median=median)]
 
 
-def _about_velocity(odometry: OdometryArray, displacement: FloatArray, rms: float) -> list[str]:
+def _about_velocity(odometry: OdometryArray, displacement: FloatArray, rms: float) -> list[Remark]:
     if velocity_is_absent(odometry.position, odometry.linear_velocity):
-        return [
+        text = (
             'recorded linear velocity is all zero while the position moves: velocity and '
             'acceleration are derived from the positions, with their noise'
-        ]
+        )
+        return [Remark(text)]
     speed = _rms(displacement)
     if rms <= max(_VELOCITY_THRESHOLD, _RELATIVE_THRESHOLD * speed):
         return []
     unrotated = _rms(_mean(odometry.linear_velocity) - displacement)
     if unrotated < _FRAME_FACTOR * rms:
-        return [
-            f'recorded linear velocity seems to be in {odometry.frame or "the world frame"}, not '
-            f'in {odometry.child_frame or "the body frame"} as nav_msgs/Odometry asks: it differs '
-            f'from position differences by {unrotated:.3g} m/s rms unrotated, but {rms:.3g} m/s '
+        frames = (odometry.frame or 'the world frame', odometry.child_frame or 'the body frame')
+        world, body = (name.replace('{', '{{').replace('}', '}}') for name in frames)
+        text = (
+            f'recorded linear velocity seems to be in {world}, not in {body} as nav_msgs/Odometry '
+            'asks: it differs '
+            'from position differences by {unrotated:.3g} m/s rms unrotated, but {rms:.3g} m/s '
             'rotated to the world, which is what is used'
-        ]
-    return [
-        f'recorded linear velocity differs from position differences by {rms:.3g} m/s rms '
-        f'(rms speed {speed:.3g} m/s)'
-    ]
+        )
+        return [Remark(text, unrotated=unrotated, rms=rms)]
+    text = (
+        'recorded linear velocity differs from position differences by {rms:.3g} m/s rms '
+        '(rms speed {speed:.3g} m/s)'
+    )
+    return [Remark(text, rms=rms, speed=speed)]
 
 
 def _about_orientation(
@@ -115,29 +122,33 @@ def _about_orientation(
     interval: FloatArray,
     displacement: FloatArray,
     rms: float,
-) -> list[str]:
+) -> list[Remark]:
     found = []
     largest = float(np.sqrt((turn**2).sum(axis=1)).max())
     if largest > _TURN_THRESHOLD:
-        found.append(
-            f'orientation turns by up to {np.degrees(largest):.0f} degrees between two samples: '
-            'angular velocity in between is a guess'
+        text = (
+            'orientation turns by up to {largest:.0f} degrees between two samples: angular '
+            'velocity in between is a guess'
         )
+        found.append(Remark(text, largest=np.degrees(largest)))
     if largest < 1e-9 and _course_change(displacement) > np.radians(30.0):
-        found.append(
+        text = (
             'orientation never changes although the direction of travel does: the record seems '
             'to hold no orientation, so body-frame velocity, specific force and rates are wrong'
         )
+        found.append(Remark(text))
     turning = _rms(turn / interval)
     if not odometry.angular_velocity.any() and turning > _RATE_THRESHOLD:
-        found.append(
+        text = (
             'recorded angular velocity is all zero; rates come from the orientations in any case'
         )
+        found.append(Remark(text))
     elif rms > max(_RATE_THRESHOLD, _RELATIVE_THRESHOLD * turning):
-        found.append(
-            f'recorded angular velocity differs from orientation differences by {rms:.3g} rad/s '
-            f'rms (rms rate {turning:.3g} rad/s); the rates used are those of the orientations'
+        text = (
+            'recorded angular velocity differs from orientation differences by {rms:.3g} rad/s '
+            'rms (rms rate {rate:.3g} rad/s); the rates used are those of the orientations'
         )
+        found.append(Remark(text, rms=rms, rate=turning))
     return found
 
 

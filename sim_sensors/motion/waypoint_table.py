@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim_sensors.core.errors import MotionError
+from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.planar import Pose
 from sim_sensors.motion.sampling import ahead_of_time
@@ -32,7 +32,7 @@ class Waypoints:
         World; the first point is the origin.
     heading : (n,) rad
         From x to the left, unwrapped.
-    notes : tuple of str
+    notes : tuple of Remark
         What was repaired, or should be known.
     origin : (x, y, time)
         Where and when the first point was before it was moved, m and s.
@@ -42,7 +42,7 @@ class Waypoints:
     x: FloatArray
     y: FloatArray
     heading: FloatArray
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def __len__(self) -> int:
@@ -117,12 +117,13 @@ def repaired_waypoints(
         shapes = ', '.join(str(array.shape) for array in given)
         raise MotionError(f'{where}: columns have shapes {shapes}; must be alike, (n,)')
     table = np.column_stack(given)
-    notes: list[str] = []
+    notes: list[Remark] = []
 
     def keep(mask: NDArray[np.bool_], problem: str) -> None:
         nonlocal table
         if not mask.all():
-            notes.append(f'{int((~mask).sum())} waypoints left out: {problem}')
+            text = f'{{count:d}} waypoints left out: {problem}'
+            notes.append(Remark(text, count=int((~mask).sum())))
             table = table[mask]
 
     keep(np.all(np.isfinite(table), axis=1), 'not finite')
@@ -136,16 +137,16 @@ def repaired_waypoints(
     steps = np.diff(table[:, 0])
     speeds = np.hypot(np.diff(table[:, 1]), np.diff(table[:, 2])) / steps
     for index in np.flatnonzero(speeds > max_speed)[:3]:
-        notes.append(
-            f'a jump of the waypoints at {table[index, 0] - table[0, 0]:.2f} s asks for '
-            f'{speeds[index]:.3g} m/s; kept'
-        )
+        text = 'a jump of the waypoints at {time:.2f} s asks for {speed:.3g} m/s; kept'
+        notes.append(Remark(text, time=table[index, 0] - table[0, 0], speed=speeds[index]))
     gaps = steps > _GAP_FACTOR * float(np.median(steps))
     if gaps.any():
-        notes.append(
-            f'{int(gaps.sum())} gaps between waypoints, the longest {steps.max():.3g} s at '
-            f'{table[np.argmax(steps), 0] - table[0, 0]:.2f} s; interpolated'
+        text = (
+            '{gaps:d} gaps between waypoints, the longest {longest:.3g} s at {time:.2f} s; '
+            'interpolated'
         )
+        time_of = table[np.argmax(steps), 0] - table[0, 0]
+        notes.append(Remark(text, gaps=int(gaps.sum()), longest=steps.max(), time=time_of))
     if heading is None:
         angle = course(table[:, 0], table[:, 1], table[:, 2], least_speed=least_speed)
     else:
@@ -231,7 +232,7 @@ def _moved(
     x: FloatArray,
     y: FloatArray,
     heading: FloatArray,
-    notes: tuple[str, ...],
+    notes: tuple[Remark, ...],
     origin: tuple[float, float, float],
 ) -> Waypoints:
     angle = np.unwrap(heading)
