@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/findings.md: every code with meaning, severity and remedy.
-
-`python -m sim2real_eval.common.findings_page > docs/findings.md` writes it.
-"""
+"""Write findings.md from the declarations: `python docs/write_findings.py`."""
 
 from __future__ import annotations
 
 import functools
 import re
-import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 from sim2real_eval.common.findings import FindingKind, declared_kinds
 
+PAGE = Path(__file__).with_name('findings.md')
+
 _INTRODUCTION = """\
-<!-- Made by `python -m sim2real_eval.common.findings_page`; change the declarations instead. -->
+<!-- Made by `python docs/write_findings.py`; change the declarations instead. -->
 # Findings
 
 Whatever the tool tells you about a recording or a run is a *finding*: a record with a code.
@@ -43,8 +42,8 @@ A package of your own declares its findings with `decisive`, `assumed` or `routi
 """
 
 
-def findings_page() -> str:
-    """Return docs/findings.md."""
+def page() -> str:
+    """Return the whole page."""
     return _INTRODUCTION + ''.join(_sections())
 
 
@@ -67,4 +66,4 @@ def _described(kind: FindingKind) -> str:
 
 
 if __name__ == '__main__':
-    sys.stdout.write(findings_page())
+    PAGE.write_text(page(), encoding='utf-8')
