@@ -20,7 +20,7 @@ from judge_examples import (
     stamps,
 )  # fmt: skip
 
-from sim2real_eval.judge.estimate import GpsPosition, JudgedRun, LiveEstimate
+from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
@@ -31,7 +31,7 @@ from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim_sensors.core.measurements import FixArray, MessageArray
+from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 
 MOUNTED = (
     StaticTransform('base_link', 'imu_link', (0.3, -0.1, 0.2), (0.0, 0.0, 0.6, 0.8)),
@@ -86,24 +86,25 @@ def everything(folder: Path, **more: object) -> FilterConfig:
 class Published:
     """What a live judge published, in order."""
 
-    filtered: list[LiveEstimate] = dataclasses.field(default_factory=list)
-    gps: list[GpsPosition] = dataclasses.field(default_factory=list)
+    filtered: list[OdometryArray] = dataclasses.field(default_factory=list)
+    gps: list[OdometryArray] = dataclasses.field(default_factory=list)
     back: list[FixArray] = dataclasses.field(default_factory=list)
 
     def bits(self) -> bytes:
         return estimate_bits(self.filtered) + gps_bits(self.gps) + fix_bits(self.back)
 
 
-def estimate_bits(estimates: list[Any]) -> bytes:
-    fields = [field.name for field in dataclasses.fields(LiveEstimate)]
-    columns = [np.array([getattr(row, name) for row in estimates]) for name in fields]
-    return b''.join(column.tobytes() for column in columns)
+def estimate_bits(estimates: list[OdometryArray]) -> bytes:
+    return field_bits(estimates, (*ODOMETRY_FIELDS, 'arrival_ns'))
 
 
-def gps_bits(positions: list[Any]) -> bytes:
-    fields = [field.name for field in dataclasses.fields(GpsPosition)]
-    columns = [np.array([getattr(row, name) for row in positions]) for name in fields]
-    return b''.join(column.tobytes() for column in columns)
+def gps_bits(positions: list[OdometryArray]) -> bytes:
+    return field_bits(positions, ('stamp_ns', 'position', 'pose_covariance'))
+
+
+def field_bits(messages: list[OdometryArray], fields: tuple[str, ...]) -> bytes:
+    columns = [[getattr(message, name) for message in messages] for name in fields]
+    return b''.join(np.concatenate(column).tobytes() for column in columns if column)
 
 
 def fix_bits(fixes: list[FixArray]) -> bytes:
@@ -114,7 +115,7 @@ def fix_bits(fixes: list[FixArray]) -> bytes:
 
 def batch_bits(judged: JudgedRun) -> bytes:
     """Bits of a batch run, laid out as those of a live one."""
-    filtered = [field.name for field in dataclasses.fields(LiveEstimate)]
+    filtered = (*ODOMETRY_FIELDS, 'tick_ns')
     gps = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
     bits = b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
     return bits + fix_bits([judged.filtered_fixes])
@@ -155,7 +156,7 @@ def arrivals(
     return sorted(events, key=lambda event: event[0])
 
 
-def give(live: LiveJudge, taker: str, message: Any) -> list[GpsPosition]:
+def give(live: LiveJudge, taker: str, message: Any) -> list[OdometryArray]:
     """Deliver a message; return what is published at once."""
     if taker == 'fix':
         return live.receive_fix(message)

@@ -14,7 +14,7 @@ from sim2real_eval.judge.robot_localization.inputs import build_inputs
 from sim2real_eval.judge.robot_localization.parts import new_part_state
 from sim2real_eval.judge.robot_localization.preparation import prepare, select
 from sim2real_eval.judge.robot_localization.queue import new_queue
-from sim2real_eval.judge.robot_localization.state import NO_STAMP, N
+from sim2real_eval.judge.robot_localization.state import N
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import MessageArray
@@ -42,7 +42,7 @@ def prepared(
     sources = {config.sources[0].name: array}
     inputs = build_inputs(config, None, sources, None, None, None, frames, correct)
     messages, queue = inputs.messages, new_queue(1)
-    memory = new_part_state(len(inputs.names), NO_STAMP)
+    memory = new_part_state(len(inputs.names))
     memory.rates[1] = acceleration
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
     state = np.zeros(N) if x is None else x

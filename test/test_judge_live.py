@@ -30,7 +30,7 @@ from live_examples import (
 )  # fmt: skip
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.robot_localization import live_nodes as live_filter
+from sim2real_eval.judge.robot_localization import live as live_module
 from sim2real_eval.judge.robot_localization.configuration import (
     FilterConfig,
     NavsatConfig,
@@ -175,7 +175,7 @@ def test_a_queue_and_a_history_that_grow_change_no_bit(
     run = dataclasses.replace(run, messages={**run.messages, '/gps/fix': late})
     config = everything(tmp_path, smooth_lagged_data=True, history_length=1.0)
     navsat = navsat_config(tmp_path)
-    monkeypatch.setattr(live_filter, '_FIRST_QUEUE', 1)
+    monkeypatch.setattr(live_module, '_FIRST_QUEUE', 1)
     live = live_judge(run, config, navsat)
     assert step_through(live, run).bits() == batch_bits(judge(run, config, navsat))
 
@@ -243,8 +243,8 @@ def test_set_pose_moves_the_estimate_and_refuses_what_is_older(tmp_path: Path) -
     live.receive('imu0', messages.take(slice(10, 20)))
     estimate = live.tick(START_NS + 200_000_000)
     assert estimate is not None
-    np.testing.assert_allclose(estimate.position, [10.0, 2.0, 0.0], atol=1e-9)
-    np.testing.assert_allclose(estimate.orientation[2:], [0.5**0.5, 0.5**0.5], atol=1e-3)
-    assert estimate.pose_covariance[1, 1] == pytest.approx(4.0, abs=0.1)
+    np.testing.assert_allclose(estimate.position[0], [10.0, 2.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(estimate.orientation[0, 2:], [0.5**0.5, 0.5**0.5], atol=1e-3)
+    assert estimate.pose_covariance[0, 1, 1] == pytest.approx(4.0, abs=0.1)
     # Stamps of 100 ms and 110 ms are not after the pose.
     assert [part.older for part in live.parts] == [2]

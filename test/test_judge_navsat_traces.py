@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from judge_examples import YAW
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.estimate import GpsPosition
-from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
-from sim2real_eval.judge.robot_localization.live_nodes import LiveNavsat
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
+from sim2real_eval.judge.robot_localization.ros_parameters import ParameterReader
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.metadata import read_transforms
-from sim_sensors.core.measurements import FixArray, ImuArray
+from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
 
 TRACES = Path(__file__).parent / 'traces' / 'navsat'
 CASES = sorted(path.name for path in TRACES.iterdir())
@@ -55,13 +56,13 @@ def attitude(row: Row) -> ImuArray:
     )  # fmt: skip
 
 
-def played(folder: Path) -> tuple[list[GpsPosition], list[FixArray]]:
+def played(folder: Path) -> tuple[list[OdometryArray], list[FixArray]]:
     """What is published on odometry/gps and gps/filtered when the timer ticks where the node
     showed that it had; first twice, as the tick that fixes the transform publishes nothing.
     """
     navsat = LiveNavsat(
         NavsatConfig.from_file(folder / 'navsat_params.yaml'),
-        'base_link',
+        FilterConfig.from_parameters(ParameterReader('filter', YAW)),
         FrameTree(read_transforms(folder / 'static_transforms.yaml')),
     )
     events = [
@@ -89,7 +90,13 @@ def played(folder: Path) -> tuple[list[GpsPosition], list[FixArray]]:
                 continue
             covariance = numbers(odometry, *(f'pcov{k}' for k in range(36))).reshape(6, 6)
             stamp_ns, position = int(odometry['stamp_ns']), numbers(odometry, 'x', 'y', 'z')
-            back = navsat.filtered_fix(stamp_ns, stamp_ns, position, covariance)
+            estimate = OdometryArray(
+                stamp_ns=[stamp_ns], arrival_ns=[stamp_ns], frame='odom',
+                child_frame='base_link', position=position[None], orientation=np.zeros((1, 4)),
+                linear_velocity=np.zeros((1, 3)), angular_velocity=np.zeros((1, 3)),
+                pose_covariance=covariance[None], twist_covariance=np.zeros((1, 6, 6)),
+            )  # fmt: skip
+            back = navsat.filtered_fix(estimate, stamp_ns)
             if back is not None:
                 filtered.append(back)
     return published, filtered
@@ -104,12 +111,14 @@ def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
     published, _ = played(folder)
     expected = rows(folder / 'expected_odometry_gps.csv')
     assert len(expected) >= 2
-    assert [found.stamp_ns for found in published] == [int(row['stamp_ns']) for row in expected]
+    stamps = [int(found.stamp_ns[0]) for found in published]
+    assert stamps == [int(row['stamp_ns']) for row in expected]
     for found, row in zip(published, expected, strict=True):
-        np.testing.assert_allclose(found.position, numbers(row, 'x', 'y', 'z'), rtol=0, atol=1e-6)
+        position = numbers(row, 'x', 'y', 'z')
+        np.testing.assert_allclose(found.position[0], position, rtol=0, atol=1e-6)
         names = [f'Ppose_{i}_{j}' for i in range(6) for j in range(6)]
         covariance = numbers(row, *names).reshape(6, 6)
-        assert np.abs(found.covariance - covariance).max() <= 1e-9 * covariance.max()
+        assert np.abs(found.pose_covariance[0] - covariance).max() <= 1e-9 * covariance.max()
 
 
 @pytest.mark.parametrize('name', CASES)

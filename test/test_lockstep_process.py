@@ -26,7 +26,7 @@ from cli_examples import call, command, contents, environment, run_of
 from judge_examples import read_rows
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.external import declared
+from sim2real_eval.judge import external
 from sim2real_eval.judge.external import graph as conductor
 from sim2real_eval.judge.external import process as process_module
 from sim2real_eval.judge.external.graph import free_domain, private_context
@@ -240,7 +240,7 @@ def test_what_is_not_installed_is_said_in_one_line(
         outcome = call(capsys, *given, 'nobody')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
-    monkeypatch.setattr(declared, 'find_spec', lambda name: None)
+    monkeypatch.setattr(external, 'find_spec', lambda name: None)
     outcome = call(capsys, *of_judge, 'judge_node')
     assert outcome.status == 2
     assert "pip install '.[ros]'" in outcome.err

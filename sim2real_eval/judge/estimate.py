@@ -28,6 +28,13 @@ _FIX_COLUMNS = (
 )  # fmt: skip
 
 
+ODOMETRY_FIELDS = (
+    'stamp_ns', 'position', 'orientation', 'linear_velocity', 'angular_velocity',
+    'pose_covariance', 'twist_covariance',
+)  # fmt: skip
+"""Fields of a `JudgedRun` that are those of nav_msgs/Odometry."""
+
+
 @dataclasses.dataclass(frozen=True)
 class PartCount:
     """What became of one part (pose, twist or acceleration) of one input.
@@ -208,12 +215,8 @@ class JudgedRun:
     @property
     def finite(self) -> NDArray[np.bool_]:
         """Which estimates are numbers throughout, (n,)."""
-        numbers = (
-            'position', 'orientation', 'linear_velocity', 'angular_velocity', 'pose_covariance',
-            'twist_covariance',
-        )  # fmt: skip
         found = np.ones(len(self), dtype=np.bool_)
-        for name in numbers:
+        for name in ODOMETRY_FIELDS:
             if name not in self.unknown:
                 field = getattr(self, name)
                 found &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
@@ -269,26 +272,3 @@ class JudgedRun:
             'parts': [dataclasses.asdict(part) for part in self.parts],
             'notes': to_records(self.notes),
         }
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class LiveEstimate:
-    """One filtered odometry; fields as in `JudgedRun`, without the first axis."""
-
-    stamp_ns: int
-    tick_ns: int
-    position: FloatArray
-    orientation: FloatArray
-    linear_velocity: FloatArray
-    angular_velocity: FloatArray
-    pose_covariance: FloatArray
-    twist_covariance: FloatArray
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class GpsPosition:
-    """One odometry/gps: stamp of the fix, position (3,) in the world, covariance (6, 6)."""
-
-    stamp_ns: int
-    position: FloatArray
-    covariance: FloatArray

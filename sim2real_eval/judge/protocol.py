@@ -71,8 +71,8 @@ JUDGES: Registry[Any] = Registry(
     lambda thing: callable(getattr(thing, 'judge', None)) or hasattr(thing, 'from_request'),
     {
         'embedded': 'sim2real_eval.judge.setup:JudgeSetup',
-        'robot_localization': 'sim2real_eval.judge.external.declared:RobotLocalizationNodes',
-        'judge_node': 'sim2real_eval.judge.external.declared:JudgeNode',
+        'robot_localization': 'sim2real_eval.judge.external:RobotLocalizationNodes',
+        'judge_node': 'sim2real_eval.judge.external:JudgeNode',
         'error_state': 'sim2real_eval.judge.error_state.error_state:ErrorStateJudge',
         'gtsam': 'sim2real_eval.judge.smoother.smoother:SmootherJudge',
     },

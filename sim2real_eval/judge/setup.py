@@ -172,8 +172,11 @@ class JudgeSetup:
             Yaw that the filter starts with, radians from east, to 0.1 rad (one standard
             deviation), instead of the initial state of the parameter file.
         """
-        setup = self.started(start_ns=start_ns, start_heading=start_heading)
-        return judge(recording, setup.filter, setup.navsat, setup.case)
+        return self.started(start_ns=start_ns, start_heading=start_heading).batch_run(recording)
+
+    def batch_run(self, recording: Recording) -> JudgedRun:
+        """Return what the embedded judge says, whoever else carries the set-up out."""
+        return judge(recording, self.filter, self.navsat, self.case)
 
     def started(
         self: Setup, *, start_ns: int | None = None, start_heading: float | None = None

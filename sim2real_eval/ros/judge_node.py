@@ -30,7 +30,6 @@ from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
 from sim2real_eval.common.errors import JudgeError, RecordingError
-from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.timers import Grids
@@ -39,7 +38,7 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.ros.judge_health import JudgeHealth, JudgeParameters
-from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray, TwistArray
+from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.running import run
 
@@ -173,7 +172,7 @@ class JudgeNode(Node):
 
     def _on_fix(self, fixes: FixArray) -> None:
         for position in self.live.receive_fix(fixes):
-            self._publish_gps(position)
+            self._send(self._gps, _ODOMETRY, position)
 
     def _on_command(self, command: Twist) -> None:
         self.health.saw('cmd_vel')
@@ -200,11 +199,12 @@ class JudgeNode(Node):
         if due.take_filter(now):
             estimate = self.live.tick(now)
             if estimate is not None:
-                self._publish_filtered(estimate)
+                self._send(self._filtered, _ODOMETRY, estimate)
+                self.health.estimated(estimate.orientation[0])
         if due.take_navsat(now):
             position = self.live.navsat_tick()
             if position is not None:
-                self._publish_gps(position)
+                self._send(self._gps, _ODOMETRY, position)
             if self._filtered_gps is not None and (fix := self.live.filtered_fix(now)) is not None:
                 self._send(self._filtered_gps, MESSAGE_TYPES[_FIX[1]], fix)
         self._timer.timer_period_ns = max(due.next_ns - self._now(), 1)
@@ -251,44 +251,6 @@ class JudgeNode(Node):
             reason = f'{fixed[0]} is read when the node starts; start it anew with another value'
             return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
-
-    def _publish_filtered(self, estimate: LiveEstimate) -> None:
-        config = self._told.config
-        self._send(
-            self._filtered,
-            _ODOMETRY,
-            OdometryArray(
-                stamp_ns=np.array([estimate.stamp_ns]),
-                arrival_ns=np.array([estimate.tick_ns]),
-                frame=config.world_frame,
-                child_frame=config.base_link_frame,
-                position=estimate.position[None],
-                orientation=estimate.orientation[None],
-                linear_velocity=estimate.linear_velocity[None],
-                angular_velocity=estimate.angular_velocity[None],
-                pose_covariance=estimate.pose_covariance[None],
-                twist_covariance=estimate.twist_covariance[None],
-            ),
-        )
-        self.health.estimated(estimate.orientation)
-
-    def _publish_gps(self, position: GpsPosition) -> None:
-        self._send(
-            self._gps,
-            _ODOMETRY,
-            OdometryArray(
-                stamp_ns=np.array([position.stamp_ns]),
-                arrival_ns=np.array([position.stamp_ns]),
-                frame=self._told.config.world_frame,
-                child_frame='',
-                position=position.position[None],
-                orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
-                linear_velocity=np.zeros((1, 3)),
-                angular_velocity=np.zeros((1, 3)),
-                pose_covariance=position.covariance[None],
-                twist_covariance=np.zeros((1, 6, 6)),
-            ),
-        )
 
     def _send(self, publisher: Any, kind: MessageType, array: MessageArray) -> None:
         publisher.publish(encode(kind, array, publisher.topic_name)[0])

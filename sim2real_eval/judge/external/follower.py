@@ -12,15 +12,15 @@ from typing import Protocol
 import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate
+from sim2real_eval.judge.external.published import pose_of
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
     NavsatConfig,
 )
 from sim2real_eval.judge.robot_localization.embedded import prepare
+from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.live_nodes import LiveNavsat
 from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock
 from sim2real_eval.judge.robot_localization.timers import Grids, Timing
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
@@ -29,30 +29,14 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import (
     FixArray,
-    FloatArray,
     ImuArray,
     MessageArray,
     OdometryArray,
     TwistArray,
 )
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class PendingMessage:
-    """One message for one taker.
-
-    Attributes
-    ----------
-    arrival_ns : int
-    taker : str
-        Input of the filter (`imu0`), or `fix`, `heading`, `command`.
-    array : MessageArray
-        Of one message.
-    """
-
-    arrival_ns: int
-    taker: str
-    array: MessageArray
+PendingMessage = tuple[str, MessageArray]
+"""One message for one taker: an input of the filter (`imu0`), or `fix`, `heading`, `command`."""
 
 
 class Feed(Protocol):
@@ -78,18 +62,9 @@ def last_arrival_ns(timing: Timing, setup: JudgeSetup) -> int:
 
 
 class RecordedFeed:
-    """A feed of everything that a recording holds.
+    """A feed of everything that a recording holds, of the topics that a batch run hears.
 
-    Parameters
-    ----------
-    recording : Recording
-    setup : JudgeSetup
-        Decides which topics are heard, as in a batch run.
-
-    Raises
-    ------
-    JudgeError
-        When the recording lacks what the configuration needs.
+    JudgeError when the recording lacks what the configuration of the set-up needs.
     """
 
     def __init__(self, recording: Recording, setup: JudgeSetup) -> None:
@@ -98,29 +73,25 @@ class RecordedFeed:
         self.start_ns = timing.start
         self._last_ns = last_arrival_ns(timing, setup)
         takers = route(recording, setup.filter, setup.navsat, case).takers
-        self._arrays = [(taker, recording.messages[topic]) for taker, topic in takers]
-        arrival = np.concatenate([array.arrival_ns for _, array in self._arrays])
-        taker = [np.full(len(array), k) for k, (_, array) in enumerate(self._arrays)]
-        row = [np.arange(len(array)) for _, array in self._arrays]
+        arrays = [(taker, recording.messages[topic]) for taker, topic in takers]
+        arrival = np.concatenate([array.arrival_ns for _, array in arrays])
+        rows = [(taker, array, row) for taker, array in arrays for row in range(len(array))]
         order = np.argsort(arrival, kind='stable')
-        self._arrival = arrival[order]
-        self._taker, self._row = np.concatenate(taker)[order], np.concatenate(row)[order]
+        self._arrival, self._rows = arrival[order], [rows[k] for k in order.tolist()]
         self._given = 0
 
     def until(self, now_ns: int) -> list[PendingMessage]:
         """Return what arrives up to a time and was not returned before."""
         first = self._given
         self._given = max(int(np.searchsorted(self._arrival, now_ns, side='right')), first)
-        return [self._delivery(k) for k in range(first, self._given)]
+        return [
+            (taker, array.take([row])) for taker, array, row in self._rows[first : self._given]
+        ]
 
     @property
     def last_ns(self) -> int:
         """Arrival of the last message that counts."""
         return self._last_ns
-
-    def _delivery(self, k: int) -> PendingMessage:
-        taker, array = self._arrays[self._taker[k]]
-        return PendingMessage(int(self._arrival[k]), taker, array.take([int(self._row[k])]))
 
 
 # The timers of a side that is a node, which has its own idea of them.
@@ -129,59 +100,42 @@ class RecordedFeed:
 def node_grids(
     clock: Clock, config: FilterConfig, navsat: NavsatConfig | None, start_ns: int, *, inside: bool
 ) -> Grids:
-    """Return the timers of nodes.
+    """Return the timers of nodes that start at a time, unless the clock says so.
 
-    Parameters
-    ----------
-    clock : Clock
-    config : FilterConfig
-    navsat : NavsatConfig or None
-    start_ns : int
-        Unless the clock says so.
-    inside : bool
-        Whether navsat_transform runs in the filter's node, which then sets its timer.
-
-    Raises
-    ------
-    JudgeError
-        When a node cannot tick as the clock says.
+    With `inside` navsat_transform runs in the filter's node, which then sets its timer. JudgeError
+    when a node cannot tick as the clock says.
     """
     grids = Grids(config, navsat, start_ns, clock)
-    _require('filter_timer_period_ns', grids.filter.period_ns, int(1e9 / config.frequency))
+    fixed = [('filter_timer_period_ns', grids.filter.period_ns, int(1e9 / config.frequency))]
     if inside and navsat is not None and grids.navsat is not None:
         origin = grids.filter.origin_ns + NAVSAT_PHASE_NS
-        _require('navsat_timer_origin_ns', grids.navsat.origin_ns, origin)
-        _require('navsat_timer_period_ns', grids.navsat.period_ns, int(1e9 / navsat.frequency))
+        fixed += [
+            ('navsat_timer_origin_ns', grids.navsat.origin_ns, origin),
+            ('navsat_timer_period_ns', grids.navsat.period_ns, int(1e9 / navsat.frequency)),
+        ]
+    for key, value, must in fixed:
+        if value != must:
+            raise JudgeError(
+                f'case: clock.{key}: {value} is not allowed with a judge that is a node; must be '
+                f'{must}, as the node has it, or absent'
+            )
     return grids
-
-
-def _require(key: str, value: int, fixed: int) -> None:
-    if value != fixed:
-        raise JudgeError(
-            f'case: clock.{key}: {value} is not allowed with a judge that is a node; must be '
-            f'{fixed}, as the node has it, or absent'
-        )
 
 
 class ExpectedJudge:
     """Takes the same messages and ticks as a node.
 
-    Where navsat_transform is not inside the node it is here, and hears the node's own odometry.
-
-    Parameters
-    ----------
-    setup : JudgeSetup
-    frames : FrameTree
-    inside : bool
-        Whether navsat_transform is inside the node.
+    Where navsat_transform is not `inside` the node it is here, and hears the node's own odometry.
 
     Attributes
     ----------
+    grids : Grids
+        Timers of the run.
     navsat_inputs : list of str
         Inputs that the navsat_transform here feeds.
-    expected : LiveEstimate or None
+    expected : OdometryArray or None
         What the last step publishes.
-    position : GpsPosition or None
+    position : OdometryArray or None
         The odometry/gps of the last step, where navsat_transform is inside the node.
     """
 
@@ -192,7 +146,7 @@ class ExpectedJudge:
         self._navsat: LiveNavsat | None = None
         self.navsat_inputs: list[str] = []
         if navsat is not None and not inside:
-            self._navsat = LiveNavsat(navsat, config.base_link_frame, frames)
+            self._navsat = LiveNavsat(navsat, config, frames)
             self.navsat_inputs = [
                 source.name for source in config.sources if source.topic == NAVSAT_TOPIC
             ]
@@ -200,11 +154,7 @@ class ExpectedJudge:
     def begin(self, start_ns: int, *, warm_up: bool = True) -> None:
         """Start afresh, with timers that begin at a time unless the set-up says otherwise.
 
-        Parameters
-        ----------
-        start_ns : int
-        warm_up : bool
-            Whether to load the judge's kernels now; not where only the timers are of use.
+        Without `warm_up` the kernels are not loaded now: only the timers are of use.
         """
         setup = self._setup
         self.grids = node_grids(
@@ -215,22 +165,15 @@ class ExpectedJudge:
             if self._navsat is not None:
                 self._navsat.warm_up()
         self._navsat_ticks = False
-        self.filter_ticks = False
-        self.expected: LiveEstimate | None = None
-        self.position: GpsPosition | None = None
+        self.expected: OdometryArray | None = None
+        self.position: OdometryArray | None = None
 
-    @property
-    def initialised(self) -> bool:
-        """Whether the filter has taken a measurement; before, ticks do nothing."""
-        return self._judge.initialised
-
-    def take(self, delivery: PendingMessage) -> int:
+    def take(self, taker: str, array: MessageArray) -> int:
         """Take a message; return how many odometry/gps a node publishes at once for it."""
-        taker, array = delivery.taker, delivery.array
         fixes = self._navsat or self._judge
         if taker == FIX:
             assert isinstance(array, FixArray)
-            return len(fixes.receive_fix(array) or [])
+            return len(fixes.receive_fix(array))
         if taker == HEADING:
             assert isinstance(array, ImuArray)
             fixes.receive_heading(array)
@@ -242,42 +185,27 @@ class ExpectedJudge:
         return 0
 
     def step(self, now_ns: int) -> bool:
-        """Tick what is due; say whether the node has something to do at this time."""
-        gps = self.grids.navsat
-        self.filter_ticks = self.grids.filter.take(now_ns)
-        self.expected = self._judge.tick(now_ns) if self.filter_ticks else None
-        self._navsat_ticks = gps is not None and gps.take(now_ns)
+        """Tick what is due; say whether the node has something to do at this time.
+
+        Before the filter has taken a measurement ticks do nothing.
+        """
+        ticks = self.grids.filter.take(now_ns)
+        self.expected = self._judge.tick(now_ns) if ticks else None
+        self._navsat_ticks = self.grids.navsat is not None and self.grids.navsat.take(now_ns)
         inside = self._navsat_ticks and self._inside
         self.position = self._judge.navsat_tick() if inside else None
-        return self.initialised and (self.filter_ticks or inside)
+        return self._judge.initialised and (ticks or inside)
 
-    def receive_odometry(self, pose: FloatArray) -> None:
-        """Take an odometry of the node, for the navsat_transform here."""
+    def receive_odometry(self, data: bytes) -> None:
+        """Take a serialised odometry of the node, for the navsat_transform here."""
         if self._navsat is not None:
-            self._navsat.receive_odometry(pose)
+            self._navsat.receive_odometry(pose_of(data))
 
-    @property
-    def needs_odometry(self) -> bool:
-        """Whether a navsat_transform is here."""
-        return self._navsat is not None
-
-    def navsat_step(self, now_ns: int) -> tuple[GpsPosition, list[PendingMessage]] | None:
+    def navsat_step(self, now_ns: int) -> OdometryArray | None:
         """Tick the navsat_transform here if it is due; return what is delivered next."""
         if self._navsat is None or not self._navsat_ticks:
             return None
         found = self._navsat.tick()
-        if found is None:
-            return None
-        array = OdometryArray(
-            stamp_ns=np.array([found.stamp_ns]),
-            arrival_ns=np.array([now_ns]),
-            frame=self._setup.filter.world_frame,
-            child_frame='',
-            position=found.position[None],
-            orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
-            linear_velocity=np.zeros((1, 3)),
-            angular_velocity=np.zeros((1, 3)),
-            pose_covariance=found.covariance[None],
-            twist_covariance=np.zeros((1, 6, 6)),
-        )
-        return found, [PendingMessage(now_ns, name, array) for name in self.navsat_inputs]
+        if found is not None:
+            found = dataclasses.replace(found, arrival_ns=np.array([now_ns]))
+        return found

@@ -11,7 +11,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,11 +25,10 @@ from rosgraph_msgs.msg import Clock
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.follower import Feed, RecordedFeed
-from sim2real_eval.judge.external.paced_side import PacedSide
 from sim2real_eval.judge.external.process import executable, filter_node
 from sim2real_eval.judge.external.published import publishers_of
 from sim2real_eval.judge.external.senders import Work
-from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.external.side import PacedSide, Side
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.recording import Recording
 
@@ -46,16 +45,10 @@ def free_domain() -> Iterator[int]:
     """Hold a domain that no other process of ours holds and no foreign graph is on.
 
     A lock on a file tells our processes apart, and goes with the process that has it; the ports
-    of the domain tell of all others.
-
-    Raises
-    ------
-    JudgeError
-        When all are taken.
+    of the domain tell of all others. JudgeError when all are taken.
     """
-    offset = os.getpid()
     for number in range(len(_DOMAINS)):
-        domain = _DOMAINS[(offset + number) % len(_DOMAINS)]
+        domain = _DOMAINS[(os.getpid() + number) % len(_DOMAINS)]
         lock = _locked(Path(tempfile.gettempdir(), f'sim2real_domain_{domain}.lock'))
         if lock is None:
             continue
@@ -70,53 +63,41 @@ def free_domain() -> Iterator[int]:
     )
 
 
-def _private(domain: int) -> dict[str, str]:
-    """Return this process's environment, but on a domain that does not leave the machine."""
-    kept = {name: value for name, value in os.environ.items() if name not in _OTHER_WAYS_OUT}
-    return {**kept, 'ROS_DOMAIN_ID': str(domain), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
-
-
 @contextlib.contextmanager
 def private_context(domain: int) -> Iterator[Context]:
-    """Provide a ROS context on a domain; processes started meanwhile are on it too."""
+    """Provide a ROS context on a domain that does not leave the machine.
+
+    Processes started meanwhile are on it too.
+    """
+    wanted: dict[str, str | None] = dict.fromkeys(_OTHER_WAYS_OUT)
+    wanted |= {'ROS_DOMAIN_ID': str(domain), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
+    before = {name: os.environ.get(name) for name in wanted}
     context = Context()
-    with _as_environment(_private(domain)):
+    _set(wanted)
+    try:
         rclpy.init(args=[], context=context, domain_id=domain)
         try:
             yield context
         finally:
             rclpy.try_shutdown(context=context)
-
-
-@contextlib.contextmanager
-def _as_environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    changed = {*before.items()} ^ {*wanted.items()}
-    _set(wanted, changed)
-    try:
-        yield
     finally:
-        _set(before, changed)
+        _set(before)
 
 
-def _set(wanted: Mapping[str, str], changed: Iterable[tuple[str, str]]) -> None:
-    for name, _ in changed:
-        if name in wanted:
-            os.environ[name] = wanted[name]
-        else:
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
             os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _locked(path: Path) -> int | None:
     """Return an open file that holds the lock, or None when another has it."""
+    # In shared folders another's file may be opened for reading only, and not with O_CREAT.
+    create = 0 if path.exists() else os.O_CREAT
     try:
-        # In shared folders another's file may be opened for reading only, and not with O_CREAT.
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        try:
-            file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError:
-            return None
+        file = os.open(path, os.O_RDONLY | create | os.O_CLOEXEC, 0o644)
     except OSError:
         return None
     try:
@@ -182,7 +163,6 @@ class Conductor:
         on_step: Callable[[int], None] | None = None,
     ) -> None:
         self._node, self._executor = node, executor
-        self._sides = list(sides)
         self._feeds = dict(zip(sides, feeds, strict=True))
         self._start_ns, self._rate = start_ns, rate_factor
         self._on_step = on_step
@@ -190,10 +170,7 @@ class Conductor:
     def play(self) -> None:
         """Run until every feed has ended and its judge has run on as the case says.
 
-        Raises
-        ------
-        JudgeError
-            When a judge ends or does not answer, or another node sets the clock.
+        JudgeError when a judge ends or does not answer, or another node sets the clock.
         """
         self._refuse_another_clock()
         self._clock = self._node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
@@ -203,22 +180,24 @@ class Conductor:
             self._node.destroy_publisher(self._clock)
 
     def _play(self) -> None:
-        origins = {side.begin(self._start_ns) for side in self._sides}
+        playing = list(self._feeds)
+        origins = {side.begin(self._start_ns) for side in playing}
         if len(origins) > 1:
             raise JudgeError(f'sides start at {sorted(origins)} ns; must start at one time')
         (origin,) = origins
         # Nodes subscribe once they have seen a time, which is the origin of their ticks.
-        self._drive(
-            {side: side.ready() for side in self._sides}, origin, _POLL_S, _START_TIMEOUT_S
-        )
+        self._drive({side: side.ready() for side in playing}, origin, _POLL_S, _START_TIMEOUT_S)
         # Who has come on the graph meanwhile is known by now.
         self._refuse_another_clock()
         began = time.monotonic()
-        playing = list(self._sides)
         while playing:
             now = min(side.next_ns for side in playing)
             if self._rate > 0.0:
-                began += self._pace(began + (now - origin) * 1e-9 / self._rate)
+                # What was late already is not made up for.
+                until = began + (now - origin) * 1e-9 / self._rate
+                began += max(time.monotonic() - until, 0.0)
+                while (left := until - time.monotonic()) > 0.0:
+                    self._executor.spin_once(timeout_sec=min(left, _POLL_S))
             arrived = {side: self._feeds[side].until(now) for side in playing}
             playing = [side for side in playing if not self._ended(side, now)]
             self._drive({side: side.deliver(arrived[side]) for side in playing})
@@ -246,22 +225,14 @@ class Conductor:
 
     def _refuse_another_clock(self) -> None:
         setters = publishers_of(self._node, '/clock')
-        own = self._node.get_fully_qualified_name()
-        if own in setters:
-            setters.remove(own)
+        with contextlib.suppress(ValueError):
+            setters.remove(self._node.get_fully_qualified_name())
         if setters:
             names = ', '.join(name or 'another node' for name in setters)
             raise JudgeError(
                 f'/clock: {names} publishes it too; end that, or take another '
                 'ROS_DOMAIN_ID: the clock must have one publisher, which waits for the judges'
             )
-
-    def _pace(self, until: float) -> float:
-        """Wait for a time of the wall; return how late it is already."""
-        late = time.monotonic() - until
-        while (left := until - time.monotonic()) > 0.0:
-            self._executor.spin_once(timeout_sec=min(left, _POLL_S))
-        return max(late, 0.0)
 
     def _drive(
         self,
@@ -282,11 +253,10 @@ class Conductor:
             for side in list(waits):
                 while side in waits and waits[side].met():
                     progress = True
-                    wait = next(works[side], None)
-                    if wait is None:
-                        del waits[side]
-                    else:
+                    if wait := next(works[side], None):
                         waits[side] = wait
+                    else:
+                        del waits[side]
             if not waits:
                 break
             now = time.monotonic()
@@ -326,10 +296,8 @@ class GraphJudgeSetup(JudgeSetup):
     def of(cls, setup: JudgeSetup, kind: str, *, navsat_node: str = 'embedded') -> GraphJudgeSetup:
         """Return a set-up that a node carries out.
 
-        Raises
-        ------
-        Sim2RealError
-            When the node is not installed, and says what to do; for options of the embedded judge.
+        Sim2RealError, which says what to do, when the node is not installed; for options of the
+        embedded judge.
         """
         check_for_nodes(setup.case, kind)
         executable(kind, filter_node(setup))
@@ -353,41 +321,32 @@ class GraphJudgeSetup(JudgeSetup):
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Judge a recording on a graph of its own; parameters as in the base class.
+        """Judge a recording on a graph of its own, as the base class does.
 
-        Raises
-        ------
-        JudgeError
-            Also when the node does not do what it should.
+        JudgeError also when the node does not do what it should.
         """
         setup = self.started(start_ns=start_ns, start_heading=start_heading)
         feed = RecordedFeed(recording, setup)
         paced = self.navsat is not None and self.navsat_node != 'embedded'
-        with _private_node() as (node, executor):
-            side = (
-                PacedSide(node, 'judge', setup, recording)
-                if paced
-                else Side(node, 'judge', setup, recording, judge=self.kind)
-            )
-            with side:
-                Conductor(
-                    node, [side], [feed], executor=executor, start_ns=feed.start_ns,
-                    rate_factor=1.0 if paced else 0.0,
-                ).play()  # fmt: skip
-            return side.judged(recording)
-
-
-@contextlib.contextmanager
-def _private_node() -> Iterator[tuple[Node, SingleThreadedExecutor]]:
-    with free_domain() as domain, private_context(domain) as context:
-        node = Node(
-            f'sim2real_{os.getpid()}', context=context, use_global_arguments=False,
-            enable_rosout=False, start_parameter_services=False,
-        )  # fmt: skip
-        executor = SingleThreadedExecutor(context=context)
-        executor.add_node(node)
-        try:
-            yield node, executor
-        finally:
-            executor.shutdown()
-            node.destroy_node()
+        with free_domain() as domain, private_context(domain) as context:
+            node = Node(
+                f'sim2real_{os.getpid()}', context=context, use_global_arguments=False,
+                enable_rosout=False, start_parameter_services=False,
+            )  # fmt: skip
+            executor = SingleThreadedExecutor(context=context)
+            executor.add_node(node)
+            try:
+                side = (
+                    PacedSide(node, 'judge', setup, recording)
+                    if paced
+                    else Side(node, 'judge', setup, recording, judge=self.kind)
+                )
+                with side:
+                    Conductor(
+                        node, [side], [feed], executor=executor, start_ns=feed.start_ns,
+                        rate_factor=1.0 if paced else 0.0,
+                    ).play()  # fmt: skip
+                return side.judged(recording)
+            finally:
+                executor.shutdown()
+                node.destroy_node()

@@ -28,7 +28,7 @@ from sim2real_eval.recording.recording import Recording
 
 JUDGES = ('judge_node', 'robot_localization')
 """Kinds of judge nodes: ours, and ekf_node or ukf_node of robot_localization."""
-NODE_NAME = 'ekf_filter_node'
+NODE_NAME, NAVSAT_NAME = 'ekf_filter_node', 'navsat_transform'
 
 _ABSENT = (
     'robot_localization is not found by way of AMENT_PREFIX_PATH; install it (such as apt install '
@@ -42,19 +42,9 @@ _SHUTDOWN_SIGNALS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 3.0), (signal.SIGKIL
 
 
 def executable(judge: str, node: str = 'ekf_node') -> list[str]:
-    """Return the command that starts a judge.
+    """Return the command that starts one of JUDGES, or a node of robot_localization.
 
-    Parameters
-    ----------
-    judge : str
-        One of JUDGES.
-    node : str
-        Executable of robot_localization.
-
-    Raises
-    ------
-    JudgeError
-        When it is not installed; says what to do.
+    JudgeError, which says what to do, when it is not installed.
     """
     if judge == 'judge_node':
         return [sys.executable, '-m', 'sim2real_eval.ros.judge_node']
@@ -77,38 +67,21 @@ def filter_node(setup: JudgeSetup) -> str:
 
 
 class JudgeProcess:
-    """A node that runs from entering to leaving a `with` block.
+    """A node that runs from entering to leaving a `with` block; messages bear its name.
 
     It is in a session of its own, so that Ctrl-C reaches the parent alone, which ends it; on
-    Linux it is killed when the parent is.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    command : sequence of str
-    environment : mapping or None
-        None: that of this process.
+    Linux it is killed when the parent is. JudgeError when there is nothing to start.
     """
 
     def __init__(
         self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> None:
-        self.name = name
-        self._command = list(command)
-        self._environment = environment
+        self.name, self._command, self._environment = name, command, environment
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the node; `close` ends it, also when this is interrupted.
-
-        Raises
-        ------
-        JudgeError
-            When there is nothing to start.
-        """
+    def __enter__(self) -> JudgeProcess:
         # A file and not a pipe: nobody reads while the node runs, and a full pipe stops it.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        self._log = tempfile.TemporaryFile()
         try:
             with signals_held():
                 self._process = subprocess.Popen(
@@ -116,17 +89,13 @@ class JudgeProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
                     stderr=subprocess.STDOUT,
-                    env=None if self._environment is None else dict(self._environment),
+                    env=self._environment,
                     start_new_session=True,
                     preexec_fn=_prepared(os.getpid()),
                 )
         except OSError as error:
             self._log.close()
             raise JudgeError(f'{self.name}: cannot start {self._command[0]}: {error}') from None
-
-    def __enter__(self) -> JudgeProcess:
-        try:
-            self.start()
         except BaseException:
             self.close()
             raise
@@ -230,16 +199,10 @@ _QUEUE_SIZE = 100  # Subscriptions are best effort: what finds the queue full wo
 
 
 def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, Any]:
-    """Return the parameters of the filter's node in a lockstep run.
+    """Return the parameters of the filter's node in a lockstep run, with the topic of each input.
 
     They are those of the set-up's file, with a simulated clock, the inputs on topics of their
     own, and what the set-up's filter starts with.
-
-    Parameters
-    ----------
-    setup : JudgeSetup
-    topics : mapping
-        Input name to topic.
     """
     wanted = setup.filter
     unscented = wanted.sigma_points is not None
@@ -258,13 +221,7 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     return {**values, 'use_sim_time': True, 'stamped_control': True, 'publish_tf': False}
 
 
-def navsat_parameters(setup: JudgeSetup) -> dict[str, Any]:
-    """Return the parameters of the real navsat_transform_node."""
-    given = read_node_parameters(setup.files[-1], 'navsat_transform')
-    return {**_declared(given.values), 'use_sim_time': True}
-
-
-def enu_parameters(navsat: NavsatConfig) -> dict[str, Any]:
+def _enu_parameters(navsat: NavsatConfig) -> dict[str, Any]:
     """Return the parameters of the plain front end; it may have come without a file."""
     values: dict[str, Any] = {'zero_altitude': navsat.zero_altitude}
     if navsat.datum is not None:
@@ -276,7 +233,7 @@ def _declared(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _as_declared(name, value) for name, value in values.items() if value is not None}
 
 
-def write_parameters(path: Path, values: Mapping[str, Any]) -> Path:
+def _write_parameters(path: Path, values: Mapping[str, Any]) -> Path:
     """Write a parameter file for whatever node reads it."""
     tree = {'/**': {'ros__parameters': dict(values)}}
     path.write_text(yaml.safe_dump(tree, default_flow_style=None), encoding='utf-8')
@@ -299,97 +256,75 @@ def _as_declared(name: str, value: Any) -> Any:
         return value
 
 
-def own_transforms(namespace: str) -> list[str]:
-    """Return the rules that keep a side's transforms to itself."""
-    return [f'/{topic}:={namespace}/{topic}' for topic in ('tf', 'tf_static')]
+def _ros_arguments(file: Path, name: str, space: str, *, own_transforms: bool) -> list[str]:
+    """Return the arguments that give a node its file, its name and its namespace.
 
-
-def ros_arguments(file: Path, rules: Sequence[str]) -> list[str]:
-    """Return the arguments that give a node its parameter file and its names."""
+    With `own_transforms` the transforms of a side stay in it.
+    """
+    rules = [f'__node:={name}', f'__ns:={space}']
+    if own_transforms:
+        rules += [f'/{topic}:={space}/{topic}' for topic in ('tf', 'tf_static')]
     words = [word for rule in rules for word in ('-r', rule)]
     return ['--ros-args', '--params-file', str(file), *words]
 
 
-class NodeCommand:
-    """Command and environment of a judge node, and the files that it reads when it starts.
+def node_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for the files that a node reads when it starts."""
+    with signals_held():
+        return tempfile.TemporaryDirectory(prefix='sim2real_judge_')
+
+
+def filter_command(
+    judge: str, folder: Path, space: str, setup: JudgeSetup, recording: Recording, lockstep: bool
+) -> list[str]:
+    """Write the files of a judge node into a folder; return the command that starts it.
 
     Parameters
     ----------
     judge : str
         One of JUDGES.
-    domain : int
-    namespace : str
-        With a leading slash.
+    folder : Path
+    space : str
+        Namespace, with a leading slash.
     setup : JudgeSetup
     recording : Recording
         Its transforms count.
     lockstep : bool
         Whether ekf_node is to answer each tick; else it runs as its parameter file says.
-
-    Raises
-    ------
-    JudgeError
-        When the judge is not installed.
     """
+    real, navsat = judge != 'judge_node', setup.navsat
+    values = node_parameters(setup, input_topics(setup.filter))
+    if real:
+        if lockstep:
+            # Answers to ticks; what a node would not publish is left out on arrival.
+            values['permit_corrected_publication'] = True
+        # A navsat_transform_node needs the transform to the base.
+        values['publish_tf'] = not lockstep
+        # Waiting for a transform would wait for a clock that waits for the node.
+        values['transform_timeout'] = 0.0
+    else:
+        values['filter'] = 'ekf' if setup.filter.sigma_points is None else 'ukf'
+        if navsat is not None and navsat.timed:
+            values['navsat_params_file'] = str(setup.files[-1].resolve())
+        elif navsat is not None:
+            path = _write_parameters(folder / 'navsat.yaml', _enu_parameters(navsat))
+            values |= {'front_end': navsat.front_end, 'navsat_params_file': str(path)}
+        if setup.case.correct:
+            values['correct'] = sorted(setup.case.correct)
+        path = folder / 'static_transforms.yaml'
+        transforms = transform_mappings(recording.transforms)
+        path.write_text(yaml.safe_dump(transforms), encoding='utf-8')
+        values['static_transforms_file'] = str(path)
+        values['assume_identity_frames'] = not recording.transforms
+    file = _write_parameters(folder / 'params.yaml', values)
+    arguments = _ros_arguments(file, NODE_NAME, space, own_transforms=real)
+    return [*executable(judge, filter_node(setup)), *arguments]
 
-    def __init__(
-        self, judge: str, domain: int, namespace: str, setup: JudgeSetup, recording: Recording,
-        *, lockstep: bool = True,
-    ) -> None:  # fmt: skip
-        self._executable = executable(judge, filter_node(setup))
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._lockstep = lockstep
-        self._real = judge != 'judge_node'
-        self._domain, self._space = domain, namespace
-        self._setup, self._recording = setup, recording
 
-    def write_files(self) -> tuple[list[str], dict[str, str]]:
-        """Write the files; return command and environment. `remove_files` is to follow."""
-        with signals_held():
-            self._folder = tempfile.TemporaryDirectory(prefix='sim2real_judge_')
-        folder, setup = self.folder, self._setup
-        values = node_parameters(setup, input_topics(setup.filter))
-        rules = [f'__node:={NODE_NAME}', f'__ns:={self._space}']
-        if self._real:
-            if self._lockstep:
-                # Answers to ticks; what a node would not publish is left out on arrival.
-                values['permit_corrected_publication'] = True
-            # A navsat_transform_node needs the transform to the base.
-            values['publish_tf'] = not self._lockstep
-            # Waiting for a transform would wait for a clock that waits for the node.
-            values['transform_timeout'] = 0.0
-            rules += own_transforms(self._space)
-        else:
-            values['filter'] = 'ekf' if setup.filter.sigma_points is None else 'ukf'
-            if setup.navsat is not None and setup.navsat.timed:
-                values['navsat_params_file'] = str(setup.files[-1].resolve())
-            elif setup.navsat is not None:
-                values['front_end'] = setup.navsat.front_end
-                path = write_parameters(folder / 'navsat.yaml', enu_parameters(setup.navsat))
-                values['navsat_params_file'] = str(path)
-            if setup.case.correct:
-                values['correct'] = sorted(setup.case.correct)
-            transforms = transform_mappings(self._recording.transforms)
-            path = folder / 'static_transforms.yaml'
-            path.write_text(yaml.safe_dump(transforms), encoding='utf-8')
-            values['static_transforms_file'] = str(path)
-            values['assume_identity_frames'] = not self._recording.transforms
-        file = write_parameters(folder / 'params.yaml', values)
-        command = [*self._executable, *ros_arguments(file, rules)]
-        return command, self.environment
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the files, once they are written."""
-        assert self._folder is not None
-        return Path(self._folder.name)
-
-    def remove_files(self) -> None:
-        """Remove the files; may be called before there are any, and twice."""
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Environment of the node, and of others beside it."""
-        return {**os.environ, 'ROS_DOMAIN_ID': str(self._domain)}
+def navsat_command(folder: Path, space: str, setup: JudgeSetup) -> list[str]:
+    """Write the file of the real navsat_transform_node; return the command that starts it."""
+    given = read_node_parameters(setup.files[-1], 'navsat_transform')
+    values = {**_declared(given.values), 'use_sim_time': True}
+    file = _write_parameters(folder / 'navsat.yaml', values)
+    arguments = _ros_arguments(file, NAVSAT_NAME, space, own_transforms=True)
+    return [*executable('robot_localization', 'navsat_transform_node'), *arguments]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,26 +15,18 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.estimate import GpsPosition, JudgedRun, LiveEstimate
+from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
-# What a judge node published.
-
-_ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _DEPTH = 100
 
 
 class OdometryInbox:
-    """Serialised nav_msgs/Odometry of one topic that nobody has taken yet.
-
-    Parameters
-    ----------
-    node : Node
-    topic : str
-    """
+    """Serialised nav_msgs/Odometry of one topic that nobody has taken yet."""
 
     def __init__(self, node: Node, topic: str) -> None:
         self.waiting: list[bytes] = []
@@ -50,7 +42,7 @@ class OdometryInbox:
 
     def take(self) -> list[bytes]:
         """Return what came, and forget it."""
-        taken = list(self.waiting)
+        taken = self.waiting.copy()
         self.waiting.clear()
         return taken
 
@@ -73,7 +65,7 @@ def publishers_of(node: Node, topic: str) -> list[str]:
 def decoded(data: Sequence[bytes]) -> OdometryArray:
     """Decode serialised odometry; arrivals are zero."""
     arrival = np.zeros(len(data), dtype=np.int64)
-    array = decode(_ODOMETRY, data, arrival, 'odometry').array
+    array = decode(ODOMETRY, data, arrival, 'odometry').array
     assert isinstance(array, OdometryArray)
     return array
 
@@ -94,10 +86,6 @@ def pose_of(data: bytes) -> FloatArray:
     return pose
 
 
-_BY_TICK = (
-    'stamp_ns', 'tick_ns', 'position', 'orientation', 'linear_velocity', 'angular_velocity',
-    'pose_covariance', 'twist_covariance',
-)  # fmt: skip
 _BY_FIX = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
 # How far ekf_node may be from the embedded judge beside it. Rounding gives up to 5e-6 m/s. One
 # message that is lost moves a velocity by anything, but always the variances, by percents.
@@ -108,115 +96,94 @@ _ROUNDING = 1e-9
 
 
 class Published:
-    """What one node published in one run, beside what was expected of it.
+    """What the node of a name published in one run, beside what was expected of it.
 
-    Parameters
-    ----------
-    name : str
-        Of the node, for messages.
+    `moved` are the inputs that the node needs transforms for.
 
     Attributes
     ----------
     odometry, gps : list of bytes
-        Serialised.
+        Serialised; where navsat_transform is not in the node, what ours published.
     ticks : list of int
         Time of the tick of each odometry.
-    own_gps : list of GpsPosition
-        What our navsat_transform published, where it is not in the node.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, moved: Collection[str] = ()) -> None:
+        self._name, self._moved = name, moved
         self.odometry: list[bytes] = []
         self.gps: list[bytes] = []
         self.ticks: list[int] = []
-        self.own_gps: list[GpsPosition] = []
-        self._expected: list[LiveEstimate] = []
+        self._expected: list[OdometryArray] = []
         self._given: dict[str, int] = {}
-
-    @property
-    def newest_ns(self) -> int | None:
-        """Stamp of the latest odometry."""
-        return stamp_of(self.odometry[-1]) if self.odometry else None
 
     def give(self, taker: str) -> None:
         """Note that a message was sent, to know where the first of each taker was."""
         self._given.setdefault(taker, len(self.odometry))
 
-    def add(self, odometry: bytes, expected: LiveEstimate) -> None:
-        """Add the odometry of a tick, and what the embedded judge estimates at it."""
-        self.odometry.append(odometry)
-        self.ticks.append(expected.tick_ns)
-        self._expected.append(expected)
+    def keep(self, now_ns: int, data: Sequence[bytes], expected: OdometryArray | None) -> None:
+        """Keep the odometry of a tick; JudgeError when it is not the one that it must be.
+
+        What the embedded judge publishes at it is `expected`. A real node publishes at every tick,
+        to answer; where None is expected it would not have published.
+        """
+        stamps = [stamp_of(one) for one in data]
+        if expected is not None:
+            wanted, fits = str(expected.stamp_ns[0]), stamps == expected.stamp_ns.tolist()
+        else:
+            newest = stamp_of(self.odometry[-1]) if self.odometry else math.inf
+            wanted, fits = 'none', all(stamp <= newest for stamp in stamps[-1:])
+        if not fits:
+            raise JudgeError(
+                f'{self._name}: estimates with the stamps {stamps} at the tick at {now_ns} ns, '
+                f'expected {wanted}: a message was lost on the way'
+                f'{self._unsubscribed(len(self.odometry))}, or this is another version of the '
+                'judge'
+            )
+        if expected is not None:
+            self.odometry += data
+            self.ticks += expected.arrival_ns.tolist()
+            self._expected.append(expected)
 
     def run(self, embedded: JudgedRun) -> JudgedRun:
         """Put what was published in the place of what the embedded judge did."""
         odometry, gps = decoded(self.odometry), decoded(self.gps)
-        run = dataclasses.replace(
+        return dataclasses.replace(
             embedded,
-            stamp_ns=odometry.stamp_ns,
             tick_ns=np.array(self.ticks, dtype=np.int64),
-            position=odometry.position,
-            orientation=odometry.orientation,
-            linear_velocity=odometry.linear_velocity,
-            angular_velocity=odometry.angular_velocity,
-            pose_covariance=odometry.pose_covariance,
-            twist_covariance=odometry.twist_covariance,
             gps_stamp_ns=gps.stamp_ns,
             gps_position=gps.position,
             gps_covariance=gps.pose_covariance,
-        )
-        if not self.own_gps:
-            return run
-        own = self.own_gps
-        return dataclasses.replace(
-            run,
-            gps_stamp_ns=np.array([one.stamp_ns for one in own], dtype=np.int64),
-            gps_position=np.array([one.position for one in own]),
-            gps_covariance=np.array([one.covariance for one in own]),
+            **{name: getattr(odometry, name) for name in ODOMETRY_FIELDS},
         )
 
     def same_run(self, embedded: JudgedRun) -> JudgedRun:
         """Return the run, which is that of the embedded judge bit for bit.
 
-        Raises
-        ------
-        JudgeError
-            When it is not; names the first tick that differs.
+        JudgeError, which names the first tick that differs, when it is not.
         """
         run = self.run(embedded)
-        for names, what in ((_BY_TICK, 'estimate'), (_BY_FIX, 'odometry/gps')):
+        for names, what in (
+            ((*ODOMETRY_FIELDS, 'tick_ns'), 'estimate'),
+            (_BY_FIX, 'odometry/gps'),
+        ):
             found = [_first_difference(getattr(run, n), getattr(embedded, n)) for n in names]
             first = min(found)
             if first == math.inf:
                 continue
             index, field = int(first), names[found.index(first)]
-            if what == 'estimate':
-                times = max(embedded.tick_ns, run.tick_ns, key=len)
-                where = f'{what} of the tick at {times[index]} ns'
-            else:
-                times = max(embedded.gps_stamp_ns, run.gps_stamp_ns, key=len)
-                where = f'{what} of the fix at {times[index]} ns'
+            of, stamps = ('tick', 'tick_ns') if what == 'estimate' else ('fix', 'gps_stamp_ns')
+            times = max(getattr(embedded, stamps), getattr(run, stamps), key=len)
             raise JudgeError(
-                f'{self._name}: the {where} is not that of the embedded judge ({field}): '
+                f'{self._name}: the {what} of the {of} at {times[index]} ns is not that of the '
+                f'embedded judge ({field}): '
                 'a message was lost on the way, or the node is of another version'
             )
         return run
 
-    def near_run(self, embedded: JudgedRun, moved: Iterable[str]) -> tuple[JudgedRun, float]:
+    def near_run(self, embedded: JudgedRun) -> tuple[JudgedRun, float]:
         """Return the run, and how far it is from the embedded judge beside it at most, m/s.
 
-        Parameters
-        ----------
-        embedded : JudgedRun
-            For counts and notes.
-        moved : iterable of str
-            Inputs that the node needs transforms for.
-
-        Raises
-        ------
-        JudgeError
-            When it is too far for the same messages; names the first tick that is.
+        JudgeError, which names the first tick, when it is too far for the same messages.
         """
         run = self.run(embedded)
         if not self._expected:
@@ -237,30 +204,19 @@ class Published:
                 f'{self._name}: the estimate of the tick at {self.ticks[first]} ns is '
                 f'{apart[first]:.1g} m/s or rad/s and {spread[first]:.1%} of a variance from '
                 f'the embedded judge, {_TOLERANCE:g} and {_VARIANCE_TOLERANCE:.1%} are '
-                f'allowed: a message was lost on the way{self.unsubscribed(moved, first)}, or the '
+                f'allowed: a message was lost on the way{self._unsubscribed(first)}, or the '
                 'node differs'
             )
         apart = np.abs(run.linear_velocity - self._all('linear_velocity'))
         return run, float(apart.max())
 
-    def mismatch(
-        self, now_ns: int, stamps: Sequence[int], expected: str, moved: Iterable[str]
-    ) -> JudgeError:
-        """Return the error for other stamps than expected at a tick."""
-        return JudgeError(
-            f'{self._name}: estimates with the stamps {list(stamps)} at the tick at {now_ns} ns, '
-            f'expected {expected}: a message was lost on the way{self.unsubscribed(moved)}, or '
-            'this is another version of the judge'
-        )
-
-    def unsubscribed(self, moved: Iterable[str], index: int | None = None) -> str:
-        """Say which inputs may never have counted, for want of transforms, for a message."""
-        index = len(self.odometry) if index is None else index
-        never = [name for name in moved if self._given.get(name, -1) >= index]
+    def _unsubscribed(self, index: int) -> str:
+        """Say which inputs may not have counted up to an odometry, for want of transforms."""
+        never = [name for name in self._moved if self._given.get(name, -1) >= index]
         return f', or transforms not received for {", ".join(never)}' if never else ''
 
     def _all(self, field: str) -> FloatArray:
-        return np.array([getattr(one, field) for one in self._expected])
+        return np.concatenate([getattr(one, field) for one in self._expected])
 
 
 def rounded_up(apart: float) -> float:

@@ -23,7 +23,6 @@ from std_srvs.srv import Trigger
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.inputs import part_frame
 from sim2real_eval.judge.robot_localization.parts import POSE, parts_of
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
 from sim2real_eval.recording.cdr import encode, encode_transforms
@@ -64,19 +63,10 @@ def input_topics(config: FilterConfig) -> dict[str, str]:
 
 
 class Senders:
-    """Publishes serialised messages for takers.
+    """Publishes serialised messages for takers, among them perhaps an input on odometry/gps.
 
-    Parameters
-    ----------
-    node : Node
-    namespace : str
-        With a leading slash.
-    config : FilterConfig
-    takers : iterable of str
-        Those that a message can come for, among them perhaps an input on odometry/gps.
-    frames : mapping of str to (str, str)
-        Taker to the frame and child frame that its messages are to carry, where the node cannot
-        look their own up.
+    `namespace` has a leading slash; `frames` gives takers the frame and child frame that their
+    messages are to carry, where the node cannot look their own up.
     """
 
     def __init__(
@@ -87,8 +77,7 @@ class Senders:
         takers: Iterable[str],
         frames: Mapping[str, tuple[str, str]],
     ) -> None:
-        self._node = node
-        self._frames = frames
+        self._node, self._frames = node, frames
         topics = {**input_topics(config), **_OWN_TOPICS}
         self._kinds = {}
         self._publishers = {}
@@ -124,17 +113,11 @@ _AGAIN_S = 0.5
 
 
 class Wait(NamedTuple):
-    """Something to wait for: asked for again and again until it is true.
-
-    Attributes
-    ----------
-    met : callable
-    what : str
-        For the message when it never is.
-    """
+    """Something to wait for: asked for again and again until it is true."""
 
     met: Callable[[], bool]
     what: str
+    """For the message when it never is."""
 
 
 Work = Generator[Wait, None, None]
@@ -148,13 +131,8 @@ class Questions:
     each subscription and answer at most one request, in this order. So the answer to a question
     that was put after a message proves that the message was dealt with, unless it came too late
     for the cycle and the question did not; the next cycle then takes it. `settled` therefore ends
-    with a question that is put when all others are answered.
-
-    Parameters
-    ----------
-    node : Node
-    judge : str
-        Name of the judge's node with its namespace.
+    with a question that is put when all others are answered. `judge` is the name of the judge's
+    node with its namespace.
     """
 
     def __init__(self, node: Node, judge: str) -> None:
@@ -180,8 +158,7 @@ class Questions:
     def settled(self) -> Work:
         """Wait until everything that was sent before has been dealt with."""
         if self._open:
-            last = self._open[-1]
-            yield Wait(last.done, 'answers')
+            yield Wait(self._open[-1].done, 'answers')
             self._open.clear()
         future = self._ask.call_async(GetParameters.Request())
         yield Wait(future.done, 'an answer')
@@ -214,13 +191,15 @@ class Questions:
 
 
 def coinciding_frames(
-    recording: Recording, config: FilterConfig, sources: Mapping[str, str | None]
+    recording: Recording, tree: FrameTree, config: FilterConfig, sources: Mapping[str, str | None]
 ) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Find the inputs whose frames coincide with those that the filter works in.
 
     Parameters
     ----------
     recording : Recording
+    tree : FrameTree
+        Of its transforms.
     config : FilterConfig
     sources : mapping
         Input to topic, as `Routing.sources`.
@@ -237,7 +216,6 @@ def coinciding_frames(
     JudgeError
         When nothing connects a frame.
     """
-    tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
     frames: dict[str, tuple[str, str]] = {}
     others: dict[str, str] = {}
     base, world = config.base_link_frame, config.world_frame
@@ -248,19 +226,18 @@ def coinciding_frames(
         array = recording.messages[topic]
         in_world = source.kind in ('odom', 'pose')
         for part in parts_of(source, source.kind):
-            frame = part_frame(part, array, config)
-            if part.kind == POSE and in_world:
-                if source.differential or _coincide(tree, world, frame, source.name):
-                    continue
-            elif _coincide(tree, base, frame, source.name):
-                continue
-            others[source.name] = frame
+            frame, of_world = part.frame(array, base), part.kind == POSE and in_world
+            if not (of_world and source.differential) and not coincide(
+                tree, world if of_world else base, frame, source.name
+            ):
+                others[source.name] = frame
         if source.name not in others:
             frames[source.name] = (world if in_world else base, base)
     return frames, others
 
 
-def _coincide(tree: FrameTree, target: str, frame: str, name: str) -> bool:
+def coincide(tree: FrameTree, target: str, frame: str, name: str) -> bool:
+    """Say whether two frames are one; JudgeError, with who asks, when nothing connects them."""
     rotation, position = tree.lookup(target, frame, name)
     return np.array_equal(rotation, np.eye(3)) and not position.any()
 
@@ -271,19 +248,8 @@ _AT_ONCE = Duration(nanoseconds=1)
 class StaticFrames:
     """Publishes a recording's static transforms where a node listens.
 
-    Parameters
-    ----------
-    node : Node
-    namespace : str
-        With a leading slash; two sides may have other transforms.
-    recording : Recording
-    needed : mapping of str to str
-        Inputs that need a transform, and their frames; nothing is published when there are none.
-
-    Raises
-    ------
-    JudgeError
-        When the messages of tf2_msgs are needed and not installed.
+    In a namespace, since two sides may have other transforms. Nothing is published when no input
+    of `needed` (with its frame) needs one; else JudgeError when tf2_msgs is not installed.
     """
 
     def __init__(

@@ -5,21 +5,28 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
 
 from rclpy.node import Node
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.follower import ExpectedJudge, PendingMessage
-from sim2real_eval.judge.external.process import NODE_NAME, JudgeProcess, NodeCommand
-from sim2real_eval.judge.external.published import (
-    OdometryInbox,
-    Published,
-    pose_of,
-    rounded_up,
-    stamp_of,
+from sim2real_eval.judge.external.process import (
+    NAVSAT_NAME,
+    NODE_NAME,
+    JudgeProcess,
+    executable,
+    filter_command,
+    filter_node,
+    navsat_command,
+    node_folder,
 )
+from sim2real_eval.judge.external.published import ODOMETRY, OdometryInbox, Published, rounded_up
 from sim2real_eval.judge.external.senders import (
     FILTERED_TOPIC,
     Questions,
@@ -27,13 +34,14 @@ from sim2real_eval.judge.external.senders import (
     StaticFrames,
     Wait,
     Work,
+    coincide,
     coinciding_frames,
 )
-from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT
+from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT, REAL_PACED
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
-from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 
@@ -43,14 +51,14 @@ _MOST_OPEN = 8
 # no answer proves: these give them time. What comes too late all the same shows in the estimate.
 _ANSWERS_AFTER_TRANSFORMS = 20
 _ANSWERS_AFTER_CLOCK = 3
+Part = TypeVar('Part', Senders, StaticFrames, OdometryInbox, Questions)
 
 
 class Side:
     """A judge node in a namespace, its inputs, and what it published.
 
-    A context manager: entering starts the node, leaving ends it and removes everything from
-    `node`, so that a side of the same namespace can follow. The steps of a run are the
-    Conductor's to call.
+    Entering starts the node, leaving ends it and removes everything from `node`, so that a side
+    of the same namespace can follow. The steps of a run are the Conductor's to call.
 
     Beside the node runs the embedded judge on the same messages. It says which ticks publish, so
     that these are waited for and others not; with robot_localization navsat_transform is ours,
@@ -67,16 +75,11 @@ class Side:
     recording : Recording
         Its topics, roles, frames and transforms count; its arrays may be empty and still to come.
     judge : str
-        One of JUDGES.
-
-    Raises
-    ------
-    JudgeError
-        When the judge is not installed, or cannot be run so.
+        One of JUDGES; JudgeError when it is not installed, or cannot be run so.
     """
 
-    # Whether the embedded judge runs beside.
-    _followed = True
+    # Whether the embedded judge runs beside, and each tick is answered.
+    _lockstep = True
 
     def __init__(
         self,
@@ -87,63 +90,64 @@ class Side:
         *,
         judge: str = 'judge_node',
     ) -> None:
-        space = f'/{namespace.strip("/")}'
-        self.name = f'{judge} in {space}'
-        self._real = judge != 'judge_node'
-        self._node, self._setup, self._space = node, setup, space
-        self._recording = recording
-        self._command = self._command_of(judge)
-        routing = route(recording, setup.filter, setup.navsat, setup.case)
-        tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
-        self._follower = ExpectedJudge(setup, tree, inside=not self._real)
-        inputs = [name for name, topic in routing.sources.items() if topic is not None]
+        self._space = f'/{namespace.strip("/")}'
+        self.name = f'{judge} in {self._space}'
+        self._kind, self._real = judge, judge != 'judge_node'
+        self._node, self._setup, self._recording = node, setup, recording
+        executable(judge, filter_node(setup))
+        self._routing = route(recording, setup.filter, setup.navsat, setup.case)
+        self._tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+        self._follower = ExpectedJudge(setup, self._tree, inside=not self._real)
+        sources = self._routing.sources
+        inputs = [name for name, topic in sources.items() if topic is not None]
         self._inputs = {*inputs, *self._follower.navsat_inputs}
         if setup.navsat is not None and not setup.navsat.timed:
             # Its fixes are measurements when they arrive.
             self._inputs.add(FIX)
-        others = {COMMAND: routing.command}
-        if not self._real:
-            others |= {FIX: routing.fix, HEADING: routing.heading}
-        self._takers = self._inputs | {name for name, topic in others.items() if topic is not None}
-        self._frames: Mapping[str, tuple[str, str]] = {}
-        self._moved: Mapping[str, str] = {}
+        others = {COMMAND} if self._real else {COMMAND, FIX, HEADING}
+        self._takers = self._inputs | (others & dict(self._routing.takers).keys())
+        self._frames: dict[str, tuple[str, str]] = {}
+        self._moved: dict[str, str] = {}
         if self._real:
-            self._frames, self._moved = coinciding_frames(recording, setup.filter, routing.sources)
+            self._frames, self._moved = coinciding_frames(
+                recording, self._tree, setup.filter, sources
+            )
         self._stack = contextlib.ExitStack()
-
-    def _command_of(self, judge: str) -> NodeCommand:
-        domain = self._node.context.get_domain_id()
-        return NodeCommand(judge, domain, self._space, self._setup, self._recording)
+        self._processes: list[JudgeProcess] = []
 
     def __enter__(self) -> Side:
-        node, space = self._node, self._space
-        with contextlib.ExitStack() as stack:
-            # In this order: once the node answers, it has also heard of what was made before.
-            self._senders = Senders(node, space, self._setup.filter, self._takers, self._frames)
-            stack.callback(self._senders.close)
-            self._static = StaticFrames(node, space, self._recording, self._moved)
-            stack.callback(self._static.close)
-            self._filtered = OdometryInbox(node, f'{space}/{FILTERED_TOPIC}')
-            stack.callback(self._filtered.close)
-            self._positions: OdometryInbox | None = None
-            if self._setup.navsat is not None and not self._real:
-                self._positions = OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}')
-                stack.callback(self._positions.close)
-            self._questions = Questions(node, f'{space}/{NODE_NAME}')
-            stack.callback(self._questions.close)
-            stack.callback(self._command.remove_files)
-            command = self._command.write_files()
-            self._process = JudgeProcess(self.name, *command)
-            stack.callback(self._process.close)
-            self._process.start()
-            self._stack = stack.pop_all()
+        with contextlib.ExitStack() as self._stack:
+            self._enter()
+            self._stack = self._stack.pop_all()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def _enter(self) -> None:
+        node, space, config, files = self._node, self._space, self._setup.filter, node_folder()
+        self._stack.callback(files.cleanup)
+        # In this order: once the node answers, it has also heard of what was made before.
+        self._senders = self._opened(Senders(node, space, config, self._takers, self._frames))
+        self._static = self._opened(StaticFrames(node, space, self._recording, self._moved))
+        self._filtered = self._opened(OdometryInbox(node, f'{space}/{FILTERED_TOPIC}'))
+        self._positions: OdometryInbox | None = None
+        if self._setup.navsat is not None and not self._real:
+            self._positions = self._opened(OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}'))
+        self._questions = self._opened(Questions(node, f'{space}/{NODE_NAME}'))
+        self._files = files
+        command = filter_command(
+            self._kind, Path(files.name), space, self._setup, self._recording, self._lockstep
+        )
+        self._start(self.name, command)
 
-    def close(self) -> None:
-        """End the node; may be called twice."""
+    def _opened(self, part: Part) -> Part:
+        self._stack.callback(part.close)
+        return part
+
+    def _start(self, name: str, command: Sequence[str]) -> None:
+        domain = self._node.context.get_domain_id()
+        process = JudgeProcess(name, command, {**os.environ, 'ROS_DOMAIN_ID': str(domain)})
+        self._processes.append(self._stack.enter_context(process))
+
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     @property
@@ -157,15 +161,16 @@ class Side:
         return self._follower.grids.next_ns
 
     def check(self) -> None:
-        """Raise JudgeError when the node has ended."""
-        self._process.check()
+        """Raise JudgeError when a node has ended."""
+        for process in self._processes:
+            process.check()
 
     def begin(self, start_ns: int) -> int:
         """Set the timers for the run; return the first time of the clock."""
-        self._follower.begin(start_ns, warm_up=self._followed)
+        self._follower.begin(start_ns, warm_up=self._lockstep)
         self._carried: list[PendingMessage] = []
         self._latest = ''
-        self._published = Published(self.name)
+        self._published = Published(self.name, self._moved)
         return self._follower.grids.filter.origin_ns
 
     def ready(self) -> Work:
@@ -176,7 +181,7 @@ class Side:
         yield Wait(lambda: bool(self._filtered.publishers), FILTERED_TOPIC)
         yield from questions.matched()
         # It has read them; so nothing is left when this process is killed.
-        self._command.remove_files()
+        self._files.cleanup()
         yield from self._alone()
         if not self._real:
             heard = {f'{self._space}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
@@ -209,9 +214,8 @@ class Side:
         """Send messages to the node, at no greater pace than it takes them."""
         follower, questions = self._follower, self._questions
         carried, self._carried = self._carried, []
-        for delivery in (*carried, *deliveries):
-            taker = delivery.taker
-            at_once = follower.take(delivery)
+        for taker, array in (*carried, *deliveries):
+            at_once = follower.take(taker, array)
             if taker not in self._takers:
                 continue
             # What comes on two topics may be taken the other way round. Which measurement is
@@ -220,10 +224,10 @@ class Side:
                 if self._latest not in ('', taker):
                     yield from self.settle()
                 self._latest = taker
-            self._senders.send(taker, delivery.array)
+            self._senders.send(taker, array)
             self._published.give(taker)
             if at_once:
-                yield from self._positions_at(delivery.arrival_ns)
+                yield from self._positions_at(int(array.arrival_ns[0]))
             questions.put()
             if questions.pending == _MOST_OPEN:
                 yield from self.settle()
@@ -250,8 +254,11 @@ class Side:
         follower = self._follower
         if self._real or follower.expected is not None:
             yield Wait(lambda: bool(self._filtered.waiting), f'the tick at {now_ns} ns')
-            self._keep(now_ns)
-        if follower.position is not None and self._positions is not None:
+            data = self._filtered.take()
+            self._published.keep(now_ns, data, follower.expected)
+            if follower.expected is not None:
+                follower.receive_odometry(data[0])
+        if follower.position is not None:
             yield from self._positions_at(now_ns)
         elif not self._real and follower.expected is None:
             yield from self._questions.status(
@@ -267,44 +274,125 @@ class Side:
 
     def after(self, now_ns: int) -> None:
         """Run our navsat_transform if it is due; what it publishes is delivered next."""
-        found = self._follower.navsat_step(now_ns)
-        if found is not None:
-            position, self._carried = found
-            self._published.own_gps.append(position)
-
-    def _keep(self, now_ns: int) -> None:
-        """Take the odometry of a tick, and see that it is the one that it must be."""
-        follower, data = self._follower, self._filtered.take()
-        expected = follower.expected
-        stamps = [stamp_of(one) for one in data]
-        if expected is None:
-            # The node publishes at every tick, to answer; this one it would not have published.
-            newest = self._published.newest_ns
-            if stamps and newest is not None and stamps[-1] > newest:
-                raise self._published.mismatch(now_ns, stamps, 'none', self._moved)
-            return
-        if stamps != [expected.stamp_ns]:
-            raise self._published.mismatch(now_ns, stamps, str(expected.stamp_ns), self._moved)
-        self._published.add(data[0], expected)
-        if follower.needs_odometry:
-            follower.receive_odometry(pose_of(data[0]))
+        position = self._follower.navsat_step(now_ns)
+        if position is not None:
+            self._carried = [(name, position) for name in self._follower.navsat_inputs]
+            self._published.gps += encode(ODOMETRY, position, NAVSAT_TOPIC)
 
     def judged(self, recording: Recording) -> JudgedRun:
         """Return what was published; counts and notes are those of a batch run on `recording`.
 
-        Raises
-        ------
-        JudgeError
-            When it is not what the embedded judge makes of the same messages: that of a batch run
-            bit for bit, or, for robot_localization, that of the judge beside it to rounding.
+        JudgeError when it is not what the embedded judge makes of the same messages: that of a
+        batch run bit for bit, or, for robot_localization, that of the judge beside it to rounding.
         """
-        setup = self._setup
-        embedded = judge(recording, setup.filter, setup.navsat, setup.case)
+        embedded = self._setup.batch_run(recording)
         if not self._real:
             return self._published.same_run(embedded)
-        run, apart = self._published.near_run(embedded, self._moved)
+        run, apart = self._published.near_run(embedded)
         if not len(run):
             return run
-        kind = REAL_FILTER if setup.navsat is None else REAL_FILTER_OWN_NAVSAT
+        kind = REAL_FILTER if self._setup.navsat is None else REAL_FILTER_OWN_NAVSAT
         note = kind(apart=rounded_up(apart) * 1e6)
         return dataclasses.replace(run, notes=(*run.notes, note))
+
+
+# As replay from a bag: the clock is shown often, whatever is due.
+_STEP_NS = 5_000_000
+
+
+class PacedSide(Side):
+    """Both nodes of robot_localization, to be led at a rate of 1 and no faster.
+
+    navsat_transform_node looks for a fix at times of the wall clock, so that nothing can wait for
+    it: what it does depends on the phase of its timer, and differs from run to run. No embedded
+    judge runs beside. The set-up has parameters of navsat_transform.
+    """
+
+    _lockstep = False
+
+    def __init__(
+        self, node: Node, namespace: str, setup: JudgeSetup, recording: Recording
+    ) -> None:
+        super().__init__(node, namespace, setup, recording, judge='robot_localization')
+        self.name = f'robot_localization with navsat_transform_node in {self._space}'
+        executable('robot_localization', 'navsat_transform_node')
+        base = setup.filter.base_link_frame
+        self._inputs -= set(self._follower.navsat_inputs)
+        self._takers -= set(self._follower.navsat_inputs)
+        for taker, topic in ((FIX, self._routing.fix), (HEADING, self._routing.heading)):
+            if topic is None:
+                continue
+            self._takers.add(taker)
+            frame = recording.messages[topic].frame
+            if coincide(self._tree, base, frame, taker):
+                self._frames[taker] = (base, base)
+            else:
+                self._moved[taker] = frame
+
+    def _enter(self) -> None:
+        super()._enter()
+        node, space = self._node, self._space
+        self._positions = self._opened(OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}'))
+        self._navsat_questions = self._opened(Questions(node, f'{space}/{NAVSAT_NAME}'))
+        command = navsat_command(Path(self._files.name), space, self._setup)
+        self._start(f'navsat_transform_node in {space}', command)
+
+    @property
+    def next_ns(self) -> int:
+        """Next time of the clock."""
+        return min(self._follower.grids.filter.next_ns, self._now_ns + _STEP_NS)
+
+    def begin(self, start_ns: int) -> int:
+        """Set the timers for the run; return the first time of the clock."""
+        origin = super().begin(start_ns)
+        self._now_ns = self._tick_ns = origin
+        self._shown: list[tuple[int, float]] = []
+        return origin
+
+    def ready(self) -> Work:
+        """Wait until all know each other and the nodes have begun."""
+        # First, since then the files are removed.
+        yield from self._navsat_questions.matched()
+        yield from super().ready()
+        yield Wait(
+            lambda: self._node.count_publishers(f'{self._space}/{NAVSAT_TOPIC}') > 0, NAVSAT_TOPIC
+        )
+
+    def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
+        """Send messages to the nodes."""
+        self._collect()
+        for taker, array in deliveries:
+            if taker in self._takers:
+                self._senders.send(taker, array)
+                if taker in self._inputs:
+                    yield from self._questions.settled()
+
+    def step(self, now_ns: int) -> bool:
+        """Note the time; the nodes see all of it."""
+        self._now_ns = now_ns
+        self._shown = [*self._shown[:1], (now_ns, time.monotonic())]
+        if self._follower.grids.filter.take(now_ns):
+            self._tick_ns = now_ns
+        return True
+
+    def answer(self, now_ns: int) -> Work:
+        """Let the nodes see the clock."""
+        yield from self._questions.settled()
+
+    def after(self, now_ns: int) -> None:
+        """Do nothing: navsat_transform_node has a timer of its own."""
+
+    def _collect(self) -> None:
+        taken = self._filtered.take()
+        self._published.odometry += taken
+        self._published.ticks += [self._tick_ns] * len(taken)
+        if self._positions is not None:
+            self._published.gps += self._positions.take()
+
+    def judged(self, recording: Recording) -> JudgedRun:
+        """Return what was published; counts and notes are those of a batch run on `recording`."""
+        self._collect()
+        embedded = self._setup.batch_run(recording)
+        (first_ns, began), (last_ns, ended) = self._shown[0], self._shown[-1]
+        note = REAL_PACED(rate=(last_ns - first_ns) * 1e-9 / max(ended - began, 1e-9))
+        return dataclasses.replace(self._published.run(embedded), notes=(*embedded.notes, note))

@@ -15,6 +15,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
     FilterConfig,
     NavsatConfig,
 )
+from sim2real_eval.judge.robot_localization.navsat import NavsatState, early_fixes, lost_fixes
 from sim2real_eval.judge.robot_localization.state import YAW
 from sim_sensors.core.measurements import (
     FixArray,
@@ -154,8 +155,13 @@ def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float
     return notes
 
 
-def enu_advice(config: FilterConfig, navsat: NavsatConfig, fixes: int) -> list[Finding]:
-    """Say what the plain front end leaves out, `fixes` is how many were valid."""
+def front_end_advice(
+    config: FilterConfig, navsat: NavsatConfig, memory: NavsatState, *, fixes: int, used: int
+) -> list[Finding]:
+    """Say what the front end of a run dropped, or leaves out, of its valid fixes."""
+    if navsat.timed:
+        lost, early = lost_fixes(memory), early_fixes(memory)
+        return navsat_advice(fixes, used, lost, early, navsat.frequency)
     notes: list[Finding] = []
     if not fixes:
         notes.append(findings.NO_FIX(navsat.title))

@@ -281,11 +281,9 @@ def _control(
     return mask if used else np.zeros(6), np.stack([limits, gains, braking, braking_gains])
 
 
-FRONT_ENDS = ('navsat_transform', 'enu')
-"""What turns fixes into odometry/gps."""
-
-
 _PLAIN = 'enu'
+FRONT_ENDS = ('navsat_transform', _PLAIN)
+"""What turns fixes into odometry/gps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,14 +304,14 @@ class NavsatConfig:
         One of FRONT_ENDS; `enu` takes `zero_altitude` and the position of the datum only.
     """
 
-    frequency: float
-    magnetic_declination: float
-    yaw_offset: float
-    zero_altitude: bool
-    use_odometry_yaw: bool
-    publish_filtered_gps: bool
-    use_local_cartesian: bool
-    datum: tuple[float, float, float] | None
+    frequency: float = 10.0
+    magnetic_declination: float = 0.0
+    yaw_offset: float = 0.0
+    zero_altitude: bool = False
+    use_odometry_yaw: bool = False
+    publish_filtered_gps: bool = True
+    use_local_cartesian: bool = False
+    datum: tuple[float, float, float] | None = None
     front_end: str = FRONT_ENDS[0]
 
     @property
@@ -341,11 +339,10 @@ class NavsatConfig:
             For an unreadable file, an unknown or unsupported parameter, or a wrong value.
         """
         p = read_node_parameters(path, node)
-        frequency = p.number('frequency', 10.0, minimum=1e-3, maximum=1e6)
         p.only('publish_tf', True, 'navsat_transform_node publishes (0, 0, 0) without it')
         p.ignore(_NO_EFFECT_ON_NAVSAT)
         config = cls(
-            frequency=frequency,
+            frequency=p.number('frequency', 10.0, minimum=1e-3, maximum=1e6),
             magnetic_declination=p.number('magnetic_declination_radians', 0.0),
             yaw_offset=p.number('yaw_offset', 0.0),
             zero_altitude=p.boolean('zero_altitude', False),
@@ -359,23 +356,13 @@ class NavsatConfig:
 
 
 def with_front_end(config: NavsatConfig | None, front_end: str) -> NavsatConfig | None:
-    """Return a configuration whose fixes go the way of a front end.
+    """Return a configuration whose fixes go the way of one of FRONT_ENDS.
 
-    Parameters
-    ----------
-    config : NavsatConfig or None
-        None for no navsat_transform; the front end `enu` needs none.
-    front_end : str
-        One of FRONT_ENDS.
+    None for no navsat_transform; the front end `enu` needs no configuration.
     """
     if front_end != _PLAIN:
         return config
-    if config is None:
-        config = NavsatConfig(
-            frequency=10.0, magnetic_declination=0.0, yaw_offset=0.0, zero_altitude=False,
-            use_odometry_yaw=False, publish_filtered_gps=False, use_local_cartesian=False,
-            datum=None,
-        )  # fmt: skip
+    config = config or NavsatConfig()
     return dataclasses.replace(config, front_end=front_end, publish_filtered_gps=False)
 
 

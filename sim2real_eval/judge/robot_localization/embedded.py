@@ -14,11 +14,10 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, qu
 from sim2real_eval.judge.robot_localization.advice import (
     datum_advice,
     divergence,
-    enu_advice,
+    front_end_advice,
     input_advice,
     motion_advice,
     mounting_advice,
-    navsat_advice,
     part_advice,
     twist_advice,
 )
@@ -31,12 +30,12 @@ from sim2real_eval.judge.robot_localization.filter import dynamics_of
 from sim2real_eval.judge.robot_localization.findings import NO_FIX_IN_MESSAGES
 from sim2real_eval.judge.robot_localization.fixes import FilteredGps
 from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs
-from sim2real_eval.judge.robot_localization.navsat import early_fixes, lost_fixes, new_navsat_state
+from sim2real_eval.judge.robot_localization.navsat import new_navsat_state
 from sim2real_eval.judge.robot_localization.parts import new_part_state
 from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
 from sim2real_eval.judge.robot_localization.replay import new_output, replay
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
-from sim2real_eval.judge.robot_localization.state import NO_STAMP, ROLL, VX, new_filter
+from sim2real_eval.judge.robot_localization.state import ROLL, VX, new_filter
 from sim2real_eval.judge.robot_localization.timers import Grids, Timing
 from sim2real_eval.judge.robot_localization.topics import delayed, route
 from sim2real_eval.recording.frames import FrameTree
@@ -206,7 +205,7 @@ def _run(
         out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
         navsat_state = new_navsat_state()
         full = replay(
-            inputs.messages, inputs.parts, new_part_state(len(inputs.names), NO_STAMP),
+            inputs.messages, inputs.parts, new_part_state(len(inputs.names)),
             new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
             inputs.navsat, navsat_state, new_queue(capacity),
             new_history(capacity if timing.history >= 0 else 0), out,
@@ -228,11 +227,8 @@ def _run(
     parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
     notes += part_advice(parts)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
-    if navsat is not None and not navsat.timed:
-        notes += enu_advice(config, navsat, fixes)
-    elif navsat is not None:
-        lost, early = lost_fixes(navsat_state), early_fixes(navsat_state)
-        notes += navsat_advice(fixes, g, lost, early, navsat.frequency)
+    if navsat is not None:
+        notes += front_end_advice(config, navsat, navsat_state, fixes=fixes, used=g)
     x, pose_covariance = out.x[:n], out.pose_covariance[:n]
     fix = out.gps_fix[:g]
     filtered, plane = None, inputs.plane

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What navsat_transform knows of its fixes and sensors, laid out for the compiled loop."""
+"""navsat_transform around its kernels: fixes and sensors laid out for the loop, or live."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 import pyproj
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
+from sim2real_eval.judge.robot_localization import navsat as kernels
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.navsat import Navsat, NavsatState
 from sim2real_eval.recording.frames import FrameTree
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
+from sim2real_eval.recording.truth_frame import valid_fixes
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, OdometryArray
 from sim_sensors.world.geodesy import LocalFrame
 
 # Universal Transverse Mercator: the plane in which navsat_transform works.
@@ -31,89 +33,40 @@ def utm_zone(latitude: float, longitude: float) -> int:
 
 
 @functools.lru_cache(maxsize=32)
-def _projection_of(zone: int, south: bool, _thread: int) -> pyproj.Proj:
+def _projection(zone: int, south: bool, _thread: int) -> pyproj.Proj:
+    """Return a projection for one thread alone: pyproj promises no more."""
     return pyproj.Proj(proj='utm', zone=zone, south=south, ellps='WGS84')
 
 
-def _projection(zone: int, south: bool) -> pyproj.Proj:
-    """Return a projection for this thread alone: pyproj promises no more."""
-    return _projection_of(zone, south, threading.get_ident())
+def _projection_at(latitude: float, longitude: float) -> pyproj.Proj:
+    return _projection(utm_zone(latitude, longitude), latitude < 0.0, threading.get_ident())
 
 
 def to_utm(
     latitude: FloatArray, longitude: FloatArray, datum: tuple[float, float] | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Project positions into one zone.
+    """Project positions, (n,) degrees, WGS84, into the zone of the datum, or else of the first.
 
-    Parameters
-    ----------
-    latitude, longitude : (n,) float
-        Degrees, WGS84.
-    datum : tuple of float or None
-        Latitude and longitude of the position whose zone it is; None for the first.
-
-    Returns
-    -------
-    easting, northing : (n,) float
-        Metres on the plane, whose scale is 0.9996 at the zone's central meridian.
-    convergence : (n,) float
-        Angle from grid north to true north, radians, positive east of the central meridian on
-        the northern hemisphere.
+    Returns easting and northing, m, on the plane, whose scale is 0.9996 at the zone's central
+    meridian, and the convergence: the angle from grid north to true north, rad, positive east of
+    the central meridian on the northern hemisphere; (n,) each.
     """
     if len(latitude) == 0:
         return np.zeros(0), np.zeros(0), np.zeros(0)
-    first = datum or (float(latitude[0]), float(longitude[0]))
-    projection = _projection(utm_zone(*first), first[0] < 0.0)
+    projection = _projection_at(*(datum or (float(latitude[0]), float(longitude[0]))))
     easting, northing = projection(longitude, latitude)
     factors = projection.get_factors(longitude, latitude)
     convergence = np.radians(np.asarray(factors.meridian_convergence, dtype=np.float64))
     return np.asarray(easting), np.asarray(northing), convergence
 
 
-def from_utm(
-    easting: FloatArray, northing: FloatArray, datum: tuple[float, float]
-) -> tuple[FloatArray, FloatArray]:
-    """Return latitude and longitude in degrees, (n,) each, of positions in the datum's zone."""
-    if len(easting) == 0:
-        return np.zeros(0), np.zeros(0)
-    projection = _projection(utm_zone(*datum), datum[0] < 0.0)
-    longitude, latitude = projection(easting, northing, inverse=True)
-    return np.asarray(latitude), np.asarray(longitude)
-
-
-def new_navsat(config: NavsatConfig | None, fixes: int) -> Navsat:
-    """Return the node's settings with room for a number of fixes; None for no such node."""
-    return Navsat(
-        easting=np.zeros(fixes),
-        northing=np.zeros(fixes),
-        altitude=np.zeros(fixes),
-        convergence=np.zeros(fixes),
-        covariance=np.zeros((fixes, 3, 3)),
-        stamp_ns=np.zeros(fixes, dtype=np.int64),
-        declination=0.0 if config is None else config.magnetic_declination,
-        yaw_offset=0.0 if config is None else config.yaw_offset,
-        mounting=np.zeros(3),
-        antenna=np.zeros(3),
-        datum=_datum(config),
-        use_odometry_yaw=config is not None and config.use_odometry_yaw,
-        zero_altitude=config is not None and config.zero_altitude,
-        publish_filtered_gps=config is not None and config.publish_filtered_gps,
-        at_arrival=config is not None and not config.timed,
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class Plane:
     """Plane in which a front end works: that of UTM, or the tangent plane of a position.
 
-    Attributes
-    ----------
-    latitude, longitude : float
-        Degrees; the position that chooses the zone, or where the plane touches the ellipsoid.
-    tangent : bool
-    height : float or None
-        Height at which it touches; the third coordinate is then the distance from it. None: it is
-        the altitude, and a tangent plane touches at height 0, as in robot_localization.
+    Latitude and longitude, degrees, choose the zone, or are where the plane touches the ellipsoid;
+    `height` is that at which it touches, and the third coordinate then the distance from it. None:
+    it is the altitude, and a tangent plane touches at height 0, as in robot_localization.
     """
 
     latitude: float
@@ -141,7 +94,11 @@ class Plane:
         0 is taken, which at an altitude of 260 m stretches distances by 4e-5.
         """
         if not self.tangent:
-            return from_utm(easting, northing, (self.latitude, self.longitude))
+            if len(easting) == 0:
+                return np.zeros(0), np.zeros(0)
+            projection = _projection_at(self.latitude, self.longitude)
+            longitude, latitude = projection(easting, northing, inverse=True)
+            return np.asarray(latitude), np.asarray(longitude)
         points = np.stack([easting, northing, np.zeros(len(easting))], axis=1)
         latitude, longitude, _ = self._tangent.to_geodetic(points)
         return latitude, longitude
@@ -167,7 +124,57 @@ def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:
     return Plane(latitude, longitude, config.use_local_cartesian)
 
 
-def enter_fixes(navsat: Navsat, fixes: FixArray, plane: Plane) -> None:
+def new_navsat(config: NavsatConfig, fixes: int) -> Navsat:
+    """Return the node's settings with room for a number of fixes."""
+    datum = np.zeros(5)
+    if config.datum is not None and config.timed:
+        latitude, longitude, yaw = config.datum
+        plane = Plane(latitude, longitude, config.use_local_cartesian)
+        east, north, _, convergence = plane.project(
+            np.array([latitude]), np.array([longitude]), np.zeros(1)
+        )
+        datum = np.array([1.0, east[0], north[0], convergence[0], yaw])
+    return Navsat(
+        easting=np.zeros(fixes),
+        northing=np.zeros(fixes),
+        altitude=np.zeros(fixes),
+        convergence=np.zeros(fixes),
+        covariance=np.zeros((fixes, 3, 3)),
+        stamp_ns=np.zeros(fixes, dtype=np.int64),
+        declination=config.magnetic_declination,
+        yaw_offset=config.yaw_offset,
+        mounting=np.zeros(3),
+        antenna=np.zeros(3),
+        datum=datum,
+        use_odometry_yaw=config.use_odometry_yaw,
+        zero_altitude=config.zero_altitude,
+        publish_filtered_gps=config.publish_filtered_gps,
+        at_arrival=not config.timed,
+    )
+
+
+def navsat_of(
+    config: NavsatConfig | None,
+    fixes: FixArray | None,
+    headings: ImuArray | None,
+    base: str,
+    frames: FrameTree,
+) -> Navsat:
+    """Return the node's settings with all fixes, and how its sensors sit on the frame `base`.
+
+    There may be no such node. JudgeError when nothing connects a sensor.
+    """
+    if config is None or fixes is None:
+        return new_navsat(NavsatConfig(), 0)
+    navsat = new_navsat(config, len(fixes))
+    _place_antenna(navsat, config, fixes.frame, base, frames)
+    if headings is not None and config.needs_heading:
+        _place_heading(navsat, headings.frame, base, frames)
+    _enter_fixes(navsat, fixes, plane_of(config, fixes))
+    return navsat
+
+
+def _enter_fixes(navsat: Navsat, fixes: FixArray, plane: Plane) -> None:
     """Fill the room for fixes."""
     if len(fixes) == 0:
         return
@@ -178,26 +185,13 @@ def enter_fixes(navsat: Navsat, fixes: FixArray, plane: Plane) -> None:
     navsat.stamp_ns[:] = fixes.stamp_ns
 
 
-def _datum(config: NavsatConfig | None) -> FloatArray:
-    if config is None or config.datum is None or not config.timed:
-        return np.zeros(5)
-    latitude, longitude, yaw = config.datum
-    plane = Plane(latitude, longitude, config.use_local_cartesian)
-    east, north, _, convergence = plane.project(
-        np.array([latitude]), np.array([longitude]), np.zeros(1)
-    )
-    return np.array([1.0, east[0], north[0], convergence[0], yaw])
-
-
-def place_antenna(
+def _place_antenna(
     navsat: Navsat, config: NavsatConfig, frame: str, base: str, frames: FrameTree
 ) -> None:
-    """Enter where the antenna sits; raises JudgeError when nothing connects its frame."""
     _, navsat.antenna[:] = frames.lookup(base, frame, f'{config.title} (fix)')
 
 
-def place_heading(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> None:
-    """Enter how the heading's IMU is mounted; raises JudgeError when nothing connects it."""
+def _place_heading(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> None:
     rotation, _ = frames.lookup(base, frame, 'navsat_transform (imu)')
     navsat.mounting[:] = Rotation.from_matrix(rotation).as_euler('xyz')
 
@@ -225,10 +219,8 @@ class FilteredGps:
 
     Attributes
     ----------
-    memory : NavsatState
+    memory, plane : NavsatState, Plane
         Of a node whose transform is fixed.
-    plane : Plane
-        In which it works.
     frame : str
         base_link.
     stamp_ns, tick_ns : (n,) int64
@@ -279,3 +271,121 @@ class FilteredGps:
             position_covariance=turned,
             position_covariance_type=np.full(n, _COVARIANCE_TYPE),
         )
+
+
+# The node driven message by message: fixes and odometry in, positions out.
+
+
+class LiveNavsat:
+    """navsat_transform_node, or the plain front end in its place, without clock and transport.
+
+    Runs the kernels of the batch loop on fixes one by one. The filter's parameters name the frame
+    whose position they are turned into, and the world; `set_frames` replaces static transforms.
+
+    Attributes
+    ----------
+    fixes_seen, fixes_used : int
+        Valid fixes, and those passed on.
+    memory : NavsatState
+    """
+
+    def __init__(self, config: NavsatConfig, ekf: FilterConfig, frames: FrameTree) -> None:
+        self.config, self._frames = config, frames
+        self._base, self._world = ekf.base_link_frame, ekf.world_frame
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every message, as a node that has just been started."""
+        self._navsat, self.memory = new_navsat(self.config, 1), kernels.new_navsat_state()
+        # A datum is enough; without one it takes the first fix.
+        self._plane = None if self.config.datum is None else plane_of(self.config, no_fixes())
+        self._placed: dict[str, str] = {}
+        self.fixes_seen = self.fixes_used = 0
+
+    def warm_up(self) -> None:
+        """Load the compiled kernels, or compile them after an update, and reset."""
+        if not self.config.timed:
+            self._located(np.zeros(15))
+        else:
+            kernels.receive_fix(self._navsat, self.memory, 0)
+            self._navsat.stamp_ns[0] = 1
+            kernels.receive_heading(self._navsat, self.memory, np.array([0.0, 0.0, 0.0, 1.0]))
+            self.receive_odometry(np.zeros(6))
+            self.tick()
+            self.tick()
+        self.reset()
+
+    def set_frames(self, frames: FrameTree) -> None:
+        """Replace the static transforms; they apply to what arrives from now on."""
+        self._frames = frames
+        self._placed.clear()
+
+    def receive_fix(self, fixes: FixArray, x: FloatArray | None = None) -> list[OdometryArray]:
+        """Take fixes; return what is published at once: nothing where a timer is waited for.
+
+        The plain front end needs the state of the filter now, x, (15,). JudgeError when nothing
+        connects the frame of the fixes to base_link.
+        """
+        found, valid = [], valid_fixes(fixes)
+        if len(valid) and self._placed.get('fix') != fixes.frame:
+            _place_antenna(self._navsat, self.config, fixes.frame, self._base, self._frames)
+            self._placed['fix'] = fixes.frame
+        for number in range(len(valid)):
+            fix = valid.take([number])
+            self._plane = self._plane or plane_of(self.config, fix)
+            _enter_fixes(self._navsat, fix, self._plane)
+            self.fixes_seen += 1
+            if self.config.timed:
+                kernels.receive_fix(self._navsat, self.memory, 0)
+            elif x is not None:
+                found.append(self._located(x))
+        return found
+
+    def receive_heading(self, imu: ImuArray) -> None:
+        """Take orientations; JudgeError when nothing connects their frame to base_link."""
+        if self._placed.get('imu') != imu.frame:
+            _place_heading(self._navsat, imu.frame, self._base, self._frames)
+            self._placed['imu'] = imu.frame
+        for q in imu.orientation:
+            kernels.receive_heading(self._navsat, self.memory, q)
+
+    def receive_odometry(self, pose: FloatArray) -> None:
+        """Take a filtered odometry: position with roll, pitch, yaw, (6,)."""
+        kernels.receive_odometry(self._navsat, self.memory, pose)
+
+    def tick(self) -> OdometryArray | None:
+        """Run the timer once; return what is published."""
+        position, covariance = np.zeros(3), np.zeros((6, 6))
+        if kernels.tick(self._navsat, self.memory, position, covariance) < 0:
+            return None
+        return self._published(position, covariance)
+
+    def _located(self, x: FloatArray) -> OdometryArray:
+        position, covariance = np.zeros(3), np.zeros((6, 6))
+        kernels.locate(self._navsat, self.memory, x, 0, position, covariance)
+        return self._published(position, covariance)
+
+    def _published(self, position: FloatArray, covariance: FloatArray) -> OdometryArray:
+        """Return the odometry/gps: identity attitude, no motion."""
+        self.fixes_used += 1
+        return OdometryArray(
+            stamp_ns=self._navsat.stamp_ns.copy(),
+            arrival_ns=self._navsat.stamp_ns.copy(),
+            frame=self._world,
+            child_frame='',
+            position=position[None],
+            orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
+            linear_velocity=np.zeros((1, 3)),
+            angular_velocity=np.zeros((1, 3)),
+            pose_covariance=covariance[None],
+            twist_covariance=np.zeros((1, 6, 6)),
+        )
+
+    def filtered_fix(self, odometry: OdometryArray, tick_ns: int) -> FixArray | None:
+        """Return the gps/filtered of the last tick, of the latest filtered odometry, if any."""
+        if self._plane is None or not kernels.publishes_filtered_gps(self.memory):
+            return None
+        return FilteredGps(
+            self.memory, self._plane, self._base, odometry.stamp_ns, np.array([tick_ns]),
+            odometry.position, odometry.pose_covariance[:, :3, :3],
+        ).fixes()  # fmt: skip

@@ -17,14 +17,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
     NavsatConfig,
     SourceConfig,
 )
-from sim2real_eval.judge.robot_localization.fixes import (
-    Plane,
-    enter_fixes,
-    new_navsat,
-    place_antenna,
-    place_heading,
-    plane_of,
-)
+from sim2real_eval.judge.robot_localization.fixes import Plane, navsat_of, plane_of
 from sim2real_eval.judge.robot_localization.navsat import Navsat
 from sim2real_eval.judge.robot_localization.parts import (
     ACCELERATION,
@@ -37,13 +30,8 @@ from sim2real_eval.judge.robot_localization.parts import (
     Part,
     PartName,
     Parts,
-    new_parts,
-    part_names,
-    parts_of,
-    place,
-    without_attitude,
+    PartTable,
 )
-from sim2real_eval.judge.robot_localization.topics import TopicParts, covariance_rows, merge, plain
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import (
     FixArray,
@@ -128,56 +116,36 @@ def build_inputs(
     JudgeError
         When a message type does not fit its input or a frame cannot be resolved.
     """
+    layout = PartTable(
+        config, navsat, {name: array is None for name, array in sources.items()}, correct
+    )
     by_name = {source.name: source for source in config.sources}
-    parts: list[Part] = []
-    used: list[tuple[int, list[Part], MessageArray]] = []
-    blocks: list[TopicParts] = []
-    covariances: list[FloatArray] = [np.zeros((1, 6, 6))]
-    navsat_part = np.array([-1, -1], dtype=np.int64)
+    blocks = []
+    for number, part in enumerate(layout.parts):
+        if 'differential' in correct and part.lacks_attitude(sources[part.source.name]):
+            layout.without_attitude(number)
     for name, array in sources.items():
-        source = by_name[name]
-        first = len(parts)
-        if array is None:
-            parts += parts_of(source, gps_kind(navsat))
-            for number in range(first, len(parts)):
-                navsat_part[parts[number].kind] = number
-            continue
-        check_type(source, array)
-        parts += parts_of(source, source.kind)
-        used.append((first, parts[first:], array))
-    table = new_parts(parts, config, correct)
-    if 'differential' in correct:
-        for number, part in enumerate(parts):
-            if lacks_attitude(part, sources[part.source.name]):
-                without_attitude(table, number, part)
-    for first, own, array in used:
-        for number, part in enumerate(own, first):
-            frame, child = part_frame(part, array, config), child_frame(part, array, config)
-            place(table, number, part, frame, config, frames, child)
-        blocks += source_blocks(own, first, array, covariances)
+        if array is not None:
+            check_type(by_name[name], array)
+            layout.place(name, array, frames)
+            blocks += source_messages(*layout.of[name], array)
     if fixes is not None:
-        number_of = np.arange(len(fixes), dtype=np.float64)
-        blocks.append(plain(fixes, FIX_PART, number_of[:, None]))
+        blocks.append(_plain(fixes, FIX_PART, np.arange(len(fixes), dtype=np.float64)[:, None]))
     if headings is not None and navsat is not None and navsat.needs_heading:
-        blocks.append(plain(headings, HEADING_PART, headings.orientation))
+        blocks.append(_plain(headings, HEADING_PART, headings.orientation))
     if commands is not None:
         twist = np.hstack([commands.linear_velocity, commands.angular_velocity])
-        blocks.append(plain(commands, COMMAND_PART, twist))
+        blocks.append(_plain(commands, COMMAND_PART, twist))
     if not blocks:
         raise JudgeError(f'{config.where}: measures nothing that the recording has')
     return Inputs(
-        parts=table,
-        messages=merge(blocks, covariances),
-        navsat=_navsat(navsat, fixes, headings, config, frames),
-        names=part_names(parts),
-        navsat_part=navsat_part,
+        parts=layout.table,
+        messages=_merged(blocks),
+        navsat=navsat_of(navsat, fixes, headings, config.base_link_frame, frames),
+        names=layout.names,
+        navsat_part=layout.navsat_part,
         plane=None if navsat is None or fixes is None else plane_of(navsat, fixes),
     )
-
-
-def gps_kind(navsat: NavsatConfig | None) -> str:
-    """Return which parts odometry/gps has: navsat_transform's comes with a twist, of zero."""
-    return 'odom' if navsat is None or navsat.timed else 'pose'
 
 
 def check_type(source: SourceConfig, array: MessageArray) -> None:
@@ -194,52 +162,11 @@ def check_type(source: SourceConfig, array: MessageArray) -> None:
         )
 
 
-def lacks_attitude(part: Part, array: MessageArray | None) -> bool:
-    """Say whether a part is a differential pose whose messages have no orientation of their own.
-
-    Those of navsat_transform (`array` None) have none; nor have those of which no rotation is
-    measured and every orientation is the identity.
-    """
-    source = part.source
-    if part.kind != POSE or not source.differential or source.kind == 'imu':
-        return False
-    if array is None:
-        return True
-    if part.mask[3:].any() or not isinstance(array, (OdometryArray, PoseArray)):
-        return False
-    return not array.orientation[:, :3].any()
-
-
-def part_frame(part: Part, array: MessageArray, config: FilterConfig) -> str:
-    """Return the frame in which the messages give a part."""
-    if part.kind != TWIST:
-        return array.frame
-    frame = array.child_frame if isinstance(array, OdometryArray) else array.frame
-    return frame or config.base_link_frame
-
-
-def child_frame(part: Part, array: MessageArray, config: FilterConfig) -> str:
-    """Return the body frame whose pose a part gives; empty for base_link."""
-    if part.kind != POSE or not part.source.of_child or not isinstance(array, OdometryArray):
-        return ''
-    child = array.child_frame.strip('/')
-    return '' if child == config.base_link_frame else child
-
-
-def source_blocks(
-    parts: Sequence[Part], first: int, array: MessageArray, covariances: list[FloatArray]
-) -> list[TopicParts]:
+def source_messages(first: int, parts: Sequence[Part], array: MessageArray) -> list[Messages]:
     """Interleave the parts of one topic: pose, twist, acceleration of each message in turn.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        Those of `parts_of`.
-    first : int
-        Number of the first of them.
-    array : MessageArray
-    covariances : list of (k, 6, 6) float
-        Extended by those of the messages.
+    The parts are those of `parts_of`, the first of them with the number `first`. Nothing comes of
+    a topic of which no part counts.
     """
     if not parts:
         return []
@@ -247,6 +174,7 @@ def source_blocks(
     value, valid = np.zeros((n, k, 7)), np.ones((n, k), dtype=bool)
     row = np.empty((n, k), dtype=np.int64)
     attitude = np.zeros(n, dtype=np.int64)
+    covariances: list[FloatArray] = []
     for column, part in enumerate(parts):
         place = value[:, column]
         if isinstance(array, ImuArray):
@@ -260,9 +188,10 @@ def source_blocks(
         elif isinstance(array, (OdometryArray, TwistArray)):
             place[:, :3], place[:, 3:6] = array.linear_velocity, array.angular_velocity
             covariance = array.twist_covariance
-        corner = 0 if part.kind == ACCELERATION else 3
-        row[:, column] = covariance_rows(covariance, corner, covariances)
-    number = np.broadcast_to(np.arange(first, first + k), (n, k))
+        rows, kept = _runs_of(covariance, 0 if part.kind == ACCELERATION else 3)
+        row[:, column] = rows + sum(map(len, covariances))
+        covariances.append(kept)
+    whole = bool(valid.all())
 
     def chosen(each: NDArray[Any]) -> NDArray[Any]:
         """Messages in turn, of each the parts that it has."""
@@ -270,17 +199,57 @@ def source_blocks(
             each = np.broadcast_to(each[:, None], (n, k))
         return each.reshape(n * k, *each.shape[2:]) if whole else each[valid]
 
-    whole = bool(valid.all())
     return [
-        TopicParts(
-            chosen(array.arrival_ns),
-            chosen(array.stamp_ns),
-            chosen(number),
-            chosen(value),
-            chosen(attitude),
-            chosen(row),
+        Messages(
+            chosen(array.arrival_ns), chosen(array.stamp_ns),
+            chosen(np.broadcast_to(np.arange(first, first + k), (n, k))), chosen(value),
+            chosen(attitude), chosen(row), np.concatenate(covariances),
         )
+    ]  # fmt: skip
+
+
+def _plain(array: MessageArray, part: int, value: FloatArray) -> Messages:
+    """Return messages that all belong to one part, or take its place, and need no covariance."""
+    n = len(array)
+    none = np.zeros(n, dtype=np.int64)
+    return Messages(
+        array.arrival_ns, array.stamp_ns, np.full(n, part, dtype=np.int64),
+        np.hstack([value, np.zeros((n, 7 - value.shape[1]))]), none, none, np.zeros((1, 6, 6)),
+    )  # fmt: skip
+
+
+def _runs_of(matrices: FloatArray, corner: int) -> tuple[IntArray, FloatArray]:
+    """Keep of each run of equal covariances one, (k, 6, 6); return the row of each, too.
+
+    The first row and column that (3, 3) covariances take is `corner`; the others are zero.
+    """
+    size = matrices.shape[1]
+    flat = matrices.reshape(-1, size * size)
+    new = np.zeros(len(matrices), dtype=bool)
+    new[:1] = True
+    new[np.flatnonzero(flat[1:] != flat[:-1]) // (size * size) + 1] = True
+    kept = matrices[new]
+    if size < 6:
+        kept = np.zeros((len(kept), 6, 6))
+        kept[:, corner : corner + size, corner : corner + size] = matrices[new]
+    return np.cumsum(new) - 1, kept
+
+
+def _merged(blocks: Sequence[Messages]) -> Messages:
+    """Order messages by arrival; what arrives together keeps the order of the blocks."""
+    sizes = np.cumsum([0, *(len(block.covariances) for block in blocks)])
+    moved = [
+        block._replace(covariance=block.covariance + before)
+        for block, before in zip(blocks, sizes, strict=False)
     ]
+    arrival, stamp, part, value, attitude, covariance, covariances = map(
+        np.concatenate, zip(*moved, strict=True)
+    )
+    order = np.argsort(arrival, kind='stable')
+    return Messages(
+        arrival[order], stamp[order], part[order], np.ascontiguousarray(value[order]),
+        attitude[order], covariance[order], covariances,
+    )  # fmt: skip
 
 
 def _present(covariance: FloatArray) -> NDArray[np.bool_]:
@@ -299,21 +268,3 @@ def _imu_part(kind: int, imu: ImuArray, value: FloatArray) -> FloatArray:
         return imu.angular_velocity_covariance
     value[:, :3], value[:, 3:] = imu.linear_acceleration, imu.orientation
     return imu.linear_acceleration_covariance
-
-
-def _navsat(
-    config: NavsatConfig | None,
-    fixes: FixArray | None,
-    headings: ImuArray | None,
-    filter_config: FilterConfig,
-    frames: FrameTree,
-) -> Navsat:
-    if config is None or fixes is None:
-        return new_navsat(None, 0)
-    base = filter_config.base_link_frame
-    navsat = new_navsat(config, len(fixes))
-    place_antenna(navsat, config, fixes.frame, base, frames)
-    if headings is not None and config.needs_heading:
-        place_heading(navsat, headings.frame, base, frames)
-    enter_fixes(navsat, fixes, plane_of(config, fixes))
-    return navsat

@@ -12,11 +12,10 @@ from collections.abc import Set
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.estimate import GpsPosition, LiveEstimate, PartCount
+from sim2real_eval.judge.estimate import PartCount, part_counts, quaternions
 from sim2real_eval.judge.robot_localization.advice import (
-    enu_advice,
+    front_end_advice,
     input_advice,
-    navsat_advice,
     part_advice,
 )
 from sim2real_eval.judge.robot_localization.configuration import (
@@ -24,23 +23,34 @@ from sim2real_eval.judge.robot_localization.configuration import (
     FilterConfig,
     NavsatConfig,
 )
-from sim2real_eval.judge.robot_localization.inputs import (
-    check_type,
-    child_frame,
-    gps_kind,
-    lacks_attitude,
-    part_frame,
-    source_blocks,
+from sim2real_eval.judge.robot_localization.filter import dynamics_of
+from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
+from sim2real_eval.judge.robot_localization.inputs import check_type, source_messages
+from sim2real_eval.judge.robot_localization.parts import PartTable, new_part_state
+from sim2real_eval.judge.robot_localization.queue import (
+    grown,
+    history_ns,
+    larger_history,
+    measurements,
+    new_history,
+    new_queue,
 )
-from sim2real_eval.judge.robot_localization.live_nodes import LiveEnu, LiveFilter, LiveNavsat
-from sim2real_eval.judge.robot_localization.parts import (
-    Part,
-    new_parts,
-    part_names,
-    parts_of,
-    place,
-    without_attitude,
+from sim2real_eval.judge.robot_localization.replay import (
+    deliver,
+    filter_tick,
+    new_output,
+    receive_command,
 )
+from sim2real_eval.judge.robot_localization.state import (
+    INITIALISED,
+    LAST_NS,
+    NO_STAMP,
+    ROLL,
+    VX,
+    N,
+    new_filter,
+)
+from sim2real_eval.judge.robot_localization.timers import Timing
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import (
@@ -48,16 +58,19 @@ from sim_sensors.core.measurements import (
     FloatArray,
     ImuArray,
     MessageArray,
+    OdometryArray,
     PoseArray,
     TwistArray,
 )
+
+_FIRST_QUEUE = 256
 
 
 class LiveJudge:
     """ekf_node or ukf_node and, if configured, navsat_transform_node, without clock and transport.
 
     The caller says what arrives and when timers tick. Message arrays hold one message or more, of
-    one frame; a frame that changes later is looked up again.
+    one frame; a frame that changes later is looked up again. What is published is one message.
 
     Parameters
     ----------
@@ -80,67 +93,63 @@ class LiveJudge:
         frames: FrameTree,
         correct: Set[str] = frozenset(),
     ) -> None:
-        self.config = config
-        self.navsat = navsat
-        self.frames = frames
-        self.correct = correct
-        base = config.base_link_frame
-        self._gps: LiveNavsat | None = None
-        self._enu: LiveEnu | None = None
-        if navsat is not None and navsat.timed:
-            self._gps = LiveNavsat(navsat, base, frames)
-        elif navsat is not None:
-            self._enu = LiveEnu(navsat, base, frames)
-        parts: list[Part] = []
-        self._of: dict[str, tuple[int, list[Part]]] = {}
-        self._navsat_parts: tuple[int, ...] = ()
-        for source in config.sources:
-            if source.topic == NAVSAT_TOPIC and navsat is not None:
-                own = parts_of(source, gps_kind(navsat))
-                self._navsat_parts = tuple(range(len(parts), len(parts) + len(own)))
-            else:
-                own = parts_of(source, source.kind)
-                self._of[source.name] = (len(parts), own)
-            parts += own
-        self._parts = new_parts(parts, config, correct)
-        for number in self._navsat_parts:
-            if 'differential' in correct and lacks_attitude(parts[number], None):
-                without_attitude(self._parts, number, parts[number])
-        self._filter = LiveFilter(
-            config, self._parts, part_names(parts), textbook='unscented' in correct
-        )
+        self.config, self.navsat = config, navsat
+        self.frames, self.correct = frames, correct
+        self._navsat = None if navsat is None else LiveNavsat(navsat, config, frames)
+        made = {
+            source.name: source.topic == NAVSAT_TOPIC and navsat is not None
+            for source in config.sources
+        }
+        self._layout = PartTable(config, navsat, made, correct)
+        for number in self._layout.navsat_part[self._layout.navsat_part >= 0].tolist():
+            if 'differential' in correct and self._layout.parts[number].lacks_attitude(None):
+                self._layout.without_attitude(number)
+        self._dynamics = dynamics_of(config, textbook='unscented' in correct)
+        self._scratch = (np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N)))
+        self._timing = Timing(
+            0, 1, 0, 0, 1, 0, 0, int(config.sensor_timeout * 1e9), history_ns(config),
+            config.predict_to_current_time, config.permit_corrected_publication,
+            np.array([-1, -1], dtype=np.int64),
+        )  # fmt: skip
         self.reset()
 
     def reset(self) -> None:
         """Forget every message, as a node that has just been started."""
-        self._filter.reset()
-        self._estimate: LiveEstimate | None = None
-        self._placed: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._memory = new_part_state(len(self._layout.parts))
+        self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
+        self._discard_measurements()
+        self._out = new_output(1, 0, len(self._layout.parts))
+        self._last_published = NO_STAMP
+        self._estimate: OdometryArray | None = None
+        self._placed: dict[str, list[tuple[str, str]]] = {}
         self._oriented: set[int] = set()
         self._latest: dict[str, MessageArray | None] = {}
         self._heading: ImuArray | None = None
-        for front_end in (self._gps, self._enu):
-            if front_end is not None:
-                front_end.reset()
+        if self._navsat is not None:
+            self._navsat.reset()
+
+    def _discard_measurements(self) -> None:
+        self._queue = new_queue(_FIRST_QUEUE)
+        self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)
 
     def warm_up(self) -> None:
         """Load the compiled kernels, or compile them after an update (half a minute), and reset.
 
         Without it the first message or tick does so, and others are lost meanwhile.
         """
-        self._filter.warm_up()
-        for front_end in (self._gps, self._enu):
-            if front_end is not None:
-                front_end.warm_up()
+        if self._layout.parts:
+            self._deliver(0, 0, np.zeros(7), np.zeros((6, 6)), False)
+        self.tick(1)
+        if self._navsat is not None:
+            self._navsat.warm_up()
         self.reset()
 
     def set_frames(self, frames: FrameTree) -> None:
         """Replace the static transforms; they apply to what arrives from now on."""
         self.frames = frames
         self._placed.clear()
-        for front_end in (self._gps, self._enu):
-            if front_end is not None:
-                front_end.set_frames(frames)
+        if self._navsat is not None:
+            self._navsat.set_frames(frames)
 
     def receive(self, name: str, array: MessageArray) -> None:
         """Take messages of an input, such as odom0.
@@ -151,91 +160,119 @@ class LiveJudge:
             When nothing connects their frame to base_link or the world (they are then left out),
             or when they are of another type than the input.
         """
-        first, own = self._of[name]
+        first, own = self._layout.of[name]
         if not own:
             return
         check_type(own[0].source, array)
-        config = self.config
         if 'differential' in self.correct:
             self._find_attitude(name, array)
-        frames = tuple(
-            (part_frame(part, array, config), child_frame(part, array, config)) for part in own
-        )
+        frames = self._layout.frames(name, array)
         if self._placed.get(name) != frames:
-            for number, (part, (frame, child)) in enumerate(zip(own, frames, strict=True), first):
-                place(self._parts, number, part, frame, config, self.frames, child)
+            self._layout.place(name, array, self.frames)
             self._placed[name] = frames
         self._latest[name] = array
-        covariances: list[FloatArray] = [np.zeros((1, 6, 6))]
-        for block in source_blocks(own, first, array, covariances):
-            matrices = np.concatenate(covariances)
+        for block in source_messages(first, own, array):
             for i in range(len(block.part)):
-                self._filter.deliver(
+                self._deliver(
                     int(block.part[i]), int(block.stamp_ns[i]), block.value[i],
-                    matrices[block.covariance[i]], bool(block.has_attitude[i]),
+                    block.covariances[block.covariance[i]], bool(block.has_attitude[i]),
                 )  # fmt: skip
 
-    def receive_fix(self, fixes: FixArray) -> list[GpsPosition]:
+    def _deliver(
+        self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool
+    ) -> None:
+        """Take a message part; parameters as in `preparation.prepare`."""
+        if self._queue.size[1] == 0:
+            self._queue = grown(self._queue)
+        deliver(
+            self._layout.table, self._memory, self._filter, self._queue, self._out.counts, p,
+            stamp_ns, value, cov, attitude,
+        )  # fmt: skip
+
+    def receive_fix(self, fixes: FixArray) -> list[OdometryArray]:
         """Take fixes; raises JudgeError like `receive`.
 
         Returns what is published at once, already delivered: nothing with navsat_transform, which
         waits for its timer.
         """
-        if self._gps is not None:
-            self._gps.receive_fix(fixes)
-        if self._enu is None:
+        if self._navsat is None:
             return []
-        found = self._enu.receive_fix(fixes, self._filter.x)
-        for position in found:
-            self._pass_on(position)
+        found = self._navsat.receive_fix(fixes, self._filter.x)
+        for odometry in found:
+            self._pass_on(odometry)
         return found
 
     def receive_heading(self, imu: ImuArray) -> None:
         """Take orientations for navsat_transform; raises JudgeError like `receive`."""
-        if self.navsat is None or not self.navsat.needs_heading:
-            return
-        if self._gps is not None:
-            self._gps.receive_heading(imu)
+        if self._navsat is not None and self._navsat.config.needs_heading:
+            self._navsat.receive_heading(imu)
             self._heading = imu
 
     def receive_command(self, commands: TwistArray) -> None:
         """Take velocity commands, which act from their stamps."""
         if len(commands) and self.config.control_mask.any():
             twist = np.append(commands.linear_velocity[-1], commands.angular_velocity[-1])
-            self._filter.command(int(commands.stamp_ns[-1]), twist)
+            receive_command(self._memory, self._filter, int(commands.stamp_ns[-1]), twist)
 
-    def tick(self, now_ns: int) -> LiveEstimate | None:
-        """Run the filter's timer once; return what it publishes."""
-        found = self._filter.tick(now_ns)
-        if found is not None:
-            self._estimate = found
-            if self._gps is not None:
-                self._gps.receive_odometry(self._filter.published_pose)
-        return found
+    def tick(self, now_ns: int) -> OdometryArray | None:
+        """Run the filter's timer once; return what it publishes, with the tick as its arrival."""
+        out = self._out
+        out.n[0] = 0
+        if self._timing.history >= 0:
+            self._make_room()
+        self._last_published = filter_tick(
+            self._layout.table, self._memory, self._filter, self._dynamics, self._timing,
+            self._queue, self._history, out, self._last_published, now_ns, *self._scratch,
+        )  # fmt: skip
+        if out.n[0] == 0:
+            return None
+        x = out.x.copy()
+        self._estimate = OdometryArray(
+            stamp_ns=out.stamp_ns.copy(),
+            arrival_ns=np.array([now_ns]),
+            frame=self.config.world_frame,
+            child_frame=self.config.base_link_frame,
+            position=x[:, :3],
+            orientation=quaternions(x[:, ROLL:VX]),
+            linear_velocity=x[:, VX : VX + 3],
+            angular_velocity=x[:, VX + 3 : VX + 6],
+            pose_covariance=out.pose_covariance.copy(),
+            twist_covariance=out.twist_covariance.copy(),
+        )
+        if self._navsat is not None:
+            self._navsat.receive_odometry(x[0, :6])
+        return self._estimate
 
-    def navsat_tick(self) -> GpsPosition | None:
+    def _make_room(self) -> None:
+        """Let all that may go back into the queue, or from it into the history, have its place."""
+        queued, kept = int(self._queue.size[0]), measurements(self._history)
+        while len(self._queue.heap) < queued + kept:
+            self._queue = grown(self._queue)
+        while len(self._history.state_ns) < queued + kept:
+            self._history = larger_history(self._history)
+
+    def navsat_tick(self) -> OdometryArray | None:
         """Run navsat_transform's timer once; return what it publishes, already delivered."""
-        found = None if self._gps is None else self._gps.tick()
+        if self._navsat is None or not self._navsat.config.timed:
+            return None
+        found = self._navsat.tick()
         if found is not None:
             self._pass_on(found)
         return found
 
-    def _pass_on(self, found: GpsPosition) -> None:
+    def _pass_on(self, found: OdometryArray) -> None:
         # The orientation is the identity; the twist is zero and so is its covariance.
-        pose = np.concatenate([found.position, [0.0, 0.0, 0.0, 1.0]])
-        values = ((pose, found.covariance), (np.zeros(7), np.zeros((6, 6))))
-        for p in self._navsat_parts:
-            value, cov = values[int(self._parts.kind[p])]
-            self._filter.deliver(p, found.stamp_ns, value, cov, False)
+        pose = np.append(found.position[0], found.orientation[0])
+        values = ((pose, found.pose_covariance[0]), (np.zeros(7), np.zeros((6, 6))))
+        for p, (value, cov) in zip(self._layout.navsat_part.tolist(), values, strict=True):
+            if p >= 0:
+                self._deliver(p, int(found.stamp_ns[0]), value, cov, False)
 
     def filtered_fix(self, now_ns: int) -> FixArray | None:
         """Return the gps/filtered of the `navsat_tick` just run at this time, if there is one."""
-        gps, estimate = self._gps, self._estimate
-        if gps is None or estimate is None:
+        if self._navsat is None or self._estimate is None:
             return None
-        return gps.filtered_fix(
-            estimate.stamp_ns, now_ns, estimate.position, estimate.pose_covariance
-        )
+        return self._navsat.filtered_fix(self._estimate, now_ns)
 
     def set_pose(self, pose: PoseArray, now_ns: int) -> None:
         """Continue from a given pose, at rest and sure of it; what is older is not taken any more.
@@ -260,44 +297,44 @@ class LiveJudge:
         matrix_from_quaternion(pose.orientation[-1], attitude)
         angles_from_matrix(rotation @ attitude, angles)
         turn = np.kron(np.eye(2), rotation)
-        self._filter.continue_from(
-            np.append(rotation @ pose.position[-1] + offset, angles),
-            turn @ pose.pose_covariance[-1] @ turn.T,
-            int(pose.stamp_ns[-1]),
-            now_ns,
-        )
+        x, P = self._filter.x, self._filter.P
+        x[:], P[:] = 0.0, 0.0
+        x[:6] = np.append(rotation @ pose.position[-1] + offset, angles)
+        P[:6, :6] = turn @ pose.pose_covariance[-1] @ turn.T
+        self._filter.times[LAST_NS] = now_ns
+        self._memory.seen[:] = 0
+        self._memory.stamp_ns[:] = int(pose.stamp_ns[-1]) + 1
+        self._discard_measurements()
 
     @property
     def initialised(self) -> bool:
         """Whether a measurement was processed; before, ticks do nothing."""
-        return self._filter.initialised
+        return bool(self._filter.times[INITIALISED])
 
     @property
     def parts(self) -> tuple[PartCount, ...]:
         """What became of each part of each input since the start or reset."""
-        return self._filter.counts
+        return part_counts(self._layout.names, self._out.counts, self._layout.table.threshold)
 
     def notes(self) -> list[Finding]:
         """Say what the user should know about the estimate so far."""
         found = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
         found += part_advice(self.parts)
         found += self.frames.assumptions
-        gps = self._gps
-        if self._enu is not None:
-            found += enu_advice(self.config, self._enu.config, self._enu.fixes_seen)
-        if gps is not None:
-            found += navsat_advice(
-                gps.fixes_seen, gps.fixes_used, gps.lost, gps.early, gps.config.frequency
-            )
+        if self._navsat is not None:
+            found += front_end_advice(
+                self.config, self._navsat.config, self._navsat.memory,
+                fixes=self._navsat.fixes_seen, used=self._navsat.fixes_used,
+            )  # fmt: skip
         return found
 
     def _find_attitude(self, name: str, array: MessageArray) -> None:
-        first, own = self._of[name]
+        first, own = self._layout.of[name]
         for number, part in enumerate(own, first):
-            if number not in self._oriented and not lacks_attitude(part, array):
+            if not part.lacks_attitude(array):
                 self._oriented.add(number)
             lacks = number not in self._oriented
-            if lacks != bool(self._parts.no_attitude[number]):
-                self._parts.no_attitude[number] = lacks
-                self._filter.begin_increments_anew(number)
+            if lacks != bool(self._layout.table.no_attitude[number]):
+                self._layout.table.no_attitude[number] = lacks
+                self._memory.seen[number] = 0
                 self._placed.pop(name, None)

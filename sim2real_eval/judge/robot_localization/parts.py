@@ -5,21 +5,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig, SourceConfig
+from sim2real_eval.judge.robot_localization.configuration import (
+    FilterConfig,
+    NavsatConfig,
+    SourceConfig,
+)
+from sim2real_eval.judge.robot_localization.state import NO_STAMP
 from sim2real_eval.recording.frames import FrameTree
-from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.measurements import (
+    FloatArray,
+    IntArray,
+    MessageArray,
+    OdometryArray,
+    PoseArray,
+)
 
-POSE = 0
-TWIST = 1
-ACCELERATION = 2
+POSE, TWIST, ACCELERATION = range(3)
 FIX_PART, HEADING_PART, COMMAND_PART = -1, -2, -3
 """In place of the number of a part: messages for navsat_transform, and velocity commands."""
-
 
 _KIND_NAMES = ('pose', 'twist', 'acceleration')
 
@@ -111,18 +119,18 @@ class PartState(NamedTuple):
     work: FloatArray
 
 
-def new_part_state(parts: int, no_stamp: int) -> PartState:
+def new_part_state(parts: int) -> PartState:
     """Return the memory of a node that has seen nothing."""
     return PartState(
         seen=np.zeros((parts, 2), dtype=np.int64),
-        stamp_ns=np.full(parts, no_stamp, dtype=np.int64),
+        stamp_ns=np.full(parts, NO_STAMP, dtype=np.int64),
         previous=np.zeros((parts, 4, 3)),
         initial=np.zeros((parts, 4, 3)),
         previous_covariance=np.zeros((parts, 6, 6)),
         rates=np.zeros((2, 3)),
         tick_ns=np.zeros(1, dtype=np.int64),
         command=np.zeros(6),
-        command_ns=np.full(1, no_stamp, dtype=np.int64),
+        command_ns=np.full(1, NO_STAMP, dtype=np.int64),
         work=np.zeros((4, 6, 6)),
     )
 
@@ -159,6 +167,34 @@ class Part:
     threshold: float
     mask: FloatArray
 
+    def lacks_attitude(self, array: MessageArray | None) -> bool:
+        """Say whether it is a differential pose whose messages have no orientation of their own.
+
+        Those of navsat_transform (`array` None) have none; nor have those of which no rotation is
+        measured and every orientation is the identity.
+        """
+        source = self.source
+        if self.kind != POSE or not source.differential or source.kind == 'imu':
+            return False
+        if array is None:
+            return True
+        if self.mask[3:].any() or not isinstance(array, (OdometryArray, PoseArray)):
+            return False
+        return not array.orientation[:, :3].any()
+
+    def frame(self, array: MessageArray, base: str) -> str:
+        """Return the frame in which messages give it: the base for a twist without a frame."""
+        if self.kind != TWIST:
+            return array.frame
+        return (array.child_frame if isinstance(array, OdometryArray) else array.frame) or base
+
+    def child_frame(self, array: MessageArray, base: str) -> str:
+        """Return the body frame whose pose it gives; empty for that of the base."""
+        if self.kind != POSE or not self.source.of_child or not isinstance(array, OdometryArray):
+            return ''
+        child = array.child_frame.strip('/')
+        return '' if child == base else child
+
 
 def parts_of(source: SourceConfig, kind: str) -> list[Part]:
     """Return the parts that messages of a kind have, in the order in which they are delivered.
@@ -167,7 +203,7 @@ def parts_of(source: SourceConfig, kind: str) -> list[Part]:
     ----------
     source : SourceConfig
     kind : str
-        odom, pose, twist or imu; the source's own, or odom for what navsat_transform publishes.
+        odom, pose, twist or imu; the source's own, or that of what navsat_transform publishes.
     """
     pose, twist, acceleration = source.mask[:6], source.mask[6:12], source.mask[12:]
     if kind == 'imu':
@@ -184,36 +220,122 @@ def parts_of(source: SourceConfig, kind: str) -> list[Part]:
     return parts
 
 
-def part_names(parts: Sequence[Part]) -> tuple[PartName, ...]:
-    """Return the names under which the parts are counted."""
-    return tuple(
-        PartName(part.source.name, part.source.topic, _KIND_NAMES[part.kind]) for part in parts
-    )
-
-
-def new_parts(
-    parts: Sequence[Part], config: FilterConfig, correct: Set[str] = frozenset()
-) -> Parts:
-    """Lay out all parts, as if every sensor sat in the origin of base_link with its axes.
+class PartTable:
+    """The parts of all inputs, numbered, and where the sensors sit.
 
     Parameters
     ----------
-    parts : sequence of Part
     config : FilterConfig
+    navsat : NavsatConfig or None
+    by_navsat : mapping of str to bool
+        Inputs in the order of the numbers, and whether navsat_transform makes their messages.
     correct : set of str
         Deviations of robot_localization that are corrected; see `ReplayOptions`.
+
+    Attributes
+    ----------
+    parts : list of Part
+    of : dict
+        Input to the number of its first part, and its parts.
+    navsat_part : (2,) int64
+        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+    table : Parts
+        Every sensor is in the origin of base_link with its axes until it is placed.
     """
 
-    def flags(values: Sequence[bool]) -> IntArray:
-        return np.array(values, dtype=np.int64)
+    def __init__(
+        self,
+        config: FilterConfig,
+        navsat: NavsatConfig | None,
+        by_navsat: Mapping[str, bool],
+        correct: Set[str],
+    ) -> None:
+        self._config = config
+        # The odometry/gps of navsat_transform comes with a twist, of zero.
+        gps_kind = 'odom' if navsat is None or navsat.timed else 'pose'
+        sources = {source.name: source for source in config.sources}
+        self.parts: list[Part] = []
+        self.of: dict[str, tuple[int, list[Part]]] = {}
+        self.navsat_part = np.array([-1, -1], dtype=np.int64)
+        for name, made in by_navsat.items():
+            own = parts_of(sources[name], gps_kind if made else sources[name].kind)
+            self.of[name] = len(self.parts), own
+            for number, part in enumerate(own if made else (), len(self.parts)):
+                self.navsat_part[part.kind] = number
+            self.parts += own
+        self.table = _table_of(self.parts, config, correct)
+
+    @property
+    def names(self) -> tuple[PartName, ...]:
+        """Names under which the parts are counted."""
+        return tuple(
+            PartName(part.source.name, part.source.topic, _KIND_NAMES[part.kind])
+            for part in self.parts
+        )
+
+    def frames(self, name: str, array: MessageArray) -> list[tuple[str, str]]:
+        """Return frame and child frame of each part of an input's messages."""
+        base = self._config.base_link_frame
+        return [
+            (part.frame(array, base), part.child_frame(array, base)) for part in self.of[name][1]
+        ]
+
+    def place(self, name: str, array: MessageArray, frames: FrameTree) -> None:
+        """Enter the frames of an input's messages.
+
+        JudgeError when nothing connects a frame to where the filter needs it.
+        """
+        first, own = self.of[name]
+        for number, (frame, child) in enumerate(self.frames(name, array), first):
+            self._place(number, own[number - first], frame, child, frames)
+
+    def _place(self, number: int, part: Part, frame: str, child: str, frames: FrameTree) -> None:
+        table, source, target = self.table, part.source, self._config.base_link_frame
+        if part.kind == POSE and source.kind != 'imu':
+            # Increments do not depend on the frame that both poses are given in, unless they are
+            # seen with the filter's attitude.
+            own = source.differential and not table.no_attitude[number]
+            target = frame if own else self._config.world_frame
+        user = f'{source.name} ({source.topic})'
+        rotation, offset = frames.lookup(target, frame, user)
+        turn = rotation
+        if part.kind == POSE and source.kind == 'imu':
+            yaw = math.atan2(rotation[1, 0], rotation[0, 0])
+            c, s = math.cos(yaw), math.sin(yaw)
+            turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        table.mask[number] = _turned_mask(part.mask, turn)
+        table.rotation[number], table.offset[number] = rotation, offset
+        if not child:
+            return
+        # robot_localization takes the pose as it stands when nothing connects the frame.
+        child_turn, child_at = frames.lookup(self._config.base_link_frame, child, user)
+        table.of_child[number] = 1
+        table.child_turn[number], table.child_at[number] = child_turn, child_at
+        if source.differential:
+            table.mask[number] = _turned_mask(part.mask, child_turn)
+
+    def without_attitude(self, number: int) -> None:
+        """Let the increments of a pose be seen with the filter's attitude; its own says nothing.
+
+        To be called before `place`.
+        """
+        self.table.no_attitude[number] = 1
+        self.table.mask[number, :3] = self.parts[number].mask[:3]
+        # An identity that never changes would measure that the robot does not turn.
+        self.table.mask[number, 3:] = 0.0
+
+
+def _table_of(parts: Sequence[Part], config: FilterConfig, correct: Set[str]) -> Parts:
+    def switch(name: str) -> IntArray:
+        return np.array([getattr(part.source, name) for part in parts], dtype=np.int64)
 
     n = len(parts)
     return Parts(
         kind=np.array([part.kind for part in parts], dtype=np.int64),
-        imu=flags([part.source.kind == 'imu' for part in parts]),
-        differential=flags([part.source.differential for part in parts]),
-        relative=flags([part.source.relative for part in parts]),
-        remove_gravity=flags([part.source.remove_gravity for part in parts]),
+        imu=np.array([part.source.kind == 'imu' for part in parts], dtype=np.int64),
+        differential=switch('differential'),
+        relative=switch('relative'),
+        remove_gravity=switch('remove_gravity'),
         threshold=np.array([part.threshold for part in parts], dtype=np.float64),
         mask=np.array([part.mask for part in parts], dtype=np.float64).reshape(-1, 6),
         rotation=np.tile(np.eye(3), (n, 1, 1)),
@@ -229,87 +351,10 @@ def new_parts(
     )
 
 
-def place(
-    table: Parts,
-    number: int,
-    part: Part,
-    frame: str,
-    config: FilterConfig,
-    frames: FrameTree,
-    child: str = '',
-) -> None:
-    """Enter the frame of a part's messages into the table.
-
-    Parameters
-    ----------
-    table : Parts
-        Changed in place.
-    number : int
-        Number of the part in the table.
-    part : Part
-    frame : str
-        Frame of the messages: that of the twist for a twist, empty for base_link.
-    config : FilterConfig
-    frames : FrameTree
-    child : str
-        Body frame whose pose it is, where that is not base_link.
-
-    Raises
-    ------
-    JudgeError
-        When nothing connects the frame to where the filter needs it.
-    """
-    source, target = part.source, config.base_link_frame
-    if part.kind == POSE and source.kind != 'imu':
-        # Increments do not depend on the frame that both poses are given in, unless they are seen
-        # with the filter's attitude.
-        own = source.differential and not table.no_attitude[number]
-        target = frame if own else config.world_frame
-    user = f'{source.name} ({source.topic})'
-    rotation, offset = frames.lookup(target, frame, user)
-    turn = rotation
-    if part.kind == POSE and source.kind == 'imu':
-        yaw = math.atan2(rotation[1, 0], rotation[0, 0])
-        c, s = math.cos(yaw), math.sin(yaw)
-        turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-    table.mask[number, :3] = _turned_mask(part.mask[:3], turn)
-    table.mask[number, 3:] = _turned_mask(part.mask[3:], turn)
-    table.rotation[number] = rotation
-    table.offset[number] = offset
-    if not child:
-        return
-    # robot_localization takes the pose as it stands when nothing connects the frame.
-    child_turn, child_at = frames.lookup(config.base_link_frame, child, user)
-    table.of_child[number] = 1
-    table.child_turn[number] = child_turn
-    table.child_at[number] = child_at
-    if source.differential:
-        table.mask[number, :3] = _turned_mask(part.mask[:3], child_turn)
-        table.mask[number, 3:] = _turned_mask(part.mask[3:], child_turn)
-
-
-def without_attitude(table: Parts, number: int, part: Part) -> None:
-    """Let the increments of a pose be seen with the filter's attitude; its own says nothing.
-
-    Parameters
-    ----------
-    table : Parts
-        Changed in place; before `place`.
-    number : int
-        Number of the part in the table.
-    part : Part
-        A differential pose.
-    """
-    table.no_attitude[number] = 1
-    table.mask[number] = part.mask
-    # An identity that never changes would measure that the robot does not turn.
-    table.mask[number, 3:] = 0.0
-
-
 def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:
-    """Turn a mask of 3 axes; an axis counts when its row of R diag(mask) is longer than 1e-6."""
-    counts = ((rotation * mask) ** 2).sum(axis=1) >= 1e-12
-    return np.asarray(counts, dtype=np.float64)
+    """Turn two masks of 3 axes; one counts when its row of R diag(mask) is longer than 1e-6."""
+    counts = ((rotation * mask.reshape(2, 1, 3)) ** 2).sum(axis=2) >= 1e-12
+    return np.asarray(counts, dtype=np.float64).ravel()
 
 
 class Messages(NamedTuple):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics the judge hears, and how their messages merge into one table by arrival."""
+"""Which topic of a recording feeds which input of the judge, in what order, and how late."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Mapping
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
@@ -19,96 +17,10 @@ from sim2real_eval.judge.robot_localization.configuration import (
     with_front_end,
 )
 from sim2real_eval.judge.robot_localization.findings import OTHER_TOPIC
-from sim2real_eval.judge.robot_localization.parts import Messages
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import did_you_mean
-from sim_sensors.core.measurements import (
-    FixArray,
-    FloatArray,
-    ImuArray,
-    IntArray,
-    MessageArray,
-    TwistArray,
-)
-
-
-@dataclasses.dataclass
-class TopicParts:
-    """Parts of one topic, message by message; fields as in `Messages`."""
-
-    arrival_ns: IntArray
-    stamp_ns: IntArray
-    part: IntArray
-    value: FloatArray
-    has_attitude: IntArray
-    covariance: IntArray
-
-
-def plain(array: MessageArray, part: int, value: FloatArray) -> TopicParts:
-    """Return the block of messages that all belong to one part and need no covariance.
-
-    Parameters
-    ----------
-    array : MessageArray
-        For its stamps.
-    part : int
-        Number of the part, or FIX_PART, HEADING_PART, COMMAND_PART.
-    value : (n, <= 7) float
-    """
-    n = len(array)
-    return TopicParts(
-        array.arrival_ns,
-        array.stamp_ns,
-        np.full(n, part, dtype=np.int64),
-        np.hstack([value, np.zeros((n, 7 - value.shape[1]))]),
-        np.zeros(n, dtype=np.int64),
-        np.zeros(n, dtype=np.int64),
-    )
-
-
-def covariance_rows(matrices: FloatArray, corner: int, covariances: list[FloatArray]) -> IntArray:
-    """Store covariances, each run of equal ones once; return their row numbers.
-
-    Parameters
-    ----------
-    matrices : (n, 6, 6) or (n, 3, 3) float
-    corner : int
-        First row and column of (6, 6) that (3, 3) covariances take; the others are zero.
-    covariances : list of (k, 6, 6) float
-        Extended.
-    """
-    n, size = len(matrices), matrices.shape[1]
-    if n == 0:
-        return np.zeros(0, dtype=np.int64)
-    flat = matrices.reshape(n, size * size)
-    new = np.zeros(n, dtype=bool)
-    new[0] = True
-    new[np.flatnonzero(flat[1:] != flat[:-1]) // (size * size) + 1] = True
-    kept = matrices[new]
-    if size < 6:
-        kept = np.zeros((len(kept), 6, 6))
-        kept[:, corner : corner + size, corner : corner + size] = matrices[new]
-    base = sum(len(block) for block in covariances)
-    covariances.append(kept)
-    return base + np.cumsum(new) - 1
-
-
-def merge(blocks: Sequence[TopicParts], covariances: Sequence[FloatArray]) -> Messages:
-    """Order the topics' parts by arrival; what arrives together keeps the topics' order."""
-    columns = [
-        np.concatenate([getattr(block, field.name) for block in blocks])
-        for field in dataclasses.fields(TopicParts)
-    ]
-    order = np.argsort(columns[0], kind='stable')
-    arrival, stamp, part, value, attitude, covariance = (column[order] for column in columns)
-    return Messages(
-        arrival, stamp, part, np.ascontiguousarray(value), attitude, covariance,
-        np.concatenate(covariances),
-    )  # fmt: skip
-
-
-# Which topic of a recording feeds which input of the judge, and in what order.
+from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
 
 FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
 """Takers beside the filter's inputs: navsat_transform's fixes and headings, velocity commands."""

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.results import versions
-from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
 from sim2real_eval.judge.smoother.smoother import SmootherJudge
 from sim2real_eval.recording.recording import Recording, ReferenceTruth
 from sim_sensors.core.measurements import FloatArray, OdometryArray
@@ -79,16 +79,10 @@ def make_reference(
     found['gtsam'] = importlib.metadata.version('gtsam')
     makers = ', '.join(f'{name} {found[name]}' for name in ('sim2real_sensors', 'gtsam'))
     truth = OdometryArray(
-        stamp_ns=judged.stamp_ns,
         arrival_ns=judged.stamp_ns,
         frame=_FRAME,
         child_frame=judge.base_link_frame,
-        position=judged.position,
-        orientation=judged.orientation,
-        linear_velocity=judged.linear_velocity,
-        angular_velocity=judged.angular_velocity,
-        pose_covariance=judged.pose_covariance,
-        twist_covariance=judged.twist_covariance,
+        **{name: getattr(judged, name) for name in ODOMETRY_FIELDS},
     )
     # Frames and types of a truth that was there are not those of the reference.
     bare = recording.with_messages('truth', None)
@@ -145,17 +139,5 @@ def _worst(covariance: FloatArray) -> FloatArray:
 
 def _between_fixes(judged: JudgedRun) -> JudgedRun:
     keep = judged.stamp_ns <= judged.gps_stamp_ns[-1]
-    changes = {
-        name: getattr(judged, name)[keep]
-        for name in (
-            'stamp_ns',
-            'tick_ns',
-            'position',
-            'orientation',
-            'linear_velocity',
-            'angular_velocity',
-            'pose_covariance',
-            'twist_covariance',
-        )
-    }
-    return dataclasses.replace(judged, **changes)
+    fields = (*ODOMETRY_FIELDS, 'tick_ns')
+    return dataclasses.replace(judged, **{name: getattr(judged, name)[keep] for name in fields})

@@ -160,8 +160,8 @@ class SensorFeed:
             self._count[role] += len(array)
         due = []
         while self._waiting and self._waiting[0][0] <= now_ns:
-            arrival, _, _, taker, array, index = heapq.heappop(self._waiting)
-            due.append(PendingMessage(arrival, taker, array.take([index])))
+            _, _, _, taker, array, index = heapq.heappop(self._waiting)
+            due.append((taker, array.take([index])))
         return due
 
     @property
