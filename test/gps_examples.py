@@ -34,4 +34,4 @@ def lag_one(x):
 
 
 def variances(fixes):
-    return fixes.covariance[:, [0, 1, 2], [0, 1, 2]]
+    return fixes.position_covariance[:, [0, 1, 2], [0, 1, 2]]

@@ -13,11 +13,10 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.camera import camera as cameras
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.features import FeatureArray, Mismatches
-from sim_sensors.camera.measurement import CameraMeasurement
+from sim_sensors.camera.features import CameraMeasurement, FeatureArray
 from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.camera.pose import PoseEstimate
-from sim_sensors.camera.scene import FIRST_TAG_ID, Scene
+from sim_sensors.camera.scene import FIRST_TAG_ID, Mismatches, Scene
 from sim_sensors.core.errors import MotionError, ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Standstill

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.features import Mismatches
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
 from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.camera.scene import Mismatches
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, to_variant

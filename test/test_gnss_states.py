@@ -28,6 +28,7 @@ from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 SIGMAS = 4.5
+MEASURED = ['latitude', 'longitude', 'altitude', 'position_covariance', 'position_error', 'status']
 CHANGING = FixStates(initial='rtk', dwell=(5.0, 20.0, 20.0, 10.0, 120.0))
 QUICK = dataclasses.replace(CHANGING, dwell=(1.0, 4.0, 4.0, 2.0, 5.0))
 
@@ -119,7 +120,9 @@ def test_each_state_has_its_error_covariance_and_status():
     np.testing.assert_array_equal(with_states.position_error[fixed], expected[fixed])
     np.testing.assert_array_equal(with_states.status, np.array([-1, 0, 1, 2, 2])[index])
     stated = np.asarray(states.stated_scale)[index] ** 2 * 0.03**2
-    np.testing.assert_allclose(with_states.covariance[fixed, 0, 0], stated[fixed], rtol=1e-12)
+    np.testing.assert_allclose(
+        with_states.position_covariance[fixed, 0, 0], stated[fixed], rtol=1e-12
+    )
     assert set(index.tolist()) == {0, 1, 2, 3, 4}
 
 
@@ -135,7 +138,7 @@ def test_no_fix_repeats_the_last_position_without_a_covariance():
     assert np.flatnonzero(out).tolist() == [*range(20, 40), *range(60, 65)]
     assert (fixes.latitude[20:40] == fixes.latitude[19]).all()
     assert (fixes.longitude[60:65] == fixes.longitude[59]).all()
-    assert not fixes.covariance[out].any()
+    assert not fixes.position_covariance[out].any()
     messages = fixes.messages(np.arange(100), 'gps_link')
     assert (messages.position_covariance_type == np.where(out, 0, 2)).all()
     enu = DEFAULT_ORIGIN.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
@@ -188,9 +191,9 @@ def test_what_a_silent_receiver_sends_does_not_depend_on_the_cuts():
     outages = dataclasses.replace(model.outages, silent=True)
     model = dataclasses.replace(model, outages=outages)
     stamps = 1_700_000_000_000_000_000 + np.arange(2000) * 200_000_000
-    kept, arrival = model.channel(1, 'a').send(stamps)
+    kept, arrival = model.channel(1, 'a', 'gps').send(stamps)
     assert len(kept) < 1900
-    channel, parts = model.channel(1, 'a'), []
+    channel, parts = model.channel(1, 'a', 'gps'), []
     for first, last in itertools.pairwise([0, 0, 1, 17, 17, 700, 701, 2000]):
         index, times = channel.send(stamps[first:last])
         parts.append((index + first, times))
@@ -305,7 +308,7 @@ def test_everything_at_once_may_be_cut_anywhere():
     for first, last in itertools.pairwise([0, 0, *range(1, 50), 149, 150]):
         fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
         parts.append(sensor.measure(Trajectory(**fields)))
-    for field in ('latitude', 'longitude', 'altitude', 'covariance', 'position_error', 'status'):
+    for field in MEASURED:
         joined = np.concatenate([getattr(part, field) for part in parts])
         assert joined.tobytes() == getattr(whole, field).tobytes()
 

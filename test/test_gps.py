@@ -90,7 +90,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(noise, covariance, cuts):
     for first, last in itertools.pairwise([0, *sorted(cuts), 60]):
         fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
         parts.append(sensor.measure(Trajectory(**fields)))
-    for field in ('latitude', 'longitude', 'altitude', 'covariance', 'position_error'):
+    for field in ('latitude', 'longitude', 'altitude', 'position_covariance', 'position_error'):
         joined = np.concatenate([getattr(part, field) for part in parts])
         assert joined.tobytes() == getattr(whole, field).tobytes()
     assert sensor.position_error.tobytes() == whole.position_error[-1].tobytes()
@@ -105,7 +105,7 @@ def test_fix_by_fix_from_the_motion_gives_the_bits_of_simulate():
         step = sensor.measure(motion.at([stamp * 1e-9]))
         assert step.latitude[0] == whole.latitude[k]
         assert step.longitude[0] == whole.longitude[k]
-        assert (step.covariance[0] == whole.position_covariance[k]).all()
+        assert (step.position_covariance[0] == whole.position_covariance[k]).all()
 
 
 def test_truth_that_does_not_move_on_is_refused():

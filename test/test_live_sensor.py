@@ -154,8 +154,8 @@ def test_what_sensors_of_every_kind_send_is_that_of_the_batch_run(kind: str) -> 
         elif rng.random() < 0.7:
             continue
         for stamp_ns, measured in sensor.measure():
-            frames = ('odom', 'base_link') if kind == 'wheels' else ('map',)
-            live.append(sensor.sensor.channel.deliver(measured.messages(stamp_ns, *frames)))
+            frame = 'odom' if kind == 'wheels' else 'map'
+            live.append(sensor.sensor.channel.deliver(measured.messages(stamp_ns, frame)))
     motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
     batch = module.simulate(model, motion, seed=4, run='a', sensor=kind, origin_ns=origin, **more)
     batch = batch.features if kind == 'camera' else batch

@@ -111,9 +111,9 @@ def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_nois
     # Variance of the product of two normals: 1 + c^2, in units of both deviations.
     error = SIGMAS * np.outer(std, std) * np.sqrt((1.0 + correlation**2) / n)
     assert (np.abs(np.cov(residuals.T) - covariance) < error).all()
-    np.testing.assert_allclose(measured.covariance[5], covariance, rtol=1e-12)
+    np.testing.assert_allclose(measured.magnetic_field_covariance[5], covariance, rtol=1e-12)
     unknown = Magnetometer(magnetometer=errors, covariance='unknown')
-    assert not unknown.start(1, 'a', world=WORLD).measure(truth).covariance.any()
+    assert not unknown.start(1, 'a', world=WORLD).measure(truth).magnetic_field_covariance.any()
 
 
 def test_the_bias_has_the_variance_of_its_walk_and_its_wander() -> None:

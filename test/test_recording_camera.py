@@ -23,9 +23,8 @@ from sim2real_eval.ros_launch.sensors import of_models
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.camera.camera import load_camera, simulate
-from sim_sensors.camera.camera_info import CameraInfoArray
-from sim_sensors.camera.features import FeatureArray
-from sim_sensors.camera.measurement import CameraMessages
+from sim_sensors.camera.features import CameraMessages, FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.world.world import load_world
 

@@ -17,8 +17,7 @@ from sim2real_eval.recording.message_types import CAMERA_INFO
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
-from sim_sensors.camera.camera_info import CameraInfoArray
-from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.camera.pinhole import CameraInfoArray, Distortion, Intrinsics
 
 TYPE = CAMERA_INFO.name
 STAMPS = 1_000_000_000_000 + 40_000_000 * np.arange(50)

@@ -19,8 +19,7 @@ from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.sensor.catalogue import names
 from sim_sensors.vision import vision_pose
-from sim_sensors.vision.gate import Gate
-from sim_sensors.vision.view import Frc2024, TagDistance
+from sim_sensors.vision.view import Frc2024, Gate, TagDistance
 from sim_sensors.vision.vision_pose import VisionModel, load_vision
 from sim_sensors.world.landmarks import Tags
 from sim_sensors.world.world import World, load_world
@@ -29,7 +28,7 @@ SIGMAS = 4.5
 RING = load_world('tag_ring')
 EXACT = TagDistance(position=0.0, heading=0.0)
 FIELDS = (
-    'position', 'orientation', 'covariance', 'distance', 'count', 'accepted', 'flipped',
+    'position', 'orientation', 'pose_covariance', 'distance', 'count', 'accepted', 'flipped',
     'true_position',
 )  # fmt: skip
 
@@ -118,8 +117,8 @@ def test_error_is_k_d_to_the_a_over_n_to_the_b_and_stated_so(distance, count) ->
     expected = d**2 / math.sqrt(count) * np.repeat([0.01, 0.005], 3)
     assert np.abs(found.mean(axis=0) / expected).max() < SIGMAS / math.sqrt(2000)
     assert np.abs(found.std(axis=0) / expected - 1.0).max() < SIGMAS * math.sqrt(0.5 / 2000)
-    np.testing.assert_allclose(np.sqrt(np.diag(told.covariance[0])), expected)
-    nees = np.einsum('ni,nij,nj->n', found, np.linalg.inv(told.covariance), found)
+    np.testing.assert_allclose(np.sqrt(np.diag(told.pose_covariance[0])), expected)
+    nees = np.einsum('ni,nij,nj->n', found, np.linalg.inv(told.pose_covariance), found)
     assert nees.mean() == pytest.approx(6.0, abs=SIGMAS * math.sqrt(12.0 / 2000))
 
 
@@ -132,7 +131,7 @@ def test_frc_numbers_as_variances_and_as_upstream_as_deviations() -> None:
     model = VisionModel(noise=EXACT, covariance=Frc2024(), lever_arm=(0.0, 0.0, 0.0))
     found, told = errors(model, wall((5.0, 0.0, 0.0)), runs=5)
     assert not found.any()
-    np.testing.assert_allclose(np.diag(told.covariance[0]), [36.0] * 3 + [100.0] * 3)
+    np.testing.assert_allclose(np.diag(told.pose_covariance[0]), [36.0] * 3 + [100.0] * 3)
 
 
 def test_without_tags_in_view_there_is_no_message() -> None:

@@ -195,6 +195,6 @@ def _imu(
     if fitted.seconds < _SHORT:
         notes.append(findings.SHORT_STANDSTILL(seconds=fitted.seconds))
     if place is not None:
-        model = model.mounted(place[1], Rotation.from_matrix(place[0]).as_quat())  # type: ignore[assignment]
+        model = model.mounted(place[1], Rotation.from_matrix(place[0]).as_quat())
     again = reidentify(model, fitted.terms, fitted.samples, seed=seed)
     return ImuResult(options, tuple(results), fitted.terms, model, again, tuple(notes))

@@ -29,8 +29,8 @@ from sim2real_eval.recording.cdr_ragged import (
 )
 from sim2real_eval.recording.message_types import CAMERA_INFO, FEATURES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
-from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray
 
 _LITTLE = b'\x00\x01\x00\x00'

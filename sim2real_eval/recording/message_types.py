@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,

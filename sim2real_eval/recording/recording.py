@@ -10,8 +10,8 @@ from typing import Any
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.findings import OF_COVARIANCES, REFERENCE
-from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,

@@ -18,8 +18,8 @@ from sim2real_eval.recording.csv_table import write_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE, MessageType, default_type
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
-from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray
 
 Storage = Literal['mcap', 'sqlite3', 'csv']
 _BAG_VERSION: Literal[8] = (

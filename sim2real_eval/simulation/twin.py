@@ -15,7 +15,7 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.findings import NOTHING_SEEN
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.camera_info import CameraInfoArray
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.parameters import Parameters, to_variant
 from sim_sensors.core.registry import file_of, source_digest
 from sim_sensors.gps.gps import GpsModel
@@ -127,7 +127,7 @@ class TwinSensors:
 
 def with_topic(
     recording: Recording,
-    kind: SensorKind[Any],
+    kind: SensorKind[Any, Any],
     model: Any,
     motion: Motion,
     world: World,

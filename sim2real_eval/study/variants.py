@@ -17,13 +17,14 @@ from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim2real_eval.study.entry import Entry
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import IntArray
-from sim_sensors.core.parameters import Parameters, from_variant, to_variant
+from sim_sensors.core.parameters import from_variant, to_variant
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GPS, PAPER_MODELS, GpsModel
 from sim_sensors.imu.imu import IMU, ImuModel
 from sim_sensors.sensor.catalogue import SensorKind, names
+from sim_sensors.sensor.sensor import SensorModel
 
-P = TypeVar('P', bound=Parameters)
+P = TypeVar('P', bound=SensorModel)
 
 STAND_IN = 'stand_in'
 """Names the sensors of the demo, which none of the compared models copies."""
@@ -125,7 +126,7 @@ def _label(entry: Entry) -> str:
     return Entry(entry.where, entry.key, stem.replace(':', '_')).label(REAL_SENSOR)
 
 
-def _read(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
+def _read(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
     if entry.is_text:
         return _loaded(kind, entry, folder)
     if not entry.is_mapping:
@@ -137,7 +138,7 @@ def _read(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
     return from_variant(kind.models, given, entry.where, entry.key)
 
 
-def _loaded(kind: SensorKind[P], entry: Entry, folder: Path) -> P:
+def _loaded(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
     name = entry.text()
     with entry.looked_up():
         if name == STAND_IN:

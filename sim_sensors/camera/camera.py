@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.camera.features import Mismatches
-from sim_sensors.camera.measurement import CameraMeasurement, CameraMessages
+from sim_sensors.camera.features import CameraMeasurement, CameraMessages
 from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.camera.pose import PoseEstimate
-from sim_sensors.camera.scene import Scene
+from sim_sensors.camera.scene import Mismatches, Scene
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import (
+    axes,
     latency,
     lever_arm,
     mounting_quaternion,
@@ -33,12 +33,12 @@ from sim_sensors.core.shared_parameters import (
     turned,
 )
 from sim_sensors.sensor.catalogue import SensorKind
-from sim_sensors.sensor.delivery import Channel, Delivery
-from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.sensor.sensor import MountedModel, Sensor
 from sim_sensors.world.world import World
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.motion.trajectory import Trajectory
 
 # Optical frame (z forward, x right) to one with x forward and z up, quaternion x y z w.
 _OPTICAL = np.array([-0.5, 0.5, -0.5, 0.5])
@@ -46,7 +46,7 @@ _WORLD_FRAME = 'map'
 
 
 @dataclasses.dataclass(frozen=True)
-class CameraModel(Parameters):
+class CameraModel(MountedModel):
     """A pinhole camera and the tracker behind it."""
 
     kind: ClassVar[str] = 'pinhole_camera'
@@ -56,10 +56,8 @@ class CameraModel(Parameters):
         'camera_optical_frame', '', 'Optical frame: z forward, x right.', read_only=True
     )
     lever_arm: tuple[float, float, float] = lever_arm('camera')
-    mounting_rpy: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0),
-        'rad',
-        'Roll, pitch, yaw of the camera in the body; with zeros it looks forward, upright.',
+    mounting_rpy: tuple[float, float, float] = axes(
+        'rad', 'Roll, pitch, yaw of the camera in the body; with zeros it looks forward, upright.'
     )
     latency: float = latency()
     noise_std: tuple[float, float] = parameter(
@@ -111,14 +109,7 @@ class CameraModel(Parameters):
     def start(
         self, seed: int, run: str, sensor: str = 'camera', *, world: World | None = None
     ) -> CameraSensor:
-        """Switch a camera on.
-
-        Parameters
-        ----------
-        seed, run, sensor
-            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
-        world : World or None
-            What there is to see; None: nothing.
+        """Switch a camera on that sees that world, or nothing; see `SensorModel.start`.
 
         Raises
         ------
@@ -127,27 +118,21 @@ class CameraModel(Parameters):
         """
         return CameraSensor(self, seed, run, sensor, Scene.of(world or World()))
 
-    def channel(self, seed: int, run: str, sensor: str = 'camera') -> Channel:
-        """Return what carries the messages of the camera that `start` gives."""
-        return self.delivery.start(seed, run, sensor, self.latency)
-
 
 class CameraSensor(Sensor[CameraMeasurement]):
     """A camera that is switched on: a model and its state. Made by `CameraModel.start`.
 
     Attributes
     ----------
-    model : CameraModel
-        What it is.
     scene : Scene
         What it can see.
-    channel : Channel
-        What carries its messages.
     """
 
+    model: CameraModel
+
     def __init__(self, model: CameraModel, seed: int, run: str, sensor: str, scene: Scene) -> None:
-        super().__init__(model.rate, model.channel(seed, run, sensor))
-        self.model, self.scene = model, scene
+        super().__init__(model, seed, run, sensor)
+        self.scene = scene
         self._noise = stream(seed, run, sensor, 'pixel_white')
         self._missed = stream(seed, run, sensor, 'missed')
         self._mismatches = model.mismatches.start(seed, run, sensor)
@@ -157,6 +142,21 @@ class CameraSensor(Sensor[CameraMeasurement]):
         self._optical_matrix = Rotation.from_quat(self._optical).as_matrix()
         self._before: FloatArray = np.full((len(scene), 2), np.nan)
         self._age = np.full(len(scene), -1, dtype=np.int64)
+
+    def deliver(self, stamp_ns: IntArray, measured: CameraMeasurement) -> CameraMessages:
+        """Return the features of the frames that arrive, and poses.
+
+        A pose travels with its features: it arrives with them, or is lost with them.
+        """
+        kept, arrival_ns = self.channel.send(stamp_ns)
+        features = measured.messages(stamp_ns, self.model.frame_id).take(kept)
+        poses = measured.poses(stamp_ns, _WORLD_FRAME)
+        place = np.searchsorted(features.stamp_ns, poses.stamp_ns)
+        with_features = np.flatnonzero(np.isin(poses.stamp_ns, features.stamp_ns))
+        poses = dataclasses.replace(
+            poses.take(with_features), arrival_ns=arrival_ns[place[with_features]]
+        )
+        return CameraMessages(dataclasses.replace(features, arrival_ns=arrival_ns), poses)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> CameraMeasurement:
         eyes = truth.at_lever_arm(self._offset).position
@@ -239,44 +239,7 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-def simulate(
-    model: CameraModel,
-    motion: Motion,
-    *,
-    seed: int,
-    run: str,
-    sensor: str = 'camera',
-    start_ns: int | None = None,
-    origin_ns: int = 0,
-    world: World | None = None,
-) -> CameraMessages:
-    """See a whole motion with the camera that `model.start` gives.
-
-    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
-
-    Examples
-    --------
-    >>> from sim_sensors import load_world, motion_of
-    >>> motion = motion_of('standstill', duration=1.0)
-    >>> camera, room = load_camera('ideal_vga'), load_world('chessboard')
-    >>> len(simulate(camera, motion, seed=1, run='1', world=room).features)
-    31
-    """
-    camera = model.start(seed, run, sensor, world=world)
-    stamp_ns, seen = camera.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-    kept, arrival_ns = camera.channel.send(stamp_ns)
-    features = seen.messages(stamp_ns, model.frame_id).take(kept)
-    poses = seen.poses(stamp_ns, _WORLD_FRAME)
-    # A pose travels with its features: it arrives with them, or is lost with them.
-    place = np.searchsorted(features.stamp_ns, poses.stamp_ns)
-    with_features = np.flatnonzero(np.isin(poses.stamp_ns, features.stamp_ns))
-    poses = dataclasses.replace(
-        poses.take(with_features), arrival_ns=arrival_ns[place[with_features]]
-    )
-    return CameraMessages(dataclasses.replace(features, arrival_ns=arrival_ns), poses)
-
-
-CAMERA = SensorKind(
+CAMERA: SensorKind[CameraModel, CameraMessages] = SensorKind(
     name='camera',
     one='a camera',
     base=CameraModel,
@@ -285,8 +248,7 @@ CAMERA = SensorKind(
     message='sensor_msgs/msg/PointCloud2',
     node='camera_node',
     world='chessboard',
-    simulate=simulate,
     surroundings=lambda world: {'world': world},
     beside=('camera/camera_info', 'camera/pose'),
 )
-load_camera = CAMERA.load
+load_camera, simulate = CAMERA.load, CAMERA.simulate

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a feature tracker reports: features by number in each frame, and where each was before."""
+"""What a camera with a feature tracker measures, and the truth behind it.
+
+Features have a number in each frame, and the place where each was before.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
-from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.core.seeding import stream
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, PoseArray, set_array
+from sim_sensors.sensor.sensor import Measurement
+
+_OF_FEATURES = ('ids', 'pixels', 'previous', 'age', 'rays')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,15 +55,10 @@ class FeatureArray(MessageArray):
         if first.shape != (len(self) + 1,) or first[0] != 0 or (np.diff(first) < 0).any():
             raise ValueError(f'FeatureArray.first must count up from 0 in {len(self) + 1} steps')
         count = int(first[-1])
-        shapes = {'ids': (), 'age': (), 'pixels': (2,), 'previous': (2,), 'rays': (2,)}
-        for name, shape in shapes.items():
-            kind = np.float64 if shape else np.int64
-            array = np.ascontiguousarray(getattr(self, name), dtype=kind)
-            if array.shape != (count, *shape):
-                raise ValueError(
-                    f'FeatureArray.{name} has shape {array.shape}, must be {(count, *shape)}'
-                )
-            object.__setattr__(self, name, array)
+        for name in ('ids', 'age'):
+            set_array(self, name, np.int64, (count,))
+        for name in ('pixels', 'previous', 'rays'):
+            set_array(self, name, np.float64, (count, 2))
 
     def rows(self, k: int) -> slice:
         """Return where the features of frame k are."""
@@ -71,17 +71,9 @@ class FeatureArray(MessageArray):
         first = np.concatenate([[0], np.cumsum(counts)])
         # Row j of what is taken is row j - (its frame's new start) + (its frame's old start).
         rows = np.arange(first[-1]) + np.repeat(self.first[frames] - first[:-1], counts)
-        return dataclasses.replace(
-            self,
-            stamp_ns=self.stamp_ns[frames],
-            arrival_ns=self.arrival_ns[frames],
-            first=first,
-            ids=self.ids[rows],
-            pixels=self.pixels[rows],
-            previous=self.previous[rows],
-            age=self.age[rows],
-            rays=self.rays[rows],
-        )
+        of_frames = {name: getattr(self, name)[frames] for name in ('stamp_ns', 'arrival_ns')}
+        of_rows = {name: getattr(self, name)[rows] for name in _OF_FEATURES}
+        return dataclasses.replace(self, first=first, **of_frames, **of_rows)
 
 
 # Features as the points of a sensor_msgs/PointCloud2, the same in messages and in bags.
@@ -137,69 +129,73 @@ def is_dense(rows: NDArray[np.void]) -> bool:
     return not any(np.isnan(rows[name]).any() for name in names)
 
 
-# Features that a tracker takes for one another.
+# Measurements: features and poses.
 
 
-@dataclasses.dataclass(frozen=True)
-class Mismatches(Parameters):
-    """Share of the frames that are affected, and of their correspondences that are wrong.
+@dataclasses.dataclass(frozen=True, eq=False)
+class CameraMessages:
+    """What a camera sends.
 
-    Both are probabilities of random events ([Ligorio2015], section 2.1.6): each
-    frame is affected or not, and in one that is each correspondence is wrong or not. Those that
-    are take each other's places in a cycle in random order, so that none of them is right after
-    all; one alone stays right. So of n correspondences n f p (1 - (1 - p)^(n - 1)) are wrong on
-    average, f and p being the shares. A frame's mismatches are forgotten with the next frame.
-    """
-
-    frames: float = parameter(
-        0.0, '1', 'Share of the frames with mismatches.', minimum=0.0, maximum=1.0
-    )
-    features: float = parameter(
-        0.0,
-        '1',
-        'Share of the correspondences of such a frame that are wrong.',
-        minimum=0.0,
-        maximum=1.0,
-    )
-
-    def start(self, seed: int, run: str, sensor: str) -> MismatchProcess:
-        """Return the mismatches of one camera; see `sim_sensors.core.seeding.stream`."""
-        return MismatchProcess(self, stream(seed, run, sensor, 'mismatch'))
-
-
-class MismatchProcess:
-    """Mismatches, frame by frame.
-
-    Parameters
+    Attributes
     ----------
-    mismatches : Mismatches
-        Their shares.
-    rng : numpy.random.Generator
-        Stream of this source alone.
+    features : FeatureArray
+        One message per frame.
+    poses : PoseArray
+        Of the body in the world, one for each frame whose features gave one, stamped alike.
     """
 
-    def __init__(self, mismatches: Mismatches, rng: np.random.Generator) -> None:
-        self._mismatches, self._rng = mismatches, rng
+    features: FeatureArray
+    poses: PoseArray
 
-    def mix(self, tracked: NDArray[np.bool_]) -> IntArray:
-        """Return what each feature of a scene is taken to be at in the next frame.
 
-        Parameters
-        ----------
-        tracked : (n,) bool
-            Which of the scene's features are seen in this frame and were in the one before.
+@dataclasses.dataclass(frozen=True, eq=False)
+class CameraMeasurement(Measurement[FeatureArray]):
+    """Features and poses of `n` frames.
 
-        Returns
-        -------
-        (n,) int64
-            Index of the feature at whose place each is reported: its own where it is right.
+    Attributes
+    ----------
+    first, ids, pixels, previous, age, rays
+        As in `FeatureArray`.
+    true_ids : (m,) int64
+        What is really at that place: another id than `ids` is a mismatch.
+    true_pixels : (m, 2)
+        Where the feature `ids` really is in the image, px.
+    has_pose : (n,) bool
+        Whether there is a pose.
+    position : (n, 3)
+        m, of the body in the world; NaN where there is none.
+    orientation : (n, 4)
+        Quaternion x y z w, body to world; NaN where there is none.
+    pose_covariance : (n, 6, 6)
+        Order x y z, rotation about the world's x y z.
+    """
+
+    message: ClassVar[type[FeatureArray]] = FeatureArray
+
+    first: IntArray
+    ids: IntArray
+    pixels: FloatArray
+    previous: FloatArray
+    age: IntArray
+    rays: FloatArray
+    true_ids: IntArray
+    true_pixels: FloatArray
+    has_pose: np.typing.NDArray[np.bool_]
+    position: FloatArray
+    orientation: FloatArray
+    pose_covariance: FloatArray
+
+    def true_messages(self, stamp_ns: IntArray, frame: str) -> FeatureArray:
+        """Return what is really at those places, and where the features really are: like
+        `messages`, with the true ids and pixels.
         """
-        # Drawn for all, whatever is seen, so that draws of later frames depend on none of it.
-        frame = self._rng.random()
-        uniform, order = self._rng.random((2, len(tracked)))
-        places = np.arange(len(tracked))
-        if frame < self._mismatches.frames:
-            wrong = np.flatnonzero(tracked & (uniform < self._mismatches.features))
-            wrong = wrong[np.argsort(order[wrong], kind='stable')]
-            places[wrong] = np.roll(wrong, 1)
-        return places
+        return dataclasses.replace(
+            self.messages(stamp_ns, frame), ids=self.true_ids, pixels=self.true_pixels
+        )
+
+    def poses(self, stamp_ns: IntArray, frame: str) -> PoseArray:
+        """Return poses of the frames that have one, of the body in the frame named `frame`."""
+        rows = np.flatnonzero(self.has_pose)
+        names = ('position', 'orientation', 'pose_covariance')
+        own = {name: getattr(self, name)[rows] for name in names}
+        return PoseArray(stamp_ns=stamp_ns[rows], arrival_ns=stamp_ns[rows], frame=frame, **own)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, set_array
 from sim_sensors.core.parameters import Parameters, parameter
 
 # Lens distortion with five coefficients: radial k1, k2, k3 and tangential p1, p2.
@@ -53,13 +55,13 @@ class Distortion(Parameters):
         squares = roots.real[(np.abs(roots.imag) < 1e-12) & (roots.real > 0.0)]
         return float(np.sqrt(squares.min())) if len(squares) else np.inf
 
-    def valid(self, rays: FloatArray) -> np.typing.NDArray[np.bool_]:
+    def valid(self, rays: FloatArray) -> NDArray[np.bool_]:
         """Return which rays `(n, 2)` the model can tell from all others, `(n,)`."""
         x, y = rays[:, 0], rays[:, 1]
         jacobian = self.jacobian(rays)
         grows = jacobian[:, 0, 0] * jacobian[:, 1, 1] - jacobian[:, 0, 1] * jacobian[:, 1, 0] > 0.0
         inside = x * x + y * y < self.largest_radius**2
-        valid: np.typing.NDArray[np.bool_] = grows & inside
+        valid: NDArray[np.bool_] = grows & inside
         return valid
 
     def apply(self, rays: FloatArray) -> FloatArray:
@@ -122,8 +124,8 @@ class Intrinsics(Parameters):
 
     width: int = parameter(640, 'px', 'Columns of the image.', minimum=1)
     height: int = parameter(480, 'px', 'Rows of the image.', minimum=1)
-    fx: float = parameter(500.0, 'px', 'Focal length along u.', minimum=0.0, minimum_excluded=True)
-    fy: float = parameter(500.0, 'px', 'Focal length along v.', minimum=0.0, minimum_excluded=True)
+    fx: float = parameter(500.0, 'px', 'Focal length along u.', above=0.0)
+    fy: float = parameter(500.0, 'px', 'Focal length along v.', above=0.0)
     cx: float = parameter(319.5, 'px', 'Principal point, u.')
     cy: float = parameter(239.5, 'px', 'Principal point, v.')
     skew: float = parameter(0.0, '1', 'Skew ratio: entry of the camera matrix divided by fx.')
@@ -172,14 +174,91 @@ class Intrinsics(Parameters):
         result[:, 1] = self.fy * lens[:, 1]
         return result
 
-    def inside(self, pixels: FloatArray, border: float = 0.0) -> np.typing.NDArray[np.bool_]:
+    def inside(self, pixels: FloatArray, border: float = 0.0) -> NDArray[np.bool_]:
         """Return which pixels `(n, 2)` are in the image and `border` px from its edge, `(n,)`."""
         u, v = pixels[:, 0], pixels[:, 1]
         with np.errstate(invalid='ignore'):
-            result: np.typing.NDArray[np.bool_] = (
+            result: NDArray[np.bool_] = (
                 (u >= border - 0.5)
                 & (u < self.width - 0.5 - border)
                 & (v >= border - 0.5)
                 & (v < self.height - 0.5 - border)
             )
         return result
+
+
+# What a camera tells of itself with each frame: size of the image, camera matrix, lens.
+
+LARGEST = 2**32 - 1
+"""Of the whole numbers of a sensor_msgs/CameraInfo."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CameraInfoArray(MessageArray):
+    """sensor_msgs/CameraInfo.
+
+    Attributes
+    ----------
+    distortion_model : str
+        `plumb_bob` for the five coefficients of `Distortion`; the same for all.
+    size : (n, 2) int
+        Columns and rows of the image, px.
+    distortion : (n, k) float
+        Coefficients D; of `plumb_bob` k1, k2, p1, p2, k3.
+    matrix : (n, 3, 3) float
+        K, px.
+    rectification : (n, 3, 3) float
+        R.
+    projection : (n, 3, 4) float
+        P, px.
+    binning : (n, 2) int
+        Along u and v.
+    roi : (n, 5) int
+        x_offset, y_offset, height, width, do_rectify (0 or 1).
+    """
+
+    distortion_model: str
+    size: IntArray
+    distortion: FloatArray
+    matrix: FloatArray
+    rectification: FloatArray
+    projection: FloatArray
+    binning: IntArray
+    roi: IntArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n, coefficients = len(self), np.shape(self.distortion)[-1]
+        for name, shape in {'size': (2,), 'binning': (2,), 'roi': (5,)}.items():
+            whole = set_array(self, name, np.int64, (n, *shape))
+            if ((whole < 0) | (whole > LARGEST)).any():
+                raise ValueError(f'CameraInfoArray.{name} must be in 0 .. {LARGEST}')
+        set_array(self, 'distortion', np.float64, (n, coefficients))
+        set_array(self, 'projection', np.float64, (n, 3, 4))
+        for name in ('matrix', 'rectification'):
+            set_array(self, name, np.float64, (n, 3, 3))
+
+    @classmethod
+    def of(
+        cls, intrinsics: Intrinsics, stamp_ns: IntArray, arrival_ns: IntArray, frame: str
+    ) -> CameraInfoArray:
+        """Return what a monocular camera that never changes tells with each frame."""
+        lens = intrinsics.distortion
+        n = len(stamp_ns)
+
+        def every(value: Any) -> NDArray[Any]:
+            return np.broadcast_to(value, (n, *np.shape(value)))
+
+        return cls(
+            stamp_ns=stamp_ns,
+            arrival_ns=arrival_ns,
+            frame=frame,
+            distortion_model='plumb_bob',
+            size=every([intrinsics.width, intrinsics.height]),
+            distortion=every([lens.k1, lens.k2, lens.p1, lens.p2, lens.k3]),
+            matrix=every(intrinsics.matrix),
+            rectification=every(np.eye(3)),
+            projection=every(np.hstack([intrinsics.matrix, np.zeros((3, 1))])),
+            binning=every([0, 0]),
+            roi=every([0] * 5),
+        )

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of the world a camera can recognise: landmarks, and the corners of tags."""
+"""What of the world a camera recognises, landmarks and corners of tags, and what it confuses."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import stream
 from sim_sensors.world.world import World
 
 FIRST_TAG_ID = 1_000_000
@@ -74,11 +77,79 @@ class Scene:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def faces(self, eye: FloatArray) -> np.typing.NDArray[np.bool_]:
+    def faces(self, eye: FloatArray) -> NDArray[np.bool_]:
         """Return which points show their face to an eye at `(3,)` m, `(n,)`."""
         towards = eye - self.points
         n = self.normals
         cosine = n[:, 0] * towards[:, 0] + n[:, 1] * towards[:, 1] + n[:, 2] * towards[:, 2]
         free = (n == 0.0).all(axis=1)
-        faces: np.typing.NDArray[np.bool_] = free | (cosine > 0.0)
+        faces: NDArray[np.bool_] = free | (cosine > 0.0)
         return faces
+
+
+# Features that a tracker takes for one another.
+
+
+@dataclasses.dataclass(frozen=True)
+class Mismatches(Parameters):
+    """Share of the frames that are affected, and of their correspondences that are wrong.
+
+    Both are probabilities of random events ([Ligorio2015], section 2.1.6): each
+    frame is affected or not, and in one that is each correspondence is wrong or not. Those that
+    are take each other's places in a cycle in random order, so that none of them is right after
+    all; one alone stays right. So of n correspondences n f p (1 - (1 - p)^(n - 1)) are wrong on
+    average, f and p being the shares. A frame's mismatches are forgotten with the next frame.
+    """
+
+    frames: float = parameter(
+        0.0, '1', 'Share of the frames with mismatches.', minimum=0.0, maximum=1.0
+    )
+    features: float = parameter(
+        0.0,
+        '1',
+        'Share of the correspondences of such a frame that are wrong.',
+        minimum=0.0,
+        maximum=1.0,
+    )
+
+    def start(self, seed: int, run: str, sensor: str) -> MismatchProcess:
+        """Return the mismatches of one camera; see `sim_sensors.core.seeding.stream`."""
+        return MismatchProcess(self, stream(seed, run, sensor, 'mismatch'))
+
+
+class MismatchProcess:
+    """Mismatches, frame by frame.
+
+    Parameters
+    ----------
+    mismatches : Mismatches
+        Their shares.
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    """
+
+    def __init__(self, mismatches: Mismatches, rng: np.random.Generator) -> None:
+        self._mismatches, self._rng = mismatches, rng
+
+    def mix(self, tracked: NDArray[np.bool_]) -> IntArray:
+        """Return what each feature of a scene is taken to be at in the next frame.
+
+        Parameters
+        ----------
+        tracked : (n,) bool
+            Which of the scene's features are seen in this frame and were in the one before.
+
+        Returns
+        -------
+        (n,) int64
+            Index of the feature at whose place each is reported: its own where it is right.
+        """
+        # Drawn for all, whatever is seen, so that draws of later frames depend on none of it.
+        frame = self._rng.random()
+        uniform, order = self._rng.random((2, len(tracked)))
+        places = np.arange(len(tracked))
+        if frame < self._mismatches.frames:
+            wrong = np.flatnonzero(tracked & (uniform < self._mismatches.features))
+            wrong = wrong[np.argsort(order[wrong], kind='stable')]
+            places[wrong] = np.roll(wrong, 1)
+        return places

@@ -22,6 +22,21 @@ IntArray = NDArray[np.int64]
 M = TypeVar('M', bound='MessageArray')
 
 
+def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Make a field of a frozen dataclass a contiguous array of a kind, and return it.
+
+    Raises
+    ------
+    ValueError
+        When it has another shape.
+    """
+    array: NDArray[Any] = np.ascontiguousarray(getattr(owner, name), dtype=kind)
+    if array.shape != shape:
+        raise ValueError(f'{type(owner).__name__}.{name} has shape {array.shape}, must be {shape}')
+    object.__setattr__(owner, name, array)
+    return array
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class MessageArray:
     """Base of all message arrays.
@@ -43,19 +58,10 @@ class MessageArray:
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.stamp_ns))
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
             if field.name in ('stamp_ns', 'arrival_ns', *_INTEGERS):
-                array: np.ndarray[Any, Any] = np.ascontiguousarray(value, dtype=np.int64)
+                set_array(self, field.name, np.int64, (n,))
             elif field.name in _SHAPES:
-                array = np.ascontiguousarray(value, dtype=np.float64)
-            else:
-                continue
-            shape = (n, *_SHAPES.get(field.name, ()))
-            if array.shape != shape:
-                raise ValueError(
-                    f'{type(self).__name__}.{field.name} has shape {array.shape}, must be {shape}'
-                )
-            object.__setattr__(self, field.name, array)
+                set_array(self, field.name, np.float64, (n, *_SHAPES[field.name]))
 
     def __len__(self) -> int:
         return len(self.stamp_ns)

@@ -152,12 +152,15 @@ def parameter(
     *,
     minimum: float | None = None,
     maximum: float | None = None,
+    above: float | None = None,
     minimum_excluded: bool = False,
     choices: tuple[str, ...] = (),
     read_only: bool = False,
     optional: type | None = None,
 ) -> Any:
     """Declare a dataclass field as a parameter; see `Parameter` for the arguments.
+
+    `above` is a minimum that is excluded.
 
     Examples
     --------
@@ -170,6 +173,8 @@ def parameter(
     Traceback (most recent call last):
     sim_sensors.core.errors.ParameterError: lamp.yaml: power: -1.0 is not allowed; must be ...
     """
+    if above is not None:
+        minimum, minimum_excluded = above, True
     declaration = Parameter(
         default, unit, doc, minimum, maximum, minimum_excluded, choices, read_only, optional
     )

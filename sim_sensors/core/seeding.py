@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -61,3 +62,12 @@ def stream(seed: int, run: str, sensor: str, source: str) -> np.random.Generator
     digest = hashlib.sha256(labels).digest()
     key = tuple(int.from_bytes(digest[i : i + 4], 'little') for i in range(0, 16, 4))
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+Streams = Callable[[str], np.random.Generator]
+"""Gives the random stream of a source by its name."""
+
+
+def streams(seed: int, run: str, sensor: str, part: str) -> Streams:
+    """Return what gives `stream` of the sources of a part: of `white` that of `part_white`."""
+    return lambda source: stream(seed, run, sensor, f'{part}_{source}')

@@ -60,7 +60,17 @@ class Upstream(Parameters):
         return True
 
 
-# Parameters that all sensor models have, each declared once.
+# Parameters of axes, and those that all sensor models have, each declared once.
+
+Axes = tuple[float, float, float]
+"""One number for each of the axes x, y, z."""
+
+
+def axes(unit: str, doc: str, default: float | Axes = 0.0, **bounds: Any) -> Any:
+    """Declare one number for each of the axes x, y, z; `bounds` as of `parameter`."""
+    each = default if isinstance(default, tuple) else (default, default, default)
+    return parameter(each, unit, doc, **bounds)
+
 
 LONGEST_DELAY = 1e6
 """Of a message that still arrives, s."""
@@ -68,12 +78,12 @@ LONGEST_DELAY = 1e6
 
 def sample_rate(default: float, doc: str) -> Any:
     """Declare how often a sensor measures, Hz."""
-    return parameter(default, 'Hz', doc, minimum=0.0, minimum_excluded=True, read_only=True)
+    return parameter(default, 'Hz', doc, above=0.0, read_only=True)
 
 
-def lever_arm(what: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Any:
+def lever_arm(what: str, default: float | Axes = 0.0) -> Any:
     """Declare where in the body the part of a sensor is that measures the motion, m."""
-    return parameter(default, 'm', f'Position of the {what} in the body (forward, left, up).')
+    return axes('m', f'Position of the {what} in the body (forward, left, up).', default)
 
 
 def latency() -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.shared_parameters import axes
 from sim_sensors.noise.processes import Decay
 
 # sensor_msgs/NavSatFix position_covariance_type.
@@ -72,8 +73,8 @@ class ConstantCovariance(PositionCovariance):
         choices=tuple(COVARIANCE_TYPES),
         read_only=True,
     )
-    std: tuple[float, float, float] = parameter(
-        (0.03, 0.03, 0.03), 'm', 'Stated standard deviation (east, north, up).', minimum=0.0
+    std: tuple[float, float, float] = axes(
+        'm', 'Stated standard deviation (east, north, up).', 0.03, minimum=0.0
     )
 
     def start(self) -> CovarianceSource:
@@ -103,9 +104,7 @@ class HdopCovariance(PositionCovariance):
         100.0, '1', 'HDOP at the first fix.', minimum=0.0, read_only=True
     )
     hdop_limit: float = parameter(0.85, '1', 'HDOP after a long time.', minimum=0.0)
-    time_constant: float = parameter(
-        12.4, 's', 'Time constant of the convergence.', minimum=0.0, minimum_excluded=True
-    )
+    time_constant: float = parameter(12.4, 's', 'Time constant of the convergence.', above=0.0)
     k: float = parameter(
         0.02, 'm', 'Standard deviation east and north at HDOP 1 (RTK fix).', minimum=0.0
     )

@@ -11,6 +11,7 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import axes
 from sim_sensors.gps.position_noise import PositionNoise, ProcessSum
 from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, TurnOn
 
@@ -32,12 +33,12 @@ class GnssNoise(PositionNoise):
 
     kind: ClassVar[str] = 'gnss'
 
-    mean: tuple[float, float, float] = parameter(_ZERO, 'm', 'Constant error (east, north, up).')
-    turn_on_std: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'Deviation of an error drawn once when switched on.', minimum=0.0
+    mean: tuple[float, float, float] = axes('m', 'Constant error (east, north, up).')
+    turn_on_std: tuple[float, float, float] = axes(
+        'm', 'Deviation of an error drawn once when switched on.', minimum=0.0
     )
-    white_std: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'White part: deviation of each fix.', minimum=0.0
+    white_std: tuple[float, float, float] = axes(
+        'm', 'White part: deviation of each fix.', minimum=0.0
     )
     tails: str = parameter(
         'normal',
@@ -47,11 +48,7 @@ class GnssNoise(PositionNoise):
         choices=('normal', 'student_t', 'contaminated'),
     )
     degrees_of_freedom: float = parameter(
-        5.0,
-        '1',
-        'Of student_t: fewer make heavier tails; must be > 2.',
-        minimum=2.0,
-        minimum_excluded=True,
+        5.0, '1', 'Of student_t: fewer make heavier tails; must be > 2.', above=2.0
     )
     outlier_share: float = parameter(
         0.05,
@@ -63,14 +60,14 @@ class GnssNoise(PositionNoise):
     outlier_scale: float = parameter(
         10.0, '1', 'Of contaminated: deviation of an outlier over white_std.', minimum=0.0
     )
-    gauss_markov_std: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'Stationary deviation of the wandering part.', minimum=0.0
+    gauss_markov_std: tuple[float, float, float] = axes(
+        'm', 'Stationary deviation of the wandering part.', minimum=0.0
     )
-    gauss_markov_time: tuple[float, float, float] = parameter(
-        (100.0, 100.0, 100.0), 's', 'Correlation time of that.', minimum=0.0, minimum_excluded=True
+    gauss_markov_time: tuple[float, float, float] = axes(
+        's', 'Correlation time of that.', 100.0, above=0.0
     )
-    random_walk: tuple[float, float, float] = parameter(
-        _ZERO, 'm/sqrt(s)', 'Density of the random walk: its deviation after 1 s.', minimum=0.0
+    random_walk: tuple[float, float, float] = axes(
+        'm/sqrt(s)', 'Density of the random walk: its deviation after 1 s.', minimum=0.0
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:

@@ -30,32 +30,27 @@ from sim_sensors.gps.fix_states import FixStates, Outages, SilentChannel
 from sim_sensors.gps.models import POSITION_NOISES, NoNoise
 from sim_sensors.gps.position_noise import PositionNoise
 from sim_sensors.sensor.catalogue import SensorKind
-from sim_sensors.sensor.delivery import Channel, Delivery
-from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
 
 if TYPE_CHECKING:
     from sim_sensors.gps.fix_states import BoolArray
-    from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.motion.trajectory import Trajectory
+    from sim_sensors.sensor.delivery import Channel
 
 PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 """Presets that the paper compares, in its order."""
 
-_UNKNOWN = COVARIANCE_TYPES['unknown']
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GpsMeasurement:
+class GpsMeasurement(Measurement[FixArray]):
     """What a GPS reports, and the error in it.
 
     Attributes
     ----------
-    latitude, longitude : (n,)
-        Degrees, WGS84.
-    altitude : (n,)
-        m above the ellipsoid.
-    covariance : (n, 3, 3)
-        Stated covariance, m^2, east-north-up.
+    latitude, longitude, altitude, position_covariance
+        As in `sim_sensors.core.measurements.FixArray`.
     covariance_type : int
         NavSatFix position_covariance_type of what is a fix.
     position_error : (n, 3)
@@ -64,31 +59,24 @@ class GpsMeasurement:
         NavSatFix status; negative: no fix, the last one is repeated (NaN before the first).
     """
 
+    message: ClassVar[type[FixArray]] = FixArray
+
     latitude: FloatArray
     longitude: FloatArray
     altitude: FloatArray
-    covariance: FloatArray
+    position_covariance: FloatArray
     covariance_type: int
     position_error: FloatArray
     status: IntArray
 
-    def messages(self, stamp_ns: IntArray, frame: str) -> FixArray:
-        """Return sensor_msgs/NavSatFix stamped `stamp_ns`, arriving at once."""
-        return FixArray(
-            stamp_ns=stamp_ns,
-            arrival_ns=stamp_ns,
-            frame=frame,
-            latitude=self.latitude,
-            longitude=self.longitude,
-            altitude=self.altitude,
-            status=self.status,
-            position_covariance=self.covariance,
-            position_covariance_type=np.where(self.status < 0, _UNKNOWN, self.covariance_type),
-        )
+    @property
+    def position_covariance_type(self) -> IntArray:
+        """That of each message, `(n,)`: unknown where there is no fix."""
+        return np.where(self.status < 0, COVARIANCE_TYPES['unknown'], self.covariance_type)
 
 
 @dataclasses.dataclass(frozen=True)
-class GpsModel(VariedParameters):
+class GpsModel(SensorModel, VariedParameters):
     """A GPS: an error of the position and a covariance that is stated for it.
 
     Examples
@@ -127,20 +115,15 @@ class GpsModel(VariedParameters):
     def start(
         self, seed: int, run: str, sensor: str = 'gps', *, frame: LocalFrame = DEFAULT_ORIGIN
     ) -> GpsSensor:
-        """Switch a receiver on.
+        """Switch a receiver on; see `SensorModel.start`.
 
-        Parameters
-        ----------
-        seed, run, sensor
-            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
-        frame : LocalFrame
-            Where on the Earth the positions of the motion are.
+        `frame` says where on the Earth the positions of the motion are.
         """
         return GpsSensor(self, seed, run, sensor, frame)
 
-    def channel(self, seed: int, run: str, sensor: str = 'gps') -> Channel:
+    def channel(self, seed: int, run: str, sensor: str) -> Channel:
         """Return what carries the messages of the receiver that `start` gives."""
-        channel = self.delivery.start(seed, run, sensor, self.latency)
+        channel = super().channel(seed, run, sensor)
         if not (self.outages.silent and self.outages.any):
             return channel
         return SilentChannel(channel, self.outages.start(seed, run, sensor))
@@ -150,20 +133,14 @@ class GpsSensor(Sensor[GpsMeasurement]):
     """A GPS that is switched on: a model and its state. Made by `GpsModel.start`.
 
     The first fix has the initial state: no walked error, the initial HDOP.
-
-    Attributes
-    ----------
-    model : GpsModel
-        What it is.
-    channel : Channel
-        What carries its messages.
     """
+
+    model: GpsModel
 
     def __init__(
         self, model: GpsModel, seed: int, run: str, sensor: str, frame: LocalFrame
     ) -> None:
-        super().__init__(model.rate, model.channel(seed, run, sensor))
-        self.model = model
+        super().__init__(model, seed, run, sensor)
         self._frame = frame
         self._noise = model.noise.start(seed, run, sensor)
         self._covariance = model.covariance.start()
@@ -203,7 +180,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
             latitude=geodetic[:, 0].copy(),
             longitude=geodetic[:, 1].copy(),
             altitude=geodetic[:, 2].copy(),
-            covariance=covariance,
+            position_covariance=covariance,
             covariance_type=COVARIANCE_TYPES[self.model.covariance.type],
             position_error=error,
             status=status,
@@ -248,35 +225,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         return repeated
 
 
-def simulate(
-    model: GpsModel,
-    motion: Motion,
-    *,
-    seed: int,
-    run: str,
-    sensor: str = 'gps',
-    start_ns: int | None = None,
-    origin_ns: int = 0,
-    frame: LocalFrame = DEFAULT_ORIGIN,
-) -> FixArray:
-    """Fix a whole motion with the receiver that `model.start` gives.
-
-    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
-
-    Examples
-    --------
-    >>> from sim_sensors import load_gps, motion_of
-    >>> motion = motion_of('line', duration=2.0)
-    >>> fixes = simulate(load_gps('ch_gauss'), motion, seed=1, run='1')
-    >>> len(fixes), fixes.frame
-    (21, 'gps_link')
-    """
-    gps = model.start(seed, run, sensor, frame=frame)
-    stamp_ns, fixes = gps.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-    return gps.channel.deliver(fixes.messages(stamp_ns, model.frame_id))
-
-
-GPS = SensorKind(
+GPS: SensorKind[GpsModel, FixArray] = SensorKind(
     name='gps',
     one='a GPS',
     base=GpsModel,
@@ -285,7 +234,6 @@ GPS = SensorKind(
     message='sensor_msgs/msg/NavSatFix',
     node='gps_node',
     world='',
-    simulate=simulate,
     surroundings=lambda world: {'frame': world.frame},
 )
-load_gps = GPS.load
+load_gps, simulate = GPS.load, GPS.simulate

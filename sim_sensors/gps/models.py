@@ -14,6 +14,7 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter, variants
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import axes
 from sim_sensors.gps.hector import HectorPositionDrift
 from sim_sensors.gps.position_noise import BoundedWalk, PositionNoise, ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
@@ -70,21 +71,19 @@ class GazeboPositionNoise(UpstreamNoise):
 
     kind: ClassVar[str] = 'gazebo'
 
-    mean: tuple[float, float, float] = parameter(_ZERO, 'm', 'Mean of the noise of each fix.')
-    std: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'Deviation of the noise of each fix.', minimum=0.0
+    mean: tuple[float, float, float] = axes('m', 'Mean of the noise of each fix.')
+    std: tuple[float, float, float] = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
+    bias_mean: tuple[float, float, float] = axes(
+        'm', 'Mean of the constant bias before it gets its random sign.'
     )
-    bias_mean: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'Mean of the constant bias before it gets its random sign.'
+    bias_std: tuple[float, float, float] = axes(
+        'm', 'Deviation of the constant bias before it gets its sign.', minimum=0.0
     )
-    bias_std: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'Deviation of the constant bias before it gets its sign.', minimum=0.0
-    )
-    dynamic_bias_std: tuple[float, float, float] = parameter(
-        _ZERO, 'm/sqrt(s)', 'Driving density of the varying bias.', minimum=0.0
+    dynamic_bias_std: tuple[float, float, float] = axes(
+        'm/sqrt(s)', 'Driving density of the varying bias.', minimum=0.0
     )
     dynamic_bias_time: float = parameter(
-        3600.0, 's', 'Correlation time of the varying bias.', minimum=0.0, minimum_excluded=True
+        3600.0, 's', 'Correlation time of the varying bias.', above=0.0
     )
 
     @property
@@ -122,29 +121,24 @@ class HectorNoise(UpstreamNoise):
 
     kind: ClassVar[str] = 'hector'
 
-    offset: tuple[float, float, float] = parameter(_ZERO, 'm', 'Constant error.')
-    drift: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'Deviation of the drift of the position.', minimum=0.0
+    offset: tuple[float, float, float] = axes('m', 'Constant error.')
+    drift: tuple[float, float, float] = axes(
+        'm', 'Deviation of the drift of the position.', minimum=0.0
     )
     drift_frequency: float = parameter(
-        1.0 / 3600.0,
-        'Hz',
-        'One over the correlation time of that drift.',
-        minimum=0.0,
-        minimum_excluded=True,
+        1.0 / 3600.0, 'Hz', 'One over the correlation time of that drift.', above=0.0
     )
-    gaussian_noise: tuple[float, float, float] = parameter(
-        _ZERO, 'm', 'Deviation of the noise of each fix.', minimum=0.0
+    gaussian_noise: tuple[float, float, float] = axes(
+        'm', 'Deviation of the noise of each fix.', minimum=0.0
     )
-    velocity_drift: tuple[float, float, float] = parameter(
-        _ZERO, 'm/s', 'Deviation of the drift of the velocity.', minimum=0.0
+    velocity_drift: tuple[float, float, float] = axes(
+        'm/s', 'Deviation of the drift of the velocity.', minimum=0.0
     )
     velocity_drift_frequency: float = parameter(
         1.0 / 3600.0,
         'Hz',
         'One over the correlation time of the drift of the velocity.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -189,11 +183,9 @@ class GaussianNoise(PositionNoise):
 
     kind: ClassVar[str] = 'gaussian'
 
-    mean: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm', 'Mean error (east, north, up).'
-    )
-    std: tuple[float, float, float] = parameter(
-        (0.03, 0.03, 0.03), 'm', 'Standard deviation of each fix (east, north, up).', minimum=0.0
+    mean: tuple[float, float, float] = axes('m', 'Mean error (east, north, up).')
+    std: tuple[float, float, float] = axes(
+        'm', 'Standard deviation of each fix (east, north, up).', 0.03, minimum=0.0
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -218,8 +210,7 @@ class RandomWalkNoise(PositionNoise):
         100.0,
         'Hz',
         'Steps of the walk per second; not the rate of the GPS.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
         read_only=True,
     )
     speed_limit: float = parameter(
@@ -229,11 +220,7 @@ class RandomWalkNoise(PositionNoise):
         0.152, 'm/s^2', 'Largest acceleration of the error, per axis; 0: no limit.', minimum=0.0
     )
     error_scale: float = parameter(
-        1.0,
-        'm',
-        'Scale E_max of the pull towards zero; not a bound.',
-        minimum=0.0,
-        minimum_excluded=True,
+        1.0, 'm', 'Scale E_max of the pull towards zero; not a bound.', above=0.0
     )
     pull: float = parameter(0.2, '1', 'Strength c of the pull towards zero.', minimum=0.0)
 

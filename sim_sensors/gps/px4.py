@@ -12,6 +12,7 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import axes
 from sim_sensors.gps.position_noise import ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 
@@ -37,22 +38,17 @@ class Px4ClassicNoise(UpstreamNoise):
 
     kind: ClassVar[str] = 'px4_classic'
 
-    noise_density: tuple[float, float, float] = parameter(
-        (2e-4, 2e-4, 4e-4), 'm/sqrt(Hz)', 'Density of the white noise.', minimum=0.0
+    noise_density: tuple[float, float, float] = axes(
+        'm/sqrt(Hz)', 'Density of the white noise.', (2e-4, 2e-4, 4e-4), minimum=0.0
     )
-    random_walk: tuple[float, float, float] = parameter(
-        (2.0, 2.0, 4.0), 'm/sqrt(s)', 'Driving density of the bias.', minimum=0.0
+    random_walk: tuple[float, float, float] = axes(
+        'm/sqrt(s)', 'Driving density of the bias.', (2.0, 2.0, 4.0), minimum=0.0
     )
     time_constant: float = parameter(
         60.0, 's', 'Correlation time of the bias; must be >= 1.', minimum=1.0
     )
     physics_rate: float = parameter(
-        250.0,
-        'Hz',
-        'Steps of the physics per second.',
-        minimum=0.0,
-        minimum_excluded=True,
-        read_only=True,
+        250.0, 'Hz', 'Steps of the physics per second.', above=0.0, read_only=True
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -89,19 +85,17 @@ class Px4MarkovNoise(UpstreamNoise):
         0.93,
         '1',
         'Correlation of one fix with the next; must be < 1.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
         maximum=0.999999,
     )
-    step_std: tuple[float, float, float] = parameter(
-        (0.008, 0.008, 0.012), 'm', 'Deviation of what each fix adds.', minimum=0.0
+    step_std: tuple[float, float, float] = axes(
+        'm', 'Deviation of what each fix adds.', (0.008, 0.008, 0.012), minimum=0.0
     )
     model_rate: float = parameter(
         30.0,
         'Hz',
         'Rate at which upstream runs, where both variants have the same law.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
     )
 
     @property

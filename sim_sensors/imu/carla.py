@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import axes
 from sim_sensors.imu.imu import SampledImu
 from sim_sensors.imu.kinematics import Kinematics, SecondDifference
 from sim_sensors.noise.processes import TurnOn, White
@@ -24,19 +25,15 @@ _ZERO = (0.0, 0.0, 0.0)
 class CarlaGyroscope(Parameters):
     """Attributes noise_gyro_* of CARLA's IMU."""
 
-    bias: tuple[float, float, float] = parameter(_ZERO, 'rad/s', 'Constant bias.')
-    stddev: tuple[float, float, float] = parameter(
-        _ZERO, 'rad/s', 'Noise of each sample.', minimum=0.0
-    )
+    bias: tuple[float, float, float] = axes('rad/s', 'Constant bias.')
+    stddev: tuple[float, float, float] = axes('rad/s', 'Noise of each sample.', minimum=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class CarlaAccelerometer(Parameters):
     """Attributes noise_accel_* of CARLA's IMU; it has no bias."""
 
-    stddev: tuple[float, float, float] = parameter(
-        _ZERO, 'm/s^2', 'Noise of each sample.', minimum=0.0
-    )
+    stddev: tuple[float, float, float] = axes('m/s^2', 'Noise of each sample.', minimum=0.0)
 
 
 @dataclasses.dataclass(frozen=True)

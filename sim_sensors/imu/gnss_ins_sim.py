@@ -14,7 +14,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import AxisParameters
+from sim_sensors.core.shared_parameters import AxisParameters, axes
 from sim_sensors.imu.imu import UpstreamImu
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, SumTriad
@@ -26,15 +26,15 @@ _ZERO = (0.0, 0.0, 0.0)
 class GnssInsSimErrors(AxisParameters):
     """Errors of three axes in gnss-ins-sim."""
 
-    bias: tuple[float, float, float] = parameter(_ZERO, '{u}', 'Constant bias.')
-    drift_std: tuple[float, float, float] = parameter(
-        _ZERO, '{u}', 'Stationary deviation of the drift.', minimum=0.0
+    bias: tuple[float, float, float] = axes('{u}', 'Constant bias.')
+    drift_std: tuple[float, float, float] = axes(
+        '{u}', 'Stationary deviation of the drift.', minimum=0.0
     )
     drift_time: float = parameter(
         100.0, 's', 'Correlation time of the drift; 0: infinite.', minimum=0.0
     )
-    noise_density: tuple[float, float, float] = parameter(
-        _ZERO, '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0
+    noise_density: tuple[float, float, float] = axes(
+        '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0
     )
 
 

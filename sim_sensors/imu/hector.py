@@ -14,7 +14,7 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import AxisParameters
+from sim_sensors.core.shared_parameters import AxisParameters, axes
 from sim_sensors.imu.imu import SampledImu
 from sim_sensors.imu.orientation import Attitude, OrientationModel, Sensed
 from sim_sensors.noise.processes import GaussMarkov, TurnOn, White
@@ -28,21 +28,17 @@ _ONE_PER_HOUR = 1.0 / 3600.0
 class HectorErrors(AxisParameters):
     """hector_gazebo's sensor model for three axes."""
 
-    offset: tuple[float, float, float] = parameter(_ZERO, '{u}', 'Constant error.')
-    drift: tuple[float, float, float] = parameter(
-        _ZERO, '{u}', 'Deviation of the drift.', minimum=0.0
-    )
-    drift_frequency: tuple[float, float, float] = parameter(
-        (_ONE_PER_HOUR,) * 3,
+    offset: tuple[float, float, float] = axes('{u}', 'Constant error.')
+    drift: tuple[float, float, float] = axes('{u}', 'Deviation of the drift.', minimum=0.0)
+    drift_frequency: tuple[float, float, float] = axes(
         'Hz',
         'One over the correlation time of the drift.',
+        _ONE_PER_HOUR,
         minimum=0.0,
         maximum=1.0,
     )
-    gaussian_noise: tuple[float, float, float] = parameter(
-        _ZERO, '{u}', 'Noise of each sample.', minimum=0.0
-    )
-    scale: tuple[float, float, float] = parameter((1.0, 1.0, 1.0), '1', 'Scale factor.')
+    gaussian_noise: tuple[float, float, float] = axes('{u}', 'Noise of each sample.', minimum=0.0)
+    scale: tuple[float, float, float] = axes('1', 'Scale factor.', 1.0)
 
 
 @dataclasses.dataclass(frozen=True)

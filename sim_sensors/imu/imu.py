@@ -12,57 +12,51 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import SensorError
-from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray
-from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.core.shared_parameters import (
-    Upstream,
-    latency,
-    lever_arm,
-    placed,
-    sample_rate,
-    turned,
-)
+from sim_sensors.core.measurements import FloatArray, ImuArray
+from sim_sensors.core.parameters import parameter
+from sim_sensors.core.shared_parameters import Upstream, axes, latency, lever_arm, sample_rate
 from sim_sensors.imu.kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu.orientation import Attitude, Orientation, OrientationModel, Sensed
 from sim_sensors.noise.triad import AxisErrors, SettableBias
 from sim_sensors.sensor.catalogue import SensorKind
-from sim_sensors.sensor.delivery import Channel, Delivery
-from sim_sensors.sensor.reported_covariance import Diagonal, ReportedCovariance, Unknown
-from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.sensor.sensor import (
+    Diagonal,
+    Measurement,
+    MountedModel,
+    ReportedCovariance,
+    Sensor,
+    Unknown,
+)
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.motion.trajectory import Trajectory
 
 
 # What an IMU reports, before it is a message.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ImuMeasurement:
+class ImuMeasurement(Measurement[ImuArray]):
     """What an IMU reports, and the biases in it, which are truth for whoever estimates them.
 
     Attributes
     ----------
-    orientation : (n, 4)
-        Quaternion x y z w, sensor to world; identity where absent.
-    angular_velocity : (n, 3)
-        rad/s, sensor frame.
-    linear_acceleration : (n, 3)
-        Specific force, m/s^2, sensor frame.
-    orientation_covariance, angular_velocity_covariance, linear_acceleration_covariance : (n, 3, 3)
+    orientation, angular_velocity, linear_acceleration, ..._covariance
         As in `sim_sensors.core.measurements.ImuArray`.
     gyroscope_bias, accelerometer_bias : (n, 3)
         Part of the reported values that is bias, rad/s and m/s^2; the mean of the white noise is
         not in it.
     """
+
+    message: ClassVar[type[ImuArray]] = ImuArray
 
     orientation: FloatArray
     angular_velocity: FloatArray
@@ -73,23 +67,9 @@ class ImuMeasurement:
     gyroscope_bias: FloatArray
     accelerometer_bias: FloatArray
 
-    def messages(self, stamp_ns: IntArray, frame: str) -> ImuArray:
-        """Return sensor_msgs/Imu arrays stamped `stamp_ns`, arriving at once."""
-        return ImuArray(
-            stamp_ns=stamp_ns,
-            arrival_ns=stamp_ns,
-            frame=frame,
-            orientation=self.orientation,
-            angular_velocity=self.angular_velocity,
-            linear_acceleration=self.linear_acceleration,
-            orientation_covariance=self.orientation_covariance,
-            angular_velocity_covariance=self.angular_velocity_covariance,
-            linear_acceleration_covariance=self.linear_acceleration_covariance,
-        )
-
 
 @dataclasses.dataclass(frozen=True)
-class ImuModel(Parameters, abc.ABC):
+class ImuModel(MountedModel):
     """What all IMU models have: rate, mounting, orientation and covariance.
 
     Examples
@@ -102,8 +82,7 @@ class ImuModel(Parameters, abc.ABC):
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
     lever_arm: tuple[float, float, float] = lever_arm('IMU')
-    mounting_rpy: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0),
+    mounting_rpy: tuple[float, float, float] = axes(
         'rad',
         'Rotation of the IMU in the body: roll, pitch, yaw about fixed axes, as in a static '
         'transform body to sensor.',
@@ -143,72 +122,24 @@ class ImuModel(Parameters, abc.ABC):
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
         return dt
 
-    def mounted(self, translation: ArrayLike, rotation: ArrayLike) -> ImuModel:
-        """Return the model mounted as a static transform says.
-
-        Parameters
-        ----------
-        translation : (3,)
-            Position in the body, m.
-        rotation : (4,)
-            Quaternion x y z w, sensor to body.
-        """
-        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
-        return turned(placed(self, translation), turn)
-
     def start(
         self, seed: int, run: str, sensor: str = 'imu', *, gravity: float = STANDARD_GRAVITY
     ) -> ImuSensor:
-        """Switch a sensor on.
-
-        Parameters
-        ----------
-        seed, run, sensor
-            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
-        gravity : float
-            m/s^2, of the simulated world.
-        """
-        gyroscope, accelerometer = self.triads(seed, run, sensor)
-        return ImuSensor(
-            self,
-            self.kinematics(gravity),
-            (gyroscope, accelerometer),
-            self.reported_covariances(),
-            self.attitude(seed, run, sensor, gravity),
-            self.channel(seed, run, sensor),
-        )
-
-    def channel(self, seed: int, run: str, sensor: str = 'imu') -> Channel:
-        """Return what carries the messages of the sensor that `start` gives."""
-        return self.delivery.start(seed, run, sensor, self.latency)
+        """Switch a sensor on in a world of that gravity, m/s^2; see `SensorModel.start`."""
+        return ImuSensor(self, seed, run, sensor, gravity)
 
 
 class ImuSensor(Sensor[ImuMeasurement]):
-    """An IMU that is switched on: a model and its state. Made by `ImuModel.start`.
+    """An IMU that is switched on: a model and its state. Made by `ImuModel.start`."""
 
-    Attributes
-    ----------
-    model : ImuModel
-        What it is.
-    channel : Channel
-        What carries its messages.
-    """
+    model: ImuModel
 
-    def __init__(
-        self,
-        model: ImuModel,
-        kinematics: Kinematics,
-        errors: tuple[AxisErrors, AxisErrors],
-        reported_covariances: tuple[ReportedCovariance, ReportedCovariance],
-        attitude: Attitude,
-        channel: Channel,
-    ) -> None:
-        super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
-        self.model = model
-        self._kinematics = kinematics
-        self._gyroscope, self._accelerometer = errors
-        self._rate_covariance, self._force_covariance = reported_covariances
-        self._attitude = attitude
+    def __init__(self, model: ImuModel, seed: int, run: str, sensor: str, gravity: float) -> None:
+        super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
+        self._kinematics = model.kinematics(gravity)
+        self._gyroscope, self._accelerometer = model.triads(seed, run, sensor)
+        self._rate_covariance, self._force_covariance = model.reported_covariances()
+        self._attitude = model.attitude(seed, run, sensor, gravity)
 
     @property
     def gyroscope_bias(self) -> FloatArray:
@@ -274,34 +205,6 @@ class ImuSensor(Sensor[ImuMeasurement]):
         )
 
 
-def simulate(
-    model: ImuModel,
-    motion: Motion,
-    *,
-    seed: int,
-    run: str,
-    sensor: str = 'imu',
-    start_ns: int | None = None,
-    origin_ns: int = 0,
-    gravity: float = STANDARD_GRAVITY,
-) -> ImuArray:
-    """Measure a whole motion with the sensor that `model.start` gives.
-
-    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
-
-    Examples
-    --------
-    >>> from sim_sensors import load_imu, motion_of
-    >>> motion = motion_of('standstill', duration=2.0)
-    >>> measured = simulate(load_imu('ideal'), motion, seed=1, run='1')
-    >>> measured.linear_acceleration[0]
-    array([0.     , 0.     , 9.80665])
-    """
-    imu = model.start(seed, run, sensor, gravity=gravity)
-    stamp_ns, ideal = imu.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-    return imu.channel.deliver(ideal.messages(stamp_ns, model.frame_id))
-
-
 # What the IMUs of other simulators share.
 
 
@@ -324,8 +227,7 @@ class SampledImu(UpstreamImu):
         'Hz',
         'Rate at which a sample has the noise given per sample; at others the exact variant keeps '
         'the density, and as_upstream the deviation.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
     )
 
     def deviation(self, std: ArrayLike) -> FloatArray:
@@ -334,7 +236,7 @@ class SampledImu(UpstreamImu):
         return np.asarray(np.asarray(std, dtype=np.float64) * scale)
 
 
-IMU = SensorKind(
+IMU: SensorKind[ImuModel, ImuArray] = SensorKind(
     name='imu',
     one='an IMU',
     base=ImuModel,  # type: ignore[type-abstract]
@@ -343,7 +245,6 @@ IMU = SensorKind(
     message='sensor_msgs/msg/Imu',
     node='imu_node',
     world='',
-    simulate=simulate,
     surroundings=lambda world: {'gravity': world.gravity},
 )
-load_imu = IMU.load
+load_imu, simulate = IMU.load, IMU.simulate

@@ -7,7 +7,7 @@ import dataclasses
 from typing import ClassVar
 
 from sim_sensors.core.parameters import parameter
-from sim_sensors.core.shared_parameters import AxisParameters
+from sim_sensors.core.shared_parameters import AxisParameters, axes
 from sim_sensors.imu.chain import AccelerometerChain, ChainTriad, ErrorChain, GyroscopeChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.noise.electronics import Temperature
@@ -24,23 +24,17 @@ class MatlabErrors(AxisParameters):
         0.0, '{u}', 'MeasurementRange; 0 stands for Inf.', minimum=0.0
     )
     resolution: float = parameter(0.0, '{u}', 'Resolution; 0: none.', minimum=0.0)
-    constant_bias: tuple[float, float, float] = parameter(_ZERO, '{u}', 'ConstantBias.')
-    axes_misalignment: tuple[float, float, float] = parameter(
-        _ZERO, '%', 'AxesMisalignment: what of each axis the two others feel.'
+    constant_bias: tuple[float, float, float] = axes('{u}', 'ConstantBias.')
+    axes_misalignment: tuple[float, float, float] = axes(
+        '%', 'AxesMisalignment: what of each axis the two others feel.'
     )
-    noise_density: tuple[float, float, float] = parameter(
-        _ZERO, '{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0
+    noise_density: tuple[float, float, float] = axes('{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0)
+    bias_instability: tuple[float, float, float] = axes(
+        '{u}', 'BiasInstability, the B of an Allan plot.', minimum=0.0
     )
-    bias_instability: tuple[float, float, float] = parameter(
-        _ZERO, '{u}', 'BiasInstability, the B of an Allan plot.', minimum=0.0
-    )
-    random_walk: tuple[float, float, float] = parameter(
-        _ZERO, '{u}/s/sqrt(Hz)', 'RandomWalk.', minimum=0.0
-    )
-    temperature_bias: tuple[float, float, float] = parameter(_ZERO, '{u}/K', 'TemperatureBias.')
-    temperature_scale_factor: tuple[float, float, float] = parameter(
-        _ZERO, '%/K', 'TemperatureScaleFactor.'
-    )
+    random_walk: tuple[float, float, float] = axes('{u}/s/sqrt(Hz)', 'RandomWalk.', minimum=0.0)
+    temperature_bias: tuple[float, float, float] = axes('{u}/K', 'TemperatureBias.')
+    temperature_scale_factor: tuple[float, float, float] = axes('%/K', 'TemperatureScaleFactor.')
 
     def chain(self) -> dict[str, object]:
         """Return the same errors as parameters of `sim_sensors.imu.chain.ErrorChain`."""

@@ -12,22 +12,21 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import axes
 from sim_sensors.imu.imu import ImuModel, SampledImu
 from sim_sensors.imu.kinematics import Kinematics, WorldAxes
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import Triad
-from sim_sensors.sensor.reported_covariance import OuterProduct, ReportedCovariance
+from sim_sensors.sensor.sensor import OuterProduct, ReportedCovariance
 
 
 @dataclasses.dataclass(frozen=True)
 class ChronoGyroscope(Parameters):
     """Errors of a gyroscope in Chrono's normal-drift model; defaults of the paper's demo."""
 
-    mean: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'rad/s', 'Mean of the noise of each sample.'
-    )
-    std: tuple[float, float, float] = parameter(
-        (0.05, 0.05, 0.05), 'rad/s', 'Noise of each sample at std_rate.', minimum=0.0
+    mean: tuple[float, float, float] = axes('rad/s', 'Mean of the noise of each sample.')
+    std: tuple[float, float, float] = axes(
+        'rad/s', 'Noise of each sample at std_rate.', 0.05, minimum=0.0
     )
     drift: float = parameter(
         1e-4, 'rad/s', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
@@ -41,11 +40,9 @@ class ChronoGyroscope(Parameters):
 class ChronoAccelerometer(Parameters):
     """Errors of an accelerometer in Chrono's normal-drift model; defaults of the paper's demo."""
 
-    mean: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm/s^2', 'Mean of the noise of each sample.'
-    )
-    std: tuple[float, float, float] = parameter(
-        (0.3, 0.3, 0.01), 'm/s^2', 'Noise of each sample at std_rate.', minimum=0.0
+    mean: tuple[float, float, float] = axes('m/s^2', 'Mean of the noise of each sample.')
+    std: tuple[float, float, float] = axes(
+        'm/s^2', 'Noise of each sample at std_rate.', (0.3, 0.3, 0.01), minimum=0.0
     )
     drift: float = parameter(
         0.1, 'm/s^2', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
@@ -121,11 +118,9 @@ class AirSimGyroscope(Parameters):
         'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
         minimum=0.0,
     )
-    bias_time: float = parameter(
-        500.0, 's', 'Scale of the drift, no correlation time.', minimum=0.0, minimum_excluded=True
-    )
-    turn_on_bias: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'rad/s', 'Bias of the first sample.', read_only=True
+    bias_time: float = parameter(500.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
+    turn_on_bias: tuple[float, float, float] = axes(
+        'rad/s', 'Bias of the first sample.', read_only=True
     )
 
 
@@ -142,11 +137,9 @@ class AirSimAccelerometer(Parameters):
         'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
         minimum=0.0,
     )
-    bias_time: float = parameter(
-        800.0, 's', 'Scale of the drift, no correlation time.', minimum=0.0, minimum_excluded=True
-    )
-    turn_on_bias: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm/s^2', 'Bias of the first sample.', read_only=True
+    bias_time: float = parameter(800.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
+    turn_on_bias: tuple[float, float, float] = axes(
+        'm/s^2', 'Bias of the first sample.', read_only=True
     )
 
 

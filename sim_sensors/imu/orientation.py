@@ -158,10 +158,10 @@ class Orientation(OrientationModel):
         0.035, 'rad', 'Standard deviation of the rotation about the vertical.', minimum=0.0
     )
     roll_pitch_time_constant: float = parameter(
-        10.0, 's', 'Correlation time of the tilt error.', minimum=0.0, minimum_excluded=True
+        10.0, 's', 'Correlation time of the tilt error.', above=0.0
     )
     yaw_time_constant: float = parameter(
-        60.0, 's', 'Correlation time of the yaw error.', minimum=0.0, minimum_excluded=True
+        60.0, 's', 'Correlation time of the yaw error.', above=0.0
     )
 
     fusion_gain: float = parameter(

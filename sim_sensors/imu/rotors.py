@@ -29,7 +29,7 @@ class RotorsErrors(AxisParameters):
         0.0, '{u}/s/sqrt(Hz)', 'Density that drives the Gauss-Markov bias.', minimum=0.0
     )
     bias_correlation_time: float = parameter(
-        1000.0, 's', 'Correlation time of that bias.', minimum=0.0, minimum_excluded=True
+        1000.0, 's', 'Correlation time of that bias.', above=0.0
     )
     turn_on_bias_sigma: float = parameter(
         0.0, '{u}', 'Deviation of a constant drawn when switched on.', minimum=0.0

@@ -21,9 +21,8 @@ from sensor_msgs.msg import (
 )
 from std_msgs.msg import Header
 
-from sim_sensors.camera.camera_info import CameraInfoArray
 from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
-from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,

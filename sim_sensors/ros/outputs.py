@@ -20,7 +20,7 @@ from sensor_msgs.msg import CameraInfo, JointState, PointCloud2
 from std_srvs.srv import Trigger
 
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.measurement import CameraMeasurement
+from sim_sensors.camera.features import CameraMeasurement
 from sim_sensors.camera.scene import Scene
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import IntArray
@@ -48,7 +48,7 @@ from sim_sensors.ros.sensor_settings import (
     SensorSettings,
     WorldSettings,
 )
-from sim_sensors.vision.gate import VisionMeasurement
+from sim_sensors.vision.view import VisionMeasurement
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.noise import WheelMeasurement
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
@@ -175,12 +175,11 @@ def _wheels(
     measured: WheelMeasurement,
 ) -> Messages:
     """Return odometry with what the encoders tell, in rad, and that of wheels without error."""
-    frames = (model.frame_id, model.child_frame_id)
     rows = zip(
         stamp_ns.tolist(),
-        odometry_messages(measured.messages(stamp_ns, *frames)),
+        odometry_messages(measured.messages(stamp_ns, model.frame_id)),
         np.hstack([measured.wheel_angle, measured.steering_angle]),
-        odometry_messages(measured.true_messages(stamp_ns, *frames)),
+        odometry_messages(measured.true_messages(stamp_ns, model.frame_id)),
         strict=True,
     )
     for stamp, row, joints, truth in rows:

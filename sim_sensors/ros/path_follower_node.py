@@ -54,8 +54,8 @@ class PathFollowerSettings(Parameters):
         read_only=True,
     )
     control_rate: float = parameter(
-        20.0, 'Hz', 'Commands per second of odometry, at most.', minimum=0.0,
-        minimum_excluded=True, maximum=1e4, read_only=True,
+        20.0, 'Hz', 'Commands per second of odometry, at most.', above=0.0, maximum=1e4,
+        read_only=True,
     )  # fmt: skip
     interpolation: str = parameter(
         'spline', '', 'Between waypoints.', choices=INTERPOLATIONS, read_only=True

@@ -70,7 +70,7 @@ class SensorNode(Node):
 
     def __init__(
         self,
-        kind: SensorKind[Any],
+        kind: SensorKind[Any, Any],
         settings: SensorSettings | None = None,
         *,
         model: Any = None,
@@ -321,7 +321,7 @@ class SensorNode(Node):
         )
 
 
-def _of_kind(kind: SensorKind[Any], settings: SensorSettings) -> SensorSettings:
+def _of_kind(kind: SensorKind[Any, Any], settings: SensorSettings) -> SensorSettings:
     """Return the settings with the texts of a kind where they are empty."""
     ours = {'model': kind.preset, 'sensor': kind.name, 'world': kind.world}
     changes: Any = {name: one for name, one in ours.items() if getattr(settings, name, None) == ''}

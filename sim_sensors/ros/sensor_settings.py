@@ -54,16 +54,14 @@ class SensorSettings(Parameters):
         1.8,
         '1',
         'An odometry interval above this many median ones is reported as a gap.',
-        minimum=1.0,
-        minimum_excluded=True,
+        above=1.0,
         read_only=True,
     )
     longest_gap: float = parameter(
         60.0,
         's',
         'A gap up to this is bridged by interpolation; after a longer one the sensor starts anew.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
         maximum=1e6,
         read_only=True,
     )

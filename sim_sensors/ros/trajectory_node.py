@@ -50,13 +50,7 @@ class TrajectorySettings(Parameters):
         read_only=True,
     )
     duration: float = parameter(
-        20.0,
-        's',
-        'Duration of the motion.',
-        minimum=0.0,
-        minimum_excluded=True,
-        maximum=1e5,
-        read_only=True,
+        20.0, 's', 'Duration of the motion.', above=0.0, maximum=1e5, read_only=True
     )
     seed: int = parameter(0, '1', 'Seed of the variation of a drive.', minimum=0, read_only=True)
     run: str = parameter(

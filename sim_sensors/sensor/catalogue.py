@@ -19,6 +19,8 @@ from sim_sensors.core.parameters import Parameters, from_variant, to_variant, va
 from sim_sensors.core.registry import Registry, is_in_file
 
 if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Motion
+    from sim_sensors.sensor.sensor import SensorModel
     from sim_sensors.world.world import World
 
 UPSTREAM = ':as_upstream'
@@ -26,11 +28,12 @@ UPSTREAM = ':as_upstream'
 
 _KALIBR = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 
-P = TypeVar('P', bound=Parameters)
+P = TypeVar('P', bound='SensorModel')
+A = TypeVar('A')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SensorKind(Generic[P]):
+class SensorKind(Generic[P, A]):
     """A kind of sensor: all that the rest of the software has to know of it.
 
     Attributes
@@ -50,9 +53,6 @@ class SensorKind(Generic[P]):
         Name of its node.
     world : str
         World of its node where none is named; empty: it is in none.
-    simulate : callable
-        Measures a whole motion: `simulate(model, motion, seed=, run=, start_ns=, origin_ns=)`
-        with what `surroundings` gives.
     surroundings : callable
         What `simulate`, and `start` of a model, take of a world, by keyword.
     beside : tuple of str
@@ -69,7 +69,6 @@ class SensorKind(Generic[P]):
     message: str
     node: str
     world: str
-    simulate: Callable[..., Any]
     surroundings: Callable[[World], dict[str, Any]]
     beside: tuple[str, ...] = ()
     silence: str = 'a simulated sensor never measures anything; must be another world or model'
@@ -132,6 +131,64 @@ class SensorKind(Generic[P]):
         self._check(mapping, str(path))
         return from_variant(self.models, mapping, str(path))
 
+    def simulate(
+        self,
+        model: P,
+        motion: Motion,
+        *,
+        seed: int,
+        run: str,
+        sensor: str = '',
+        start_ns: int | None = None,
+        origin_ns: int = 0,
+        **surroundings: Any,
+    ) -> A:
+        """Measure a whole motion with the sensor that `model.start` gives.
+
+        Parameters
+        ----------
+        model : SensorModel
+            Of this kind.
+        motion : Motion
+            From its start to its end, in the frame of the world.
+        seed, run, sensor
+            Labels of the random streams; see `sim_sensors.core.seeding.stream`. Without `sensor`
+            it is the name of the kind.
+        start_ns, origin_ns
+            See `sim_sensors.sensor.sensor.Sensor.measure_all`.
+        **surroundings
+            What `start` of the model takes of a world: `gravity` of an IMU, m/s^2; `frame` of a
+            GPS, where on the Earth the motion is; `world` of a magnetometer, whose field it
+            measures, of a camera, which sees it, and of vision, whose tags it finds.
+
+        Returns
+        -------
+        MessageArray
+            What arrives; of a camera its features and poses, of vision the poses it accepts.
+
+        Examples
+        --------
+        >>> from sim_sensors import load_gps, load_imu, load_mag, load_world, motion_of
+        >>> motion = motion_of('standstill', duration=2.0)
+        >>> measured = KINDS.get('imu').simulate(load_imu('ideal'), motion, seed=1, run='1')
+        >>> measured.linear_acceleration[0]
+        array([0.     , 0.     , 9.80665])
+        >>> fixes = KINDS.get('gps').simulate(load_gps('ch_gauss'), motion, seed=1, run='1')
+        >>> len(fixes), fixes.frame
+        (21, 'gps_link')
+        >>> mag, camera, room = KINDS.get('mag'), KINDS.get('camera'), load_world('chessboard')
+        >>> field = mag.simulate(load_mag('ideal'), motion, seed=1, run='1', world=room)
+        >>> field.magnetic_field.shape
+        (201, 3)
+        >>> vga = camera.load('ideal_vga')
+        >>> len(camera.simulate(vga, motion, seed=1, run='1', world=room).features)
+        61
+        """
+        device = model.start(seed, run, sensor or self.name, **surroundings)
+        stamp_ns, measured = device.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
+        arrived: A = device.deliver(stamp_ns, measured)
+        return arrived
+
     def _check(self, mapping: Mapping[str, object], where: str) -> None:
         """Raise ParameterError for a file of another sensor, or of another program."""
         if 'model' not in mapping and not _KALIBR.isdisjoint(mapping):
@@ -176,7 +233,7 @@ class SensorKind(Generic[P]):
         )
 
 
-KINDS: Registry[SensorKind[Any]] = Registry(
+KINDS: Registry[SensorKind[Any, Any]] = Registry(
     'sim2real_sensors.sensor_kinds',
     'a kind of sensor',
     lambda one: isinstance(one, SensorKind),
@@ -192,7 +249,7 @@ KINDS: Registry[SensorKind[Any]] = Registry(
 """All kinds of sensors by name."""
 
 
-def kinds() -> list[SensorKind[Any]]:
+def kinds() -> list[SensorKind[Any, Any]]:
     """Return all kinds of sensors, in the order in which they are listed and simulated."""
     return [KINDS.get(name) for name in KINDS.names()]
 

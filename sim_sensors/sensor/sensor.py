@@ -1,42 +1,111 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all sensors share that are switched on: they measure one sample after the other."""
+"""What all sensors share: a model, the sensor that it switches on, and what that measures."""
 
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Generic, TypeVar
+import dataclasses
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from sim_sensors.core.measurements import FloatArray, IntArray
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
+from sim_sensors.core.parameters import Parameters
+from sim_sensors.core.shared_parameters import placed, turned
 from sim_sensors.motion.sampling import intervals, sample_motion
+from sim_sensors.sensor.delivery import Channel, Delivery
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
-    from sim_sensors.sensor.delivery import Channel
 
+A = TypeVar('A', bound=MessageArray)
 T = TypeVar('T')
+P = TypeVar('P', bound='MountedModel')
+
+
+class SensorModel(Parameters, abc.ABC):
+    """Parameters of a sensor, which `start` switches on. Each kind declares the shared ones."""
+
+    rate: float
+    frame_id: str
+    lever_arm: tuple[float, float, float]
+    latency: float
+    delivery: Delivery
+
+    @abc.abstractmethod
+    def start(self, *args: Any, **kwargs: Any) -> Sensor[Any]:
+        """Switch a sensor on: `start(seed, run, sensor)`, and what it takes of a world by keyword.
+
+        The three are the labels of its random streams; see `sim_sensors.core.seeding.stream`.
+        """
+
+    def channel(self, seed: int, run: str, sensor: str) -> Channel:
+        """Return what carries the messages of the sensor that `start` gives."""
+        return self.delivery.start(seed, run, sensor, self.latency)
+
+
+class MountedModel(SensorModel):
+    """Parameters of a sensor that is turned in the body, by roll, pitch, yaw about fixed axes."""
+
+    mounting_rpy: tuple[float, float, float]
+
+    def mounted(self: P, translation: ArrayLike, rotation: ArrayLike) -> P:
+        """Return the model mounted as a static transform of its frame says.
+
+        Parameters
+        ----------
+        translation : (3,)
+            Position in the body, m.
+        rotation : (4,)
+            Quaternion x y z w, sensor to body.
+        """
+        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
+        return turned(placed(self, translation), turn)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measurement(Generic[A]):
+    """What a sensor reports: the arrays of its messages, and the truth about them."""
+
+    message: ClassVar[type[Any]]
+    """Of the arrays that its messages have."""
+
+    def messages(self, stamp_ns: IntArray, frame: str) -> A:
+        """Return messages stamped `stamp_ns`, arriving at once."""
+        fields = (field.name for field in dataclasses.fields(self.message))
+        own = {name: getattr(self, name) for name in fields if hasattr(self, name)}
+        made: A = self.message(stamp_ns=stamp_ns, arrival_ns=stamp_ns, frame=frame, **own)
+        return made
 
 
 class Sensor(abc.ABC, Generic[T]):
-    """A sensor that is switched on: it knows when it measured last.
+    """A sensor that is switched on: a model and its state. Made by `start` of the model.
 
     Parameters
     ----------
-    rate : float
-        Of its own stamps, Hz.
-    channel : Channel
-        What carries its messages.
+    model : SensorModel
+        What it is.
+    seed, run, sensor
+        Labels of its random streams; see `sim_sensors.core.seeding.stream`.
     first_interval : float
         Interval to the first sample of all, s: before it there is none.
 
     Attributes
     ----------
-    channel : Channel
+    model : SensorModel
         As given.
+    channel : Channel
+        What carries its messages.
     """
 
-    def __init__(self, rate: float, channel: Channel, *, first_interval: float = 0.0) -> None:
-        self.channel = channel
-        self._rate = rate
+    def __init__(
+        self, model: Any, seed: int, run: str, sensor: str, *, first_interval: float = 0.0
+    ) -> None:
+        self.model = model
+        self.channel = model.channel(seed, run, sensor)
         self._first_interval = first_interval
         self._last: float | None = None
 
@@ -78,9 +147,98 @@ class Sensor(abc.ABC, Generic[T]):
         MotionError
             When `start_ns` is outside the motion.
         """
-        stamp_ns, times = sample_motion(motion, self._rate, start_ns=start_ns, origin_ns=origin_ns)
+        rate = self.model.rate
+        stamp_ns, times = sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
         return stamp_ns, self.measure(motion.at(times))
+
+    def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
+        """Return the messages of the next measurements that arrive; see `Channel.deliver`."""
+        return self.channel.deliver(measured.messages(stamp_ns, self.model.frame_id))
 
     @abc.abstractmethod
     def _measure(self, truth: Trajectory, dt: FloatArray) -> T:
         """Measure at the times of `truth`, each `dt` `(n,)` s after the sample before it."""
+
+
+# The covariances that an IMU or a magnetometer states of its triads.
+
+
+class ReportedCovariance(Protocol):
+    """What is published as covariance of one triad, with whatever state that takes."""
+
+    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return covariances `(n, 3, 3)` for values `(n, 3)` with white noise of that variance."""
+
+
+class Diagonal:
+    """The variance of the white noise, on the diagonal."""
+
+    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return diag(variance)."""
+        matrices = np.zeros((len(variance), 3, 3))
+        matrices[:, [0, 1, 2], [0, 1, 2]] = variance
+        return matrices
+
+
+class Correlated:
+    """The covariance of white noise whose axes are correlated.
+
+    Parameters
+    ----------
+    correlation : tuple of 3 float
+        Of x with y, x with z and y with z.
+    """
+
+    def __init__(self, correlation: tuple[float, float, float]) -> None:
+        self._correlation = correlation
+
+    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return matrices with `variance` on the diagonal."""
+        matrices = Diagonal().state(measured, variance)
+        for i, j, c in zip((0, 0, 1), (1, 2, 2), self._correlation, strict=True):
+            if c:
+                matrices[:, i, j] = c * np.sqrt(variance[:, i] * variance[:, j])
+                matrices[:, j, i] = matrices[:, i, j]
+        return matrices
+
+
+class Unknown:
+    """Zeros, which sensor_msgs/Imu defines as unknown."""
+
+    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return zeros."""
+        return np.zeros((len(variance), 3, 3))
+
+
+class OuterProduct:
+    """What Chrono's ROS handler publishes in place of a covariance: the outer product of the
+    latest deviation from the running mean over the count of samples less one,
+
+        (y[k] - m[k]) (y[k] - m[k])^T / (k - 1),   m[k] = mean of y[1] ... y[k]
+
+    which is a matrix of rank one and fades like 1/k. The first, which would be 0/0, is zero.
+    """
+
+    def __init__(self) -> None:
+        # Mean, and count of samples.
+        self._state = np.zeros(4)
+
+    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return the outer products."""
+        return _outer_products(self._state, measured)
+
+
+@compiled
+def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
+    """Advance `state` in place."""
+    out = np.zeros((measured.shape[0], 3, 3))
+    for k in range(measured.shape[0]):
+        state[3] += 1.0
+        for i in range(3):
+            state[i] += (measured[k, i] - state[i]) / state[3]
+        if state[3] > 1.0:
+            for i in range(3):
+                for j in range(3):
+                    product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
+                    out[k, i, j] = product / (state[3] - 1.0)
+    return out

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
@@ -23,32 +22,39 @@ from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
 from sim_sensors.core.parameters import Parameters, VariedParameters, parameter
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import latency, lever_arm, mounting_quaternion, sample_rate
+from sim_sensors.core.shared_parameters import (
+    axes,
+    latency,
+    lever_arm,
+    mounting_quaternion,
+    sample_rate,
+)
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.sensor.sensor import Sensor
-from sim_sensors.vision.gate import AcceptedPoseChannel, Gate, VisionMeasurement
+from sim_sensors.sensor.sensor import Sensor, SensorModel
 from sim_sensors.vision.view import (
     VISION_COVARIANCES,
     VISION_LAWS,
+    AcceptedPoseChannel,
     AsDrawn,
+    BoolArray,
+    Gate,
     TagDistance,
     VisionLaw,
+    VisionMeasurement,
     tags_in_view,
 )
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.motion.trajectory import Trajectory
     from sim_sensors.world.world import World
-
-BoolArray = NDArray[np.bool_]
 
 # Of 1280 x 720 pixels with the focal lengths of [FRC3176], 879.07 and 879.15 pixels.
 _FIELD_OF_VIEW = (1.2586, 0.7771)
 
 
 @dataclasses.dataclass(frozen=True)
-class VisionModel(VariedParameters):
+class VisionModel(SensorModel, VariedParameters):
     """A camera with a program that finds tags and tells where the robot is."""
 
     kind: ClassVar[str] = 'vision_pose'
@@ -60,14 +66,13 @@ class VisionModel(VariedParameters):
     rate: float = sample_rate(30.0, 'Frames per second.')
     frame_id: str = parameter('map', '', 'Frame of the poses.', read_only=True)
     lever_arm: tuple[float, float, float] = lever_arm('camera', (0.0, 0.0, 0.5))
-    mounting_rpy: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0),
+    mounting_rpy: tuple[float, float, float] = axes(
         'rad',
         'Rotation of the camera in the body, whose x comes out of the lens: roll, pitch, yaw '
         'about fixed axes.',
     )
     field_of_view: tuple[float, float] = parameter(
-        _FIELD_OF_VIEW, 'rad', 'Across and up.', minimum=0.0, minimum_excluded=True, maximum=3.1
+        _FIELD_OF_VIEW, 'rad', 'Across and up.', above=0.0, maximum=3.1
     )
     max_range: float = parameter(
         10.0, 'm', 'Distance from which on tags are too small to be found.', minimum=0.0
@@ -98,14 +103,7 @@ class VisionModel(VariedParameters):
         return self.covariance if isinstance(self.covariance, VisionLaw) else self.noise
 
     def start(self, seed: int, run: str, sensor: str = 'vision', *, world: World) -> VisionSensor:
-        """Switch the camera on.
-
-        Parameters
-        ----------
-        seed, run, sensor
-            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
-        world : World
-            Where the tags are.
+        """Switch the camera on where that world has its tags; see `SensorModel.start`.
 
         Raises
         ------
@@ -114,28 +112,22 @@ class VisionModel(VariedParameters):
         """
         return VisionSensor(self, seed, run, sensor, world)
 
+    def channel(self, seed: int, run: str, sensor: str) -> AcceptedPoseChannel:
+        """Return what carries the messages of poses that are accepted."""
+        return AcceptedPoseChannel(super().channel(seed, run, sensor))
+
 
 class VisionSensor(Sensor[VisionMeasurement]):
-    """A camera that is switched on. Made by `VisionModel.start`.
+    """A camera that is switched on. Made by `VisionModel.start`."""
 
-    Attributes
-    ----------
-    model : VisionModel
-        What it is.
-    channel : AcceptedPoseChannel
-        What carries its messages: those of poses that are accepted.
-    """
-
+    model: VisionModel
     channel: AcceptedPoseChannel
 
     def __init__(self, model: VisionModel, seed: int, run: str, sensor: str, world: World) -> None:
         tags = world.tags
         if not len(tags):
             raise SensorError('the world has no tags; a vision pose needs at least 1 to see')
-        super().__init__(
-            model.rate, AcceptedPoseChannel(model.delivery.start(seed, run, sensor, model.latency))
-        )
-        self.model = model
+        super().__init__(model, seed, run, sensor)
         self._corners = tags.corners()
         normals = Rotation.from_quat(tags.orientations).apply([0.0, 0.0, 1.0])
         self._faces = np.ascontiguousarray(np.hstack([tags.positions, normals]))
@@ -172,7 +164,7 @@ class VisionSensor(Sensor[VisionMeasurement]):
         return VisionMeasurement(
             position=position,
             orientation=orientation,
-            covariance=covariance,
+            pose_covariance=covariance,
             distance=distance,
             count=count,
             accepted=accepted,
@@ -220,41 +212,7 @@ class VisionSensor(Sensor[VisionMeasurement]):
         return position, orientation
 
 
-def simulate(
-    model: VisionModel,
-    motion: Motion,
-    *,
-    seed: int,
-    run: str,
-    sensor: str = 'vision',
-    start_ns: int | None = None,
-    origin_ns: int = 0,
-    world: World,
-) -> PoseArray:
-    """Look at a whole motion with the camera that `model.start` gives.
-
-    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
-
-    Returns
-    -------
-    PoseArray
-        Those that are accepted and arrive.
-
-    Examples
-    --------
-    >>> from sim_sensors import load_world, motion_of
-    >>> motion = motion_of('standstill', duration=1.0)
-    >>> ring = load_world('tag_ring')
-    >>> poses = simulate(load_vision('tags'), motion, seed=1, run='1', world=ring)
-    >>> poses.position.shape[1]
-    3
-    """
-    vision = model.start(seed, run, sensor, world=world)
-    stamp_ns, told = vision.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-    return vision.channel.deliver(told.messages(stamp_ns, model.frame_id))
-
-
-VISION = SensorKind(
+VISION: SensorKind[VisionModel, PoseArray] = SensorKind(
     name='vision',
     one='a vision pose',
     base=VisionModel,
@@ -263,8 +221,7 @@ VISION = SensorKind(
     message='geometry_msgs/msg/PoseWithCovarianceStamped',
     node='vision_node',
     world='tag_ring',
-    simulate=simulate,
     surroundings=lambda world: {'world': world},
     silence='no tag is ever in view of the camera; must be another world, motion or camera',
 )
-load_vision = VISION.load
+load_vision, simulate = VISION.load, VISION.simulate

@@ -116,7 +116,7 @@ def derivatives_of_steered(
 
 
 def _half_track(default: float, doc: str) -> float:
-    found: float = parameter(default, 'm', doc, minimum=0.0, minimum_excluded=True)
+    found: float = parameter(default, 'm', doc, above=0.0)
     return found
 
 
@@ -133,9 +133,7 @@ class WheelDrive(Parameters, abc.ABC):
     names: ClassVar[tuple[str, ...]]
     """Joints: the wheels, then the steering."""
 
-    wheel_radius: float = parameter(
-        0.1, 'm', 'Radius of the wheels.', minimum=0.0, minimum_excluded=True
-    )
+    wheel_radius: float = parameter(0.1, 'm', 'Radius of the wheels.', above=0.0)
 
     @abc.abstractmethod
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -242,9 +240,7 @@ class SwerveWheels(WheelDrive):
         for place in ('front_left', 'front_right', 'rear_left', 'rear_right')
     )
 
-    wheel_radius: float = parameter(
-        0.0508, 'm', 'Radius of the wheels.', minimum=0.0, minimum_excluded=True
-    )
+    wheel_radius: float = parameter(0.0508, 'm', 'Radius of the wheels.', above=0.0)
     module_x: tuple[float, float, float, float] = parameter(
         (0.27, 0.27, -0.27, -0.27),
         'm',

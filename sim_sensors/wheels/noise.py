@@ -18,6 +18,7 @@ from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Upstream
+from sim_sensors.sensor.sensor import Measurement
 
 
 class WheelNoise(Parameters, abc.ABC):
@@ -139,7 +140,7 @@ _PLANAR = np.ix_([0, 1, 5], [0, 1, 5])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class WheelMeasurement:
+class WheelMeasurement(Measurement[OdometryArray]):
     """Odometry of wheels that err, beside that of perfect ones.
 
     Attributes
@@ -157,6 +158,8 @@ class WheelMeasurement:
         rad, to the left of forward.
     height : float
         z of the poses, m.
+    child_frame : str
+        Of the body, whose motion is told.
     """
 
     pose: FloatArray
@@ -170,45 +173,40 @@ class WheelMeasurement:
     true_wheel_angle: FloatArray
     true_steering_angle: FloatArray
     height: float
+    child_frame: str
 
-    def messages(self, stamp_ns: IntArray, frame: str, child_frame: str) -> OdometryArray:
+    def messages(self, stamp_ns: IntArray, frame: str) -> OdometryArray:
         """Return nav_msgs/Odometry arrays stamped `stamp_ns`, arriving at once."""
-        return _odometry(
-            stamp_ns,
-            frame,
-            child_frame,
-            (self.pose, self.height, self.velocity),
-            (_of_six(self.pose_covariance), _of_six(self.velocity_covariance)),
-        )
+        covariances = _of_six(self.pose_covariance), _of_six(self.velocity_covariance)
+        return self._odometry(stamp_ns, frame, self.pose, self.velocity, *covariances)
 
-    def true_messages(self, stamp_ns: IntArray, frame: str, child_frame: str) -> OdometryArray:
+    def true_messages(self, stamp_ns: IntArray, frame: str) -> OdometryArray:
         """Return the odometry of wheels without error, with covariances of zero."""
         zero = np.zeros((len(self.pose), 6, 6))
-        state = (self.true_pose, self.height, self.true_velocity)
-        return _odometry(stamp_ns, frame, child_frame, state, (zero, zero))
+        return self._odometry(stamp_ns, frame, self.true_pose, self.true_velocity, zero, zero)
 
-
-def _odometry(
-    stamp_ns: IntArray,
-    frame: str,
-    child_frame: str,
-    state: tuple[FloatArray, float, FloatArray],
-    covariances: tuple[FloatArray, FloatArray],
-) -> OdometryArray:
-    pose, height, velocity = state
-    zero = np.zeros(len(pose))
-    return OdometryArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=stamp_ns,
-        frame=frame,
-        child_frame=child_frame,
-        position=np.column_stack([pose[:, :2], np.full(len(pose), height)]),
-        orientation=rotations.from_heading(pose[:, 2]),
-        linear_velocity=np.column_stack([velocity[:, :2], zero]),
-        angular_velocity=np.column_stack([zero, zero, velocity[:, 2]]),
-        pose_covariance=covariances[0],
-        twist_covariance=covariances[1],
-    )
+    def _odometry(
+        self,
+        stamp_ns: IntArray,
+        frame: str,
+        pose: FloatArray,
+        velocity: FloatArray,
+        pose_covariance: FloatArray,
+        twist_covariance: FloatArray,
+    ) -> OdometryArray:
+        zero = np.zeros(len(pose))
+        return OdometryArray(
+            stamp_ns=stamp_ns,
+            arrival_ns=stamp_ns,
+            frame=frame,
+            child_frame=self.child_frame,
+            position=np.column_stack([pose[:, :2], np.full(len(pose), self.height)]),
+            orientation=rotations.from_heading(pose[:, 2]),
+            linear_velocity=np.column_stack([velocity[:, :2], zero]),
+            angular_velocity=np.column_stack([zero, zero, velocity[:, 2]]),
+            pose_covariance=pose_covariance,
+            twist_covariance=twist_covariance,
+        )
 
 
 def _of_six(planar: FloatArray) -> FloatArray:

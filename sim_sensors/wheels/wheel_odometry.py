@@ -28,11 +28,11 @@ from sim_sensors.motion.planar import (
     squares_of,
 )
 from sim_sensors.sensor.catalogue import SensorKind
-from sim_sensors.sensor.delivery import Channel, Delivery
-from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.sensor.sensor import Sensor, SensorModel
 from sim_sensors.wheels.constants import WheelConstants
 from sim_sensors.wheels.drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
-from sim_sensors.wheels.encoders import Encoders, accumulated
+from sim_sensors.wheels.encoders import Encoders, Slip, accumulated
 from sim_sensors.wheels.noise import (
     WHEEL_NOISES,
     PerDistance,
@@ -40,14 +40,13 @@ from sim_sensors.wheels.noise import (
     WheelMeasurement,
     WheelNoise,
 )
-from sim_sensors.wheels.slip import Slip
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.motion.trajectory import Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
-class WheelOdometryModel(VariedParameters):
+class WheelOdometryModel(SensorModel, VariedParameters):
     """Wheel odometry: a drive, and what its encoders get wrong."""
 
     kind: ClassVar[str] = 'wheel_odometry'
@@ -91,18 +90,8 @@ class WheelOdometryModel(VariedParameters):
     steering_offset: SteeringOffset = dataclasses.field(default_factory=SteeringOffset)
 
     def start(self, seed: int, run: str, sensor: str = 'wheels') -> WheelOdometrySensor:
-        """Switch the odometry on.
-
-        Parameters
-        ----------
-        seed, run, sensor
-            Labels of its random streams; see `sim_sensors.core.seeding.stream`.
-        """
+        """Switch the odometry on; see `SensorModel.start`."""
         return WheelOdometrySensor(self, seed, run, sensor)
-
-    def channel(self, seed: int, run: str, sensor: str = 'wheels') -> Channel:
-        """Return what carries the messages of the odometry that `start` gives."""
-        return self.delivery.start(seed, run, sensor, self.latency)
 
 
 class WheelOdometrySensor(Sensor[WheelMeasurement]):
@@ -112,21 +101,17 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
 
     Attributes
     ----------
-    model : WheelOdometryModel
-        What it is.
-    channel : Channel
-        What carries its messages.
     encoders : Encoders
         What its wheels are measured with.
     constants : WheelConstants
         Errors of its wheels and their steering that stay.
     """
 
+    model: WheelOdometryModel
+
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
         drive = model.drive
-        channel = model.channel(seed, run, sensor)
-        super().__init__(model.rate, channel, first_interval=1.0 / model.rate)
-        self.model = model
+        super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
         self.constants = WheelConstants(
             drive, model.radius_error, model.steering_offset, seed, run, sensor
         )
@@ -187,6 +172,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             true_wheel_angle=self._roll(0, travels, counted),
             true_steering_angle=angles,
             height=self._height,
+            child_frame=model.child_frame_id,
         )
 
     def _steps(self, truth: Trajectory, dt: FloatArray) -> FloatArray:
@@ -255,33 +241,6 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         return found
 
 
-def simulate(
-    model: WheelOdometryModel,
-    motion: Motion,
-    *,
-    seed: int,
-    run: str,
-    sensor: str = 'wheels',
-    start_ns: int | None = None,
-    origin_ns: int = 0,
-) -> OdometryArray:
-    """Tell of a whole motion with the odometry that `model.start` gives.
-
-    For `start_ns` and `origin_ns` see `sim_sensors.sensor.sensor.Sensor.measure_all`.
-
-    Examples
-    --------
-    >>> from sim_sensors import motion_of
-    >>> motion = motion_of('line', duration=2.0)
-    >>> told = simulate(WheelOdometryModel(), motion, seed=1, run='1')
-    >>> len(told), told.child_frame
-    (101, 'base_link')
-    """
-    wheels = model.start(seed, run, sensor)
-    stamp_ns, told = wheels.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-    return wheels.channel.deliver(told.messages(stamp_ns, model.frame_id, model.child_frame_id))
-
-
 def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -> FloatArray:
     """Return steps of the point at `sign` times `arm`: the adjoint of SE(2).
 
@@ -293,7 +252,7 @@ def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -
     return moved
 
 
-WHEELS = SensorKind(
+WHEELS: SensorKind[WheelOdometryModel, OdometryArray] = SensorKind(
     name='wheels',
     one='a wheel odometry',
     base=WheelOdometryModel,
@@ -302,8 +261,7 @@ WHEELS = SensorKind(
     message='nav_msgs/msg/Odometry',
     node='wheel_odometry_node',
     world='',
-    simulate=simulate,
     surroundings=lambda world: {},
     beside=('wheel/joint_states',),
 )
-load_wheels = WHEELS.load
+load_wheels, simulate = WHEELS.load, WHEELS.simulate

@@ -21,8 +21,8 @@ from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.distances import vepd
 from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.encoders import Slip
 from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
-from sim_sensors.wheels.slip import Slip
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 from sim_sensors.world.world import World
 
