@@ -19,7 +19,7 @@ from sim2real_eval.characterization.options import AllanOptions, TableOptions
 from sim2real_eval.characterization.signal_files import read_signals
 from sim2real_eval.characterization.signals import AXES, SignalFileError
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.report.allan_folder import FILES
+from sim2real_eval.report.allan import FILES
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.imu.imu import load_imu

@@ -22,8 +22,8 @@ from sim2real_eval.cli.arguments import sources
 from sim2real_eval.cli.model_lists import single_sensors, twins
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.report import signal_folder
-from sim2real_eval.report.signal_table import signal_tables
+from sim2real_eval.report import signals as signal_report
+from sim2real_eval.report.signals import signal_tables
 from sim2real_eval.signals.comparison import (
     SignalComparison,
     SignalRow,
@@ -265,7 +265,7 @@ def test_folder_is_whole_and_the_same_for_any_number_of_jobs(
     first = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one', '--json')
     assert first.status == 0, first.err
     # The pictures are drawn from what is compared; drawing them again takes longest of all.
-    monkeypatch.setattr(signal_folder, 'save_signal_plots', lambda *_: [])
+    monkeypatch.setattr(signal_report, 'save_signal_plots', lambda *_: [])
     second = call(capsys, *arguments, '--jobs', 2, '--out', tmp_path / 'two', '--published')
     assert second.status == 0, second.err
     files = contents(tmp_path / 'one')
@@ -293,7 +293,7 @@ def test_given_recordings_are_compared_as_made_ones(
     runs: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`simulate --truth` and then `--sim`; a recording without truth is left out and named."""
-    monkeypatch.setattr(signal_folder, 'save_signal_plots', lambda *_: [])
+    monkeypatch.setattr(signal_report, 'save_signal_plots', lambda *_: [])
     done = call(
         capsys, 'simulate', '--truth', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',
     )  # fmt: skip

@@ -18,9 +18,15 @@ from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.console import vepd_console_table
-from sim2real_eval.report.histograms import ENTROPY, RMSE, histogram_figure, save_histograms
-from sim2real_eval.report.overlays import Overlay, overlay_figure, save_overlays
-from sim2real_eval.report.style import model_colours
+from sim2real_eval.report.run_plots import (
+    ENTROPY,
+    RMSE,
+    Overlay,
+    histogram_figure,
+    overlay_figure,
+    save_histograms,
+)
+from sim2real_eval.report.style import model_colours, save_png
 from sim_sensors.core.seeding import stream
 
 FIVE = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
@@ -70,7 +76,10 @@ def test_png_files_are_the_same_bytes_and_free_of_metadata(tmp_path: Path) -> No
     overlays = {'line': Overlay(series(0.1), {model: series(0.2) for model in FIVE})}
     files: list[list[bytes]] = []
     for folder in (tmp_path / 'one', tmp_path / 'two'):
-        paths = [*save_histograms(folder, real, sim), save_overlays(folder / 'o.png', overlays)]
+        paths = [
+            *save_histograms(folder, real, sim),
+            save_png(overlay_figure(overlays), folder / 'o.png'),
+        ]
         files.append([path.read_bytes() for path in paths])
         assert sorted(path.name for path in folder.iterdir()) == [
             'histogram_entropy.png',

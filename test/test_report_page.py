@@ -16,9 +16,8 @@ from report_examples import HOSTILE, hostile_study, renamed, small_study, with_r
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.figure import Scale, decimal, span
 from sim2real_eval.report.page.markup import path
-from sim2real_eval.report.page.page import study_page
-from sim2real_eval.report.page.standing import standings
-from sim2real_eval.report.page.summary import answer
+from sim2real_eval.report.page.page import answer, study_page
+from sim2real_eval.report.page.ranking import standings
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError

@@ -11,7 +11,6 @@ from matplotlib.image import imread
 from rich.console import Console
 from study_examples import drawn_study
 
-from sim2real_eval.report.ranking_plots import save_ranks
 from sim2real_eval.report.ranking_tables import (
     metric_lines,
     ranking_pairs_table,
@@ -19,6 +18,7 @@ from sim2real_eval.report.ranking_tables import (
     sensitivity_lines,
     short_number,
 )
+from sim2real_eval.report.study_plots import save_ranks
 from sim2real_eval.study.secondary_results import SideResults, side_results
 
 

@@ -20,7 +20,7 @@ from sim2real_eval.cli.study import overrides
 from sim2real_eval.common.tables import write_columns, write_csv
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.report.page.standing import standings
+from sim2real_eval.report.page.ranking import standings
 from sim2real_eval.report.ranking_tables import uncertainty_table
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import scored_runs

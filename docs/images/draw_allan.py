@@ -12,7 +12,8 @@ from sim2real_eval.characterization.analysis import analyse, combined_terms
 from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.characterization.recovered_parameters import reidentify, simulated_standstill
 from sim2real_eval.characterization.signals import AXES, Signals
-from sim2real_eval.report.allan import save_allan_plot
+from sim2real_eval.report.allan import allan_figure
+from sim2real_eval.report.style import save_png
 from sim_sensors.imu.chain import GyroscopeChain, ImuChain
 
 RATE, HOURS = 20.0, 6
@@ -39,7 +40,7 @@ def main() -> None:
     again = reidentify(model, terms, result.samples, seed=8)
     for one in again.recovered_parameters:
         print(one)
-    save_allan_plot(Path(__file__).parent / 'allan.png', [result], terms, again.curves)
+    save_png(allan_figure([result], terms, again.curves), Path(__file__).parent / 'allan.png')
 
 
 if __name__ == '__main__':

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from sim2real_eval.characterization.gps_characterization import characterize_gps
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.report.gps_noise import save_gps_plot
+from sim2real_eval.report.gps_noise import gps_figure
+from sim2real_eval.report.style import save_png
 from sim_sensors.gps import gps
 from sim_sensors.gps.covariance import HdopCovariance
 from sim_sensors.gps.gnss_noise import GnssNoise
@@ -35,7 +36,7 @@ def main() -> None:
     result = characterize_gps([recording])
     for fit in result.axes:
         print(fit)
-    save_gps_plot(Path(__file__).parent / 'characterize.png', result)
+    save_png(gps_figure(result), Path(__file__).parent / 'characterize.png')
 
 
 if __name__ == '__main__':

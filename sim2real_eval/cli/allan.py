@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.characterization.recovered_parameters import fit_imu
     from sim2real_eval.common.results import check_result_files
     from sim2real_eval.recording.recording import DEFAULT_TOPICS
-    from sim2real_eval.report.allan_folder import FILES, allan_record, write_allan_folder
+    from sim2real_eval.report.allan import FILES, allan_record, write_allan_folder
 
     given_once(options.recordings)
     if options.out:

@@ -107,11 +107,12 @@ def _add_filter(group: argparse._ActionsContainer) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.report.attitude import check_attitude_folder, write_attitude
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report.attitude import MARK, write_attitude
 
     settings = _FILTER.make(options, **dict.fromkeys(options.without, False))
     if options.out:
-        check_attitude_folder(options.out, overwrite=options.overwrite)
+        check_result_folder(options.out, MARK, overwrite=options.overwrite)
     failures: list[str] = []
     if options.recordings:
         study, inputs, notes = _recorded(options, settings, failures)

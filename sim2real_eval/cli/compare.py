@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
     from sim2real_eval.cli.model_lists import single_sensors
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.report.signal_folder import MARK
+    from sim2real_eval.report.signals import MARK
     from sim_sensors.world.world import load_world
 
     check_result_folder(options.out, MARK, overwrite=options.overwrite)
@@ -158,14 +158,14 @@ def run(options: argparse.Namespace) -> int:
             real, study, method, jobs=options.jobs, progress=progress
         )
     record = study_record(comparison, failures, real, study)
-    from sim2real_eval.report.signal_folder import write_signals
+    from sim2real_eval.report.signals import write_signals
 
     folder = write_signals(options.out, comparison, record, overwrite=options.overwrite)
     report_failures([str(failure) for failure in failures], of=total)
     if options.json:
         print_json(record)
     else:
-        from sim2real_eval.report.signal_table import signal_tables
+        from sim2real_eval.report.signals import signal_tables
 
         print_table(signal_tables(comparison, published=options.published))
         print_notes(comparison.notes)

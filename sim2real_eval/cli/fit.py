@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
-    from sim2real_eval.report.fit_folder import MARK, fit_record, write_fit
+    from sim2real_eval.report.fit import MARK, fit_record, write_fit
     from sim2real_eval.study.fitting.fit import fit
     from sim2real_eval.study.fitting.tuned import parse_tuned
     from sim2real_eval.study.options import StudyOptions

@@ -233,7 +233,7 @@ def run(options: argparse.Namespace) -> int:
     what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
     print_table(following_console_table(pooled_statistics(runs), title=f'Tracking errors, {what}'))
     if comparison is not None:
-        from sim2real_eval.report.signal_table import signal_tables
+        from sim2real_eval.report.signals import signal_tables
 
         print_table(signal_tables(comparison))
     print_notes([*told, *(() if comparison is None else comparison.notes)])
@@ -267,7 +267,7 @@ def _comparison(
 
     real = [one.recording for one in followed if one.recording is not None]
     comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
-    from sim2real_eval.report.signal_folder import write_signals
+    from sim2real_eval.report.signals import write_signals
 
     write_signals(Path(options.out) / 'compare', comparison, comparison.record())
     return comparison

@@ -46,12 +46,14 @@ def show_consistency(
 ) -> Mapping[str, Any]:
     """Plot and, unless `quiet`, print the consistency of one run; return it for --json."""
     from sim2real_eval.metrics.consistency import consistency
-    from sim2real_eval.report.consistency import consistency_table, save_consistency
+    from sim2real_eval.report.consistency import consistency_figure, consistency_table
+    from sim2real_eval.report.style import save_png
 
     rows = [consistency(squares) for squares in checked.squares]
     plot = None
     if any(len(squares) for squares in checked.squares):
-        plot = str(save_consistency(plot_path(estimate), checked.squares, title=title))
+        figure = consistency_figure(checked.squares, title=title)
+        plot = str(save_png(figure, plot_path(estimate)))
     if not quiet:
         print_table(consistency_table(rows, f'Consistency of {title}: ratio 1 is consistent'))
         if plot:

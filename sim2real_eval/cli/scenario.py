@@ -67,16 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.benches.preintegration.study import run_study
-    from sim2real_eval.report.scenario import (
-        check_scenario_folder,
-        scenario_record,
-        write_scenario,
-    )
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report.scenario import MARK, scenario_record, write_scenario
 
     settings = _SETTINGS.make(options)
     setup = _setup(options, settings)
     if options.out:
-        check_scenario_folder(options.out, overwrite=options.overwrite)
+        check_result_folder(options.out, MARK, overwrite=options.overwrite)
     with progress_bar(setup.runs, 'runs') as advance:
         study = run_study(setup, advance)
     if options.out:

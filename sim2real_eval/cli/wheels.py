@@ -110,12 +110,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.benches.wheels.study import study_of
-    from sim2real_eval.report.wheels import check_wheel_folder, wheel_record, write_wheels
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report.wheels import MARK, wheel_record, write_wheels
 
     setup = _setup(options)
     drives = _recorded(options) if options.truth else [_simulated(options)]
     if options.out:
-        check_wheel_folder(options.out, overwrite=options.overwrite)
+        check_result_folder(options.out, MARK, overwrite=options.overwrite)
     failures: list[str] = []
     driven = _driven(setup, drives, failures)
     report_failures(failures, of=len(drives))

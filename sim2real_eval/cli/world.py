@@ -73,9 +73,10 @@ def run(options: argparse.Namespace) -> int:
     found = world_map(world, options.area, options.height)
     record = world_record(found, name)
     if options.out is not None:
-        from sim2real_eval.report.world import save_world_plot
+        from sim2real_eval.report.style import save_png
+        from sim2real_eval.report.world import world_figure
 
-        save_world_plot(options.out, found, name)
+        save_png(world_figure(found, name), options.out)
     if options.json:
         print_json({**record, 'picture': options.out})
         return 0

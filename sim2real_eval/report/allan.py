@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allan deviations: table of noise terms and log-log plot."""
+"""Allan deviations: table of noise terms, log-log plot, and the folder of `sim2real allan`."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -16,18 +19,31 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.characterization.allan import AllanCurve
+from sim2real_eval.characterization.allan_covariance import TERMS
 from sim2real_eval.characterization.analysis import AxisResult, RecordingResult
-from sim2real_eval.characterization.imu_file import discrete, sheet_units, si_unit
+from sim2real_eval.characterization.imu_file import (
+    chain_yaml,
+    discrete,
+    kalibr_yaml,
+    sdf_noise,
+    sheet_units,
+    si_unit,
+)
 from sim2real_eval.characterization.noise_terms import (
     Coefficient,
     NoiseTerms,
     term_variances,
     with_error,
 )
-from sim2real_eval.characterization.recovered_parameters import RecoveredParameter
+from sim2real_eval.characterization.options import AllanOptions
+from sim2real_eval.characterization.recovered_parameters import RecoveredParameter, Reidentified
 from sim2real_eval.characterization.signals import quantity_of, unit_of
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import model_colours, new_figure, save_png, tidy
+from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.results import versions
+from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
+from sim2real_eval.report.console import add_numbers, add_words, plain_table
+from sim2real_eval.report.style import legend_above, model_colours, save_png, small_multiples, tidy
+from sim_sensors.imu.chain import ImuChain
 
 _WORDS = {
     'quantisation': 'quantisation Q',
@@ -45,22 +61,13 @@ def allan_console_table(
 ) -> Table:
     """Return a table with a row per axis and coefficient.
 
-    Parameters
-    ----------
-    terms : mapping
-        By axis.
-    results : sequence of RecordingResult
-        Of the recordings that they are of. Discrete values are for the rate of the longest; of one
-        recording alone there are the coefficients read off with straight lines, too.
-    recovered_parameters : sequence of RecoveredParameter, optional
-        What became of each coefficient in the simulated sensor.
+    The terms, by axis, are those of the recordings. Discrete values are for the rate of the
+    longest; of one recording alone there are the coefficients read off with straight lines, too.
+    `recovered_parameters` say what became of each coefficient in the simulated sensor.
     """
     rate = max(results, key=lambda one: one.samples).rate
-    graphical_estimate = (
-        {one.axis: one.graphical_estimate for one in results[0].axes}
-        if len(results) == 1
-        else None
-    )
+    graphical_estimate = {one.axis: one.graphical_estimate for one in results[0].axes}
+    alone = len(results) == 1
     samples = sum(one.samples for one in results)
     seconds = sum(one.seconds for one in results)
     where = f' of {len(results)} recordings' if len(results) > 1 else ''
@@ -69,14 +76,11 @@ def allan_console_table(
         f'at {rate:.6g} Hz (discrete: at that rate; < is an upper bound, 95 %)',
         gap=1,
     )
-    table.add_column('axis', overflow='fold')
+    add_words(table, 'axis')
     table.add_column('coefficient', no_wrap=True)
-    table.add_column('data sheet', justify='right', no_wrap=True)
+    add_numbers(table, 'data sheet')
     table.add_column('', no_wrap=True)
-    table.add_column('SI density', justify='right', no_wrap=True)
-    table.add_column('discrete', justify='right', no_wrap=True)
-    if graphical_estimate is not None:
-        table.add_column('read off', justify='right', no_wrap=True)
+    add_numbers(table, 'SI density', 'discrete', *['read off'] * alone)
     if recovered_parameters:
         table.add_column('back', no_wrap=True)
     back = {(one.axis, one.coefficient): one.is_recovered for one in recovered_parameters}
@@ -94,7 +98,7 @@ def allan_console_table(
                 f'{one.value:.3e}' if one.observable else '-',
                 f'{step:.2e}' if one.observable else '-',
             ]
-            if graphical_estimate is not None:
+            if alone:
                 read = graphical_estimate.get(axis, {}).get(name)
                 cells.append('-' if read is None else f'{unit.of(read):.3g}')
             if recovered_parameters:
@@ -116,23 +120,16 @@ def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
     quantities = list(dict.fromkeys(quantity_of(axis) for axis in terms))
     return '\n'.join(
         f'{quantity}: discrete in {unit_of(f"{quantity}_x")}, SI in '
-        + ', '.join(f'{word[-1]} {si_unit(quantity, name)}' for name, word in _WORDS.items())
+        + ', '.join(f'{letter} {si_unit(quantity, name)}' for name, letter in _LETTERS.items())
         for quantity in quantities
     )
 
 
 # Allan deviations on log-log axes: measured with bands, fitted, and each fitted term.
 
-_COLUMNS = 3
 # Colours are for recordings.
 _FIT_COLOUR = '#222222'
-_LETTERS = {
-    'quantisation': 'Q',
-    'white': 'N',
-    'bias_instability': 'B',
-    'random_walk': 'K',
-    'rate_ramp': 'R',
-}
+_LETTERS = {name: words[-1] for name, words in _WORDS.items()}
 _SCALES = {'gyroscope': (math.pi / 180.0, 'deg/s'), 'accelerometer': (1.0, 'm/s²')}
 
 
@@ -141,25 +138,14 @@ def allan_figure(
     terms: Mapping[str, NoiseTerms],
     twins: Mapping[str, AllanCurve] | None = None,
 ) -> Figure:
-    """Return one panel per axis.
+    """Return one panel per axis of `terms`, the fit that is drawn with its terms as thin lines.
 
-    Parameters
-    ----------
-    results : sequence of RecordingResult
-        Curves with one-sigma bands; several recordings take a colour each.
-    terms : mapping
-        By axis: the fit that is drawn, and its terms as thin lines.
-    twins : mapping, optional
-        Curve of the simulated sensor by axis, drawn as dots.
+    The curves of the recordings have one-sigma bands; several take a colour each. Those of the
+    simulated sensor, `twins` by axis, are drawn as dots.
     """
-    axes = list(terms)
-    columns = min(_COLUMNS, len(axes))
-    rows = math.ceil(len(axes) / columns)
-    figure = new_figure(max(3.5 * columns, 4.8), 3.0 * rows + 0.8)
-    panels = figure.subplots(rows, columns, squeeze=False)
+    figure, panels = small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
     colours = model_colours([result.name for result in results])
-    for index, axis in enumerate(axes):
-        panel: Axes = panels.flat[index]
+    for panel, axis in zip(panels, terms, strict=True):
         factor, unit = _SCALES[quantity_of(axis)]
         for result in results:
             for one in result.axes:
@@ -171,27 +157,9 @@ def allan_figure(
             dots = panel.plot(twin.tau, twin.deviation / factor, 'o', color=_FIT_COLOUR, zorder=6)
             dots[0].set(markersize=4.0, markerfacecolor='white', markeredgewidth=0.8)
         _decorate(panel, axis, terms[axis], unit)
-    for panel in panels.flat[len(axes) :]:
-        panel.remove()
     figure.supxlabel('averaging time [s]', fontsize=9)
-    figure.legend(
-        handles=_handles(results, colours, bool(twins)),
-        loc='outside upper center',
-        ncols=4 if columns > 1 else 2,
-        fontsize=8,
-        frameon=False,
-    )
+    legend_above(figure, _handles(results, colours, bool(twins)), 4 if len(terms) > 1 else 2)
     return figure
-
-
-def save_allan_plot(
-    path: str | Path,
-    results: Sequence[RecordingResult],
-    terms: Mapping[str, NoiseTerms],
-    twins: Mapping[str, AllanCurve] | None = None,
-) -> Path:
-    """Write the figure as PNG; see `allan_figure`."""
-    return save_png(allan_figure(results, terms, twins), path)
 
 
 def _draw_curve(panel: Axes, one: AxisResult, factor: float, colour: str) -> None:
@@ -258,8 +226,8 @@ def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
 
 def _handles(
     results: Sequence[RecordingResult], colours: Mapping[str, str], twins: bool
-) -> list[Line2D | Patch]:
-    handles: list[Line2D | Patch] = [
+) -> list[Artist]:
+    handles: list[Artist] = [
         Line2D([], [], color=colours[result.name], linewidth=1.3, label=result.name)
         for result in results[:6]
     ]
@@ -275,3 +243,120 @@ def _handles(
             )
         )  # fmt: skip
     return handles
+
+
+# The folder that `sim2real allan` writes: curves, terms, plot, and models made of them.
+
+FILES = ('allan.csv', 'allan.json', 'allan.png', 'imu.yaml', 'kalibr_imu.yaml', 'noise.sdf')
+_HEADER = (
+    'recording', 'axis', 'tau_s', 'deviation', 'lower', 'upper', 'degrees_of_freedom',
+    'simple_relative_error', 'samples_per_mean', 'model', *(f'model_{term}' for term in TERMS),
+)  # fmt: skip
+
+
+def allan_record(
+    results: Sequence[RecordingResult],
+    terms: Mapping[str, NoiseTerms],
+    rate: float,
+    options: AllanOptions,
+    again: Reidentified | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Return everything but the curves as a plain mapping, for JSON."""
+    return {
+        'versions': versions(),
+        'options': dataclasses.asdict(options),
+        'rate_hz': rate,
+        'axes': {axis: _terms_record(axis, row, rate) for axis, row in terms.items()},
+        'recordings': [
+            {
+                'name': result.name,
+                'rate_hz': result.rate,
+                'samples': result.samples,
+                'seconds': result.seconds,
+                'notes': to_records(result.notes),
+                'axes': {one.axis: _axis_record(one, result.rate) for one in result.axes},
+            }
+            for result in results
+        ],
+        'reidentified': None
+        if again is None
+        else {
+            'seed': seed,
+            'all_recovered': not again.lost,
+            'coefficients': [dataclasses.asdict(one) for one in again.recovered_parameters],
+        },
+    }
+
+
+def _axis_record(one: AxisResult, rate: float) -> dict[str, Any]:
+    return {
+        'mean': one.mean,
+        'resolution': one.resolution,
+        'outliers_replaced': one.replaced,
+        'misfit_of_variance': one.fit.misfit,
+        'chi_square': one.fit.chi_square,
+        'degrees_of_freedom': one.fit.freedom,
+        'graphical_estimate': one.graphical_estimate,
+        **_terms_record(one.axis, one.terms, rate),
+    }
+
+
+def _terms_record(axis: str, terms: NoiseTerms, rate: float) -> dict[str, Any]:
+    quantity = quantity_of(axis)
+    return {
+        'seconds': terms.seconds,
+        'terms': {
+            name: {
+                **dataclasses.asdict(one),
+                'unit': si_unit(quantity, name),
+                'discrete': discrete(name, one.value, rate),
+                'data_sheet': {
+                    unit.name: unit.of(one.value) for unit in sheet_units(quantity, name)
+                },
+            }
+            for name, one in terms.coefficients().items()
+        },
+    }
+
+
+def write_allan_folder(
+    folder: str | Path,
+    results: Sequence[RecordingResult],
+    terms: Mapping[str, NoiseTerms],
+    model: ImuChain,
+    record: Mapping[str, Any],
+    again: Reidentified | None,
+    topic: str,
+) -> None:
+    """Write the files; each is complete or not there."""
+    target = Path(folder)
+    write_csv(target / 'allan.csv', _HEADER, _rows(results))
+    figure = allan_figure(results, terms, again.curves if again else None)
+    save_png(figure, target / 'allan.png')
+    about = [
+        'A sensor model made by `sim2real allan` from: '
+        + ', '.join(f'{one.name} ({one.seconds:.0f} s at {one.rate:.6g} Hz)' for one in results),
+        'sim2real simulate --imu THIS_FILE takes it. Keys that are missing are zero.',
+        'Bias instability B is flicker with an Allan plateau of 0.664 B.',
+    ]
+    for name, text in {
+        'imu.yaml': chain_yaml(model, about),
+        'kalibr_imu.yaml': kalibr_yaml(terms, rate=model.rate, topic=topic),
+        'noise.sdf': sdf_noise(terms, rate=model.rate),
+    }.items():
+        write_bytes(target / name, text.encode())
+    write_json(target / 'allan.json', record)
+
+
+def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:
+    rows: list[list[Field]] = []
+    for result in results:
+        for one in result.axes:
+            columns = (
+                one.curve.tau, one.curve.deviation, one.lower, one.upper, one.freedom,
+                one.simple_error, one.curve.factors, one.model.sum(axis=1) ** 0.5,
+                *(one.model.T**0.5),
+            )  # fmt: skip
+            rows += [[result.name, one.axis, *values] for values in zip(*columns, strict=True)]
+    return rows

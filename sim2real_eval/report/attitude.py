@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from rich.table import Table
@@ -21,25 +21,23 @@ from sim2real_eval.benches.attitude.errors import (
     PUBLISHED_SIMULATED,
 )
 from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
-from sim2real_eval.common.results import check_result_folder, fresh_folder, versions
+from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.metrics.normalised_squares import Squares
-from sim2real_eval.report.consistency import save_consistency
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import TRUTH_COLOUR, new_figure, save_png, tidy
+from sim2real_eval.report.consistency import consistency_figure
+from sim2real_eval.report.console import add_numbers, plain_table
+from sim2real_eval.report.style import BLUE, TRUTH_COLOUR, legend_above, new_figure, save_png, tidy
 
 
 def attitude_table(study: AttitudeStudy, title: str) -> Table:
     """Return a line per angle: RMSE of all runs, their range, and as published where it is."""
     table = plain_table(title, gap=1, min_width=min(len(title) + 1, 78))
     table.add_column('RMSE, deg')
-    table.add_column('all runs', justify='right', style='bold', no_wrap=True)
+    add_numbers(table, 'all runs', style='bold')
     several = len(study.names) > 1
     if several:
-        table.add_column('least', justify='right', no_wrap=True)
-        table.add_column('most', justify='right', no_wrap=True)
-    table.add_column('Ligorio2015\nsimulated', justify='right', no_wrap=True)
-    table.add_column('\nreal', justify='right', no_wrap=True)
+        add_numbers(table, 'least', 'most')
+    add_numbers(table, 'Ligorio2015\nsimulated', '\nreal')
     each = np.degrees(study.rmse)
     for i, name in enumerate(ANGLES):
         cells = [name, f'{np.degrees(study.overall[i]):.3f}']
@@ -51,11 +49,9 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
     return table
 
 
-# Errors of an estimated attitude over time: quaternion components in their bounds, and
-# angles.
+# Errors of an estimated attitude over time: quaternion components in their bounds, and angles.
 
 _POINTS = 4000
-_ERROR = '#0072B2'
 # Scalar part first, as in figure 7 of [Ligorio2015].
 _COMPONENTS = (('w', 3), ('x', 0), ('y', 1), ('z', 2))
 
@@ -75,64 +71,45 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
         bound = BOUND * errors.quaternion_std[:, i]
         for side in (-bound, bound):
             panel.plot(time, side[::step], color=TRUTH_COLOUR, linewidth=0.7)
-        panel.plot(time, errors.quaternion[::step, i], color=_ERROR, linewidth=0.7)
+        panel.plot(time, errors.quaternion[::step, i], color=BLUE, linewidth=0.7)
         inside = 100.0 * errors.inside[i]
         panel.set_title(f'q{name}: {inside:.1f} % inside', fontsize=9)
         most = np.concatenate([bound[settled], np.abs(errors.quaternion[settled, i])]).max()
         panel.set_ylim(-1.4 * most, 1.4 * most)
-        _finish(panel)
     for i, name in enumerate(ANGLES):
         panel = panels[i, 1]
-        panel.plot(time, np.degrees(errors.angles[::step, i]), color=_ERROR, linewidth=0.7)
+        panel.plot(time, np.degrees(errors.angles[::step, i]), color=BLUE, linewidth=0.7)
         panel.axhline(0.0, color=TRUTH_COLOUR, linewidth=0.5)
         panel.set_title(f'{name} [deg]: RMSE {np.degrees(errors.rmse[i]):.3f}', fontsize=9)
         most = np.degrees(np.abs(errors.angles[settled, i]).max())
         # Of the whole rotation there is an angle without a sign.
         panel.set_ylim(-1.4 * most if name != 'rotation' else 0.0, 1.4 * most)
-        _finish(panel)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=_ERROR, label='estimated - true'),
-            Line2D([], [], color=TRUTH_COLOUR, linewidth=0.7, label='99 % bounds of the filter'),
-        ],
-        title=title,
-        title_fontsize=10,
-        fontsize=8,
-        ncols=2,
-        loc='outside upper center',
-        frameon=False,
-    )
+    for panel in panels.flat:
+        tidy(panel, grid=True)
+        panel.locator_params(axis='y', nbins=5)
+    handles: list[Artist] = [
+        Line2D([], [], color=BLUE, label='estimated - true'),
+        Line2D([], [], color=TRUTH_COLOUR, linewidth=0.7, label='99 % bounds of the filter'),
+    ]
+    legend_above(figure, handles, 2, title)
     figure.supxlabel(
         'time since the first sample [s]; scales are those after the first tenth', fontsize=9
     )
     return figure
 
 
-def _finish(panel: Axes) -> None:
-    panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
-    panel.locator_params(axis='y', nbins=5)
-    tidy(panel)
-
-
-def save_attitude_plot(path: str | Path, run: AttitudeRun, title: str) -> Path:
-    """Write the figure as PNG; return its path."""
-    return save_png(attitude_figure(run, title), path)
-
-
 # The folder that `sim2real attitude` writes: errors, record and plots.
 
-_MARK = 'attitude.json'
-_COMPONENTS_ATTITUDE_FOLDER = 'xyzw'
+MARK = 'attitude.json'
+"""File that every result of this kind holds."""
+
+_PARTS = 'xyzw'
 
 
 def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything but the series as a plain mapping, for JSON; rad.
 
-    Parameters
-    ----------
-    study : AttitudeStudy
-    inputs : mapping
-        What was estimated, as plain values.
+    `inputs` is what was estimated, as plain values.
     """
     return {
         'versions': versions(),
@@ -144,9 +121,7 @@ def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str
             'simulated': [*PUBLISHED_SIMULATED, None],
             'real': [*PUBLISHED_REAL, None],
         },
-        'inside_99': dict(
-            zip(_COMPONENTS_ATTITUDE_FOLDER, study.inside.mean(axis=0).tolist(), strict=True)
-        ),
+        'inside_99': dict(zip(_PARTS, study.inside.mean(axis=0).tolist(), strict=True)),
         'consistency': [row.summary() for row in study.consistency()],
         'runs': [
             {'name': name, 'rmse_rad': rmse, 'inside_99': inside}
@@ -157,33 +132,19 @@ def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str
     }
 
 
-def check_attitude_folder(folder: str | Path, *, overwrite: bool) -> None:
-    """Refuse a folder that may not be written, before the work; see `check_result_folder`."""
-    check_result_folder(folder, _MARK, overwrite=overwrite)
-
-
 def write_attitude(
     folder: str | Path, study: AttitudeStudy, record: Mapping[str, Any], *, overwrite: bool
 ) -> Path:
-    """Write the folder whole; return its path.
-
-    Raises
-    ------
-    Sim2RealError
-        When it exists and may not be replaced.
-    """
+    """Write the folder whole, unless it exists and may not be replaced; return its path."""
     first = study.first
     errors = first.errors
     columns = {
         'time_s': errors.time,
         **{f'{name}_rad': errors.angles[:, i] for i, name in enumerate(ANGLES)},
-        **{
-            f'q{name}': errors.quaternion[:, i]
-            for i, name in enumerate(_COMPONENTS_ATTITUDE_FOLDER)
-        },
+        **{f'q{name}': errors.quaternion[:, i] for i, name in enumerate(_PARTS)},
         **{
             f'q{name}_bound_99': BOUND * errors.quaternion_std[:, i]
-            for i, name in enumerate(_COMPONENTS_ATTITUDE_FOLDER)
+            for i, name in enumerate(_PARTS)
         },
         'nees': errors.nees.squares,
     }
@@ -192,14 +153,13 @@ def write_attitude(
     start = int(errors.stamp_ns[0])
     nees = study.squares[0] if number > 1 else _since(start, errors.nees)
     nis = [_since(start, squares) for squares in first.estimate.innovations]
-    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
+    title = f'NEES summed over {number} runs, NIS of {first.name}' if number > 1 else first.name
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'errors.csv', tuple(columns), np.column_stack([*columns.values()]))
-        write_json(fresh / _MARK, record)
-        save_attitude_plot(fresh / 'errors.png', first, f'Attitude errors of {first.name}')
-        several = f'NEES summed over {number} runs, NIS of {first.name}'
-        save_consistency(
-            fresh / 'consistency.png', [nees, *nis], title=several if number > 1 else first.name
-        )
+        write_json(fresh / MARK, record)
+        figure = attitude_figure(first, f'Attitude errors of {first.name}')
+        save_png(figure, fresh / 'errors.png')
+        save_png(consistency_figure([nees, *nis], title=title), fresh / 'consistency.png')
     return Path(folder)
 
 

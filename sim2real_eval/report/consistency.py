@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -19,30 +19,27 @@ from rich.text import Text
 from sim2real_eval.metrics.consistency import Consistency, consistency, ratio_bounds
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
+from sim2real_eval.report.console import add_numbers, add_words, plain_table
+from sim2real_eval.report.style import (
+    BLUE,
+    REAL_COLOUR,
+    VERMILION,
+    legend_above,
+    small_multiples,
+    tidy,
+)
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 _STYLES = {'consistent': 'green', 'overconfident': 'red', 'underconfident': 'yellow'}
 
 
 def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
-    """Return one line per part and quantity.
-
-    Parameters
-    ----------
-    rows : iterable of Consistency
-    title : str
-        Line above the table.
-    """
+    """Return one line per part and quantity."""
     table = plain_table(title)
-    table.add_column('', overflow='fold')
-    table.add_column('samples', justify='right', no_wrap=True)
-    table.add_column('inde-\npendent', justify='right', no_wrap=True)
-    table.add_column('degrees of\nfreedom', justify='right', no_wrap=True)
-    table.add_column('ratio', justify='right', style='bold', no_wrap=True)
-    table.add_column('bounds', justify='right', no_wrap=True)
-    table.add_column('inside', justify='right', no_wrap=True)
+    add_words(table, '')
+    add_numbers(table, 'samples', 'inde-\npendent', 'degrees of\nfreedom')
+    add_numbers(table, 'ratio', style='bold')
+    add_numbers(table, 'bounds', 'inside')
     table.add_column('verdict')
     for row in rows:
         verdict = Text(row.verdict, style=_STYLES.get(row.verdict, 'dim'))
@@ -69,13 +66,10 @@ def short_ratio(ratio: float) -> str:
 
 # NIS and NEES over time, a panel each, with the bounds that a consistent filter keeps.
 
-_COLUMNS = 2
 _WINDOWS = 20
 _LEAST_WINDOW = 5
 # More than a panel has pixels.
 _MOST_PLACES = 2000
-_MEAN = '#D55E00'
-_BOUNDS = '#0072B2'
 _LEAST = 1e-4
 _MOST = 1e6
 
@@ -89,51 +83,27 @@ def consistency_figure(
     twentieth of the run (five samples at least), the band its bounds, for so many independent
     samples as the correlation of the series leaves in it.
 
-    Parameters
-    ----------
-    series : sequence of Squares
-        Those without samples are left out.
-    title : str
-        Line above.
-    probability : float
-        Of the bounds.
-
-    Raises
-    ------
-    MetricError
-        When there are no samples at all.
+    Those without samples are left out; `probability` is that of the bounds. MetricError when there
+    are no samples at all.
     """
     shown = [squares for squares in series if len(squares)]
     if not shown:
         raise MetricError('consistency: no samples to plot')
-    columns = min(_COLUMNS, len(shown))
-    rows = math.ceil(len(shown) / columns)
-    figure = new_figure(5.0 * columns, 1.9 * rows + 0.9)
-    panels = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    figure, panels = small_multiples(len(shown), 2, (5.0, 1.9), (0.0, 0.9), sharex=True)
     start = min(int(squares.stamp_ns[0]) for squares in shown)
-    for panel, squares in zip(panels.flat, shown, strict=False):
+    for panel, squares in zip(panels, shown, strict=True):
         _draw(panel, squares, start, probability)
-    for panel in panels.flat[len(shown) :]:
-        panel.remove()
     figure.supxlabel('time since the first sample [s]', fontsize=9)
     figure.supylabel('square / degrees of freedom [1]', fontsize=9)
     percent = f'{100.0 * probability:g} %'
-    figure.legend(
-        handles=[
-            Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='sample'),
-            Line2D(
-                [], [], color=_BOUNDS, linewidth=0.9, linestyle='--', label=f'{percent} of samples'
-            ),
-            Line2D([], [], color=_MEAN, linewidth=1.3, label='running mean'),
-            Patch(color=_BOUNDS, alpha=0.2, label=f'{percent} of running means'),
-        ],
-        title=title,
-        title_fontsize=10,
-        fontsize=8,
-        ncols=4,
-        loc='outside upper center',
-        frameon=False,
-    )
+    bounds: dict[str, Any] = {'color': BLUE, 'linewidth': 0.9, 'linestyle': '--'}
+    handles: list[Artist] = [
+        Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='sample'),
+        Line2D([], [], **bounds, label=f'{percent} of samples'),
+        Line2D([], [], color=VERMILION, linewidth=1.3, label='running mean'),
+        Patch(color=BLUE, alpha=0.2, label=f'{percent} of running means'),
+    ]
+    legend_above(figure, handles, 4, title)
     return figure
 
 
@@ -163,16 +133,15 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     turns = np.flatnonzero(np.diff(freedom))
     corners = np.unique(np.concatenate([[0], turns, turns + 1, [n - 1]]))
     for bound in ratio_bounds(freedom[corners], probability):
-        panel.plot(time[corners], bound, color=_BOUNDS, linewidth=0.9, linestyle='--')
-    panel.fill_between(middle, low, high, color=_BOUNDS, alpha=0.2, linewidth=0)
-    panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=_MEAN, linewidth=1.3)
+        panel.plot(time[corners], bound, color=BLUE, linewidth=0.9, linestyle='--')
+    panel.fill_between(middle, low, high, color=BLUE, alpha=0.2, linewidth=0)
+    panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=VERMILION, linewidth=1.3)
     panel.axhline(1.0, color='black', linewidth=0.6)
     title = f'{squares.name}: ratio {short_ratio(found.ratio)}, {found.verdict}'
     beyond = int(np.sum(values / freedom > _MOST))
     if beyond:
         title += f'; {beyond} above {_MOST:g}, drawn there'
     panel.set_title(title, fontsize=9)
-    panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
     panel.tick_params(labelbottom=True)
     bottom, top = panel.get_ylim()
     if top < 100.0 * bottom:
@@ -180,7 +149,7 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
         near = MaxNLocator(5) if top < 5.0 * bottom else LogLocator(subs=(1.0, 2.0, 5.0))
         panel.yaxis.set_major_locator(near)
         panel.yaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
-    tidy(panel)
+    tidy(panel, grid=True)
 
 
 def _running(values: FloatArray, window: int, places: IntArray) -> FloatArray:
@@ -188,10 +157,3 @@ def _running(values: FloatArray, window: int, places: IntArray) -> FloatArray:
     # Differences of sums over millions of samples lose digits, of which these have some to lose.
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.longdouble)])
     return np.asarray((sums[places + window] - sums[places]) / window, dtype=np.float64)
-
-
-def save_consistency(
-    path: str | Path, series: Sequence[Squares], *, title: str = '', probability: float = 0.95
-) -> Path:
-    """Write the figure as PNG; return its path."""
-    return save_png(consistency_figure(series, title=title, probability=probability), path)

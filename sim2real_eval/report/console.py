@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.table import Table
@@ -16,15 +17,8 @@ from sim2real_eval.metrics.published import published_vepd
 def plain_table(title: str, *, gap: int = 0, min_width: int | None = None) -> Table:
     """Return a table without columns: bold title at the left, a line below the heads, no edges.
 
-    Parameters
-    ----------
-    title : str
-        Line above the table.
-    gap : int
-        Characters between columns beside the one that the box leaves; 0 keeps a wide table within
-        80 characters.
-    min_width : int, optional
-        Characters; else a long title breaks above a narrow table.
+    `gap` is how many characters stand between columns beside the one that the box leaves; 0 keeps
+    a wide table within 80 characters. A long title breaks above a table narrower than `min_width`.
     """
     return Table(
         title=title,
@@ -37,7 +31,16 @@ def plain_table(title: str, *, gap: int = 0, min_width: int | None = None) -> Ta
     )
 
 
-# Tables for the terminal.
+def add_words(table: Table, *heads: str) -> None:
+    """Add columns of text that goes on in the next line where it is long."""
+    for head in heads:
+        table.add_column(head, overflow='fold')
+
+
+def add_numbers(table: Table, *heads: str, **more: Any) -> None:
+    """Add columns of numbers: at the right, never broken."""
+    for head in heads:
+        table.add_column(head, justify='right', no_wrap=True, **more)
 
 
 def vepd_console_table(
@@ -75,17 +78,15 @@ def vepd_console_table(
     """
     # Narrow: with every column it still fits a terminal of 80 characters, numbers unbroken.
     table = plain_table(title)
-    table.add_column('scenario', overflow='fold')
-    table.add_column('rank', justify='right', no_wrap=True)
-    table.add_column('model', overflow='fold')
-    table.add_column('runs\nreal/sim', justify='right', no_wrap=True)
-    table.add_column('W1\nRMSE\nm/s', justify='right', no_wrap=True)
-    table.add_column('W2\nentropy', justify='right', no_wrap=True)
-    table.add_column('\nVEPD', justify='right', style='bold', no_wrap=True)
+    add_words(table, 'scenario')
+    add_numbers(table, 'rank')
+    add_words(table, 'model')
+    add_numbers(table, 'runs\nreal/sim', 'W1\nRMSE\nm/s', 'W2\nentropy')
+    add_numbers(table, '\nVEPD', style='bold')
     if forward_rmse is not None:
-        table.add_column('forward\nRMSE\nm/s', justify='right', no_wrap=True)
+        add_numbers(table, 'forward\nRMSE\nm/s')
     if published:
-        table.add_column('paper\nVEPD', justify='right', no_wrap=True)
+        add_numbers(table, 'paper\nVEPD')
     blocks: dict[str, list[VepdRow]] = {}
     for row in rows:
         blocks.setdefault(row.scenario, []).append(row)
@@ -102,14 +103,15 @@ def vepd_console_table(
                 f'{row.vepd:.4f}',
             ]
             if forward_rmse is not None:
-                cells.append(_number(forward_rmse.get((row.model, scenario))))
+                cells.append(four_decimals(forward_rmse.get((row.model, scenario))))
             if published:
-                cells.append(_number(published_vepd(row.model, scenario)))
+                cells.append(four_decimals(published_vepd(row.model, scenario)))
             table.add_row(*cells)
             label = ''
         table.add_section()
     return table
 
 
-def _number(value: float | None) -> str:
+def four_decimals(value: float | None) -> str:
+    """Return a number for a table; a dash for none."""
     return '-' if value is None else f'{value:.4f}'

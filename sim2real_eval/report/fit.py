@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fit: tables and plot."""
+"""A fit: tables, plot, and the folder that `sim2real fit` writes."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,23 +14,39 @@ from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
+from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.results import file_digest, fresh_folder, versions
+from sim2real_eval.common.tables import write_bytes, write_csv, write_json
+from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.report.console import add_numbers, add_words, four_decimals, plain_table
+from sim2real_eval.report.run_plots import save_histograms
+from sim2real_eval.report.style import (
+    BLUE,
+    REAL_COLOUR,
+    VERMILION,
+    save_png,
+    small_multiples,
+    tidy,
+)
 from sim2real_eval.study.fitting.fit import Fit
 from sim2real_eval.study.fitting.identification import Identified
 from sim2real_eval.study.fitting.objective import METRICS
+from sim2real_eval.study.fitting.tuned import model_yaml
 from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT
+from sim2real_eval.study.run_plan import Judging
+from sim_sensors.core.measurements import FloatArray
 
 
 def fit_parameter_table(fit: Fit) -> Table:
     """Return a row per parameter: start, fitted value with interval, and what is known of it."""
     level = f'{fit.options.uncertainty.level:.0%}'
     table = plain_table('Parameters', gap=1)
-    table.add_column('parameter', overflow='fold')
-    for head in ('start', 'fitted', f'{level}\nfrom', '\nto'):
-        table.add_column(head, justify='right', no_wrap=True)
+    add_words(table, 'parameter')
+    add_numbers(table, 'start', 'fitted', f'{level}\nfrom', '\nto')
     table.add_column('unit', no_wrap=True)
-    table.add_column('known', overflow='fold')
+    add_words(table, 'known')
     values = fit.evaluations.values[fit.validation.fitted]
     for one, value in zip(fit.parameters, values, strict=True):
         table.add_row(
@@ -49,46 +67,35 @@ def fit_gain_table(fit: Fit) -> Table:
     known = validation.known
     level = f'{known.options.level:.0%}'
     table = plain_table('Real runs against simulated ones: smaller is closer', gap=1)
-    table.add_column('model', overflow='fold')
-    table.add_column('runs\nreal/sim', justify='right', no_wrap=True)
+    add_words(table, 'model')
+    add_numbers(table, 'runs\nreal/sim')
     own = fit.options.metric != 'vepd'
     if own:
-        table.add_column(f'\n{fit.options.metric}', justify='right', style='bold', no_wrap=True)
-    table.add_column('\nscore', justify='right', no_wrap=True)
-    heads = ('\nVEPD', f'{level}\nfrom', '\nto', 'null\nmedian', '\np-value')
-    for head in heads:
-        table.add_column(head, justify='right', no_wrap=True)
-    objectives = {
-        BEFORE: validation.before,
-        AFTER: validation.after,
-        HELD_OUT: validation.held_out,
-    }
+        add_numbers(table, f'\n{fit.options.metric}', style='bold')
+    add_numbers(table, '\nscore', '\nVEPD', f'{level}\nfrom', '\nto', 'null\nmedian', '\np-value')
+    objectives = dict(
+        zip(
+            (BEFORE, AFTER, HELD_OUT),
+            (validation.before, validation.after, validation.held_out),
+            strict=True,
+        )
+    )
     for one in known.models:
         table.add_row(
             one.model,
             f'{one.n_real}/{one.n_sim}',
-            *([_number(objectives[one.model])] if own else []),
-            _number(validation.scores[one.model]),
-            _number(one.distance),
-            _number(one.low),
-            _number(one.high),
-            _number(one.null_median),
+            *([four_decimals(objectives[one.model])] if own else []),
+            *map(
+                four_decimals,
+                (validation.scores[one.model], one.distance, one.low, one.high, one.null_median),
+            ),
             '-' if one.p_value is None else f'{one.p_value:.2g}',
         )
     return table
 
 
-def _number(value: float | None) -> str:
-    return '-' if value is None else f'{value:.4f}'
+# The objective over each tuned parameter, with what resampling makes of it.
 
-
-# Plot of a fit: the objective over each tuned parameter, with what resampling makes of
-# it.
-
-_LINE = '#0072B2'
-_FITTED = '#D55E00'
-_GRID = '#e5e5e5'
-_COLUMNS = 2
 _STEEP = 20.0
 
 
@@ -99,15 +106,10 @@ def profile_figure(fit: Fit) -> Figure:
     what 90 % of the resamples say of how much worse than the fit it is. A flat profile inside its
     band is a parameter of which the recordings say nothing.
     """
-    columns = min(_COLUMNS, len(fit.parameters))
-    rows = math.ceil(len(fit.parameters) / columns)
-    figure = new_figure(5.2 * columns + 0.4, 3.3 * rows + 0.9)
-    panels = figure.subplots(rows, columns, squeeze=False)
-    for panel, one in zip(panels.flat, fit.parameters, strict=False):
+    figure, panels = small_multiples(len(fit.parameters), 2, (5.2, 3.3), (0.4, 0.9))
+    for panel, one in zip(panels, fit.parameters, strict=True):
         _draw(panel, one, fit)
-    for panel in panels.flat[len(fit.parameters) :]:
-        panel.remove()
-    handles, labels = panels.flat[0].get_legend_handles_labels()
+    handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc='outside lower center', ncols=3, fontsize=8, frameon=False)
     validation = fit.validation
     held = '' if validation.held_out is None else f', held out {validation.held_out:.3g}'
@@ -121,17 +123,16 @@ def profile_figure(fit: Fit) -> Figure:
 
 
 def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
-    tidy(panel)
-    panel.grid(visible=True, color=_GRID, linewidth=0.6)
+    tidy(panel, grid=True)
     level = f'{fit.options.uncertainty.level:.0%}'
     panel.axvspan(
-        one.low, one.high, color=_FITTED, alpha=0.10, linewidth=0.0, label=f'{level} interval'
+        one.low, one.high, color=VERMILION, alpha=0.10, linewidth=0.0, label=f'{level} interval'
     )
     panel.fill_between(
-        one.values, *np.maximum(one.band, 1e-9), color=_LINE, alpha=0.20, linewidth=0.0,
+        one.values, *np.maximum(one.band, 1e-9), color=BLUE, alpha=0.20, linewidth=0.0,
         label='90 % of resamples',
     )  # fmt: skip
-    panel.plot(one.values, one.profile, color=_LINE, linewidth=1.4, label='profile')
+    panel.plot(one.values, one.profile, color=BLUE, linewidth=1.4, label='profile')
     evaluations = fit.evaluations
     kept = evaluations.usable & evaluations.tells
     if len(fit.parameters) == 1:
@@ -140,7 +141,7 @@ def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
             evaluations.values[kept, 0], values, 'o', color='black', markersize=3,
             label='judged',
         )  # fmt: skip
-    panel.axvline(one.value, color=_FITTED, linewidth=1.2, label='fitted')
+    panel.axvline(one.value, color=VERMILION, linewidth=1.2, label='fitted')
     if one.tuned.low <= one.tuned.start <= one.tuned.high:
         panel.axvline(
             one.tuned.start, color=REAL_COLOUR, linewidth=1.2, linestyle='--', label='start'
@@ -157,13 +158,180 @@ def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
         panel.set_ylim(0.0, 1.05 * top)
     unit = f' [{one.tuned.unit}]' if one.tuned.unit else ''
     panel.set_xlabel(f'{one.tuned.name}{unit}', fontsize=9)
-    panel.set_title(f'{one.value:.4g}: {_short(one)}', fontsize=9)
+    panel.set_title(f'{one.value:.4g}: {one.verdict.partition(":")[0]}', fontsize=9)
 
 
-def _short(one: Identified) -> str:
-    return one.verdict.split(':')[0]
+# The folder: models, how far to believe them, all that was judged.
+MARK = 'fit.json'
+"""File that every result of this kind holds."""
+
+_SENSORS = ('gps', 'imu')
 
 
-def save_profiles(path: str | Path, fit: Fit) -> Path:
-    """Write the plot as PNG; see `profile_figure`."""
-    return save_png(profile_figure(fit), path)
+def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str, Any]:
+    """Return everything needed to repeat and to read a fit, as plain values.
+
+    `given` holds what the models to start from, `gps` and `imu`, were called.
+    """
+    real, validation = fit.real, fit.validation
+    setup = judging.setup
+    values = fit.evaluations.values
+    return {
+        'format': 1,
+        'versions': versions(),
+        'seed': judging.options.seed,
+        'component': judging.options.component,
+        'repetitions': judging.options.repetitions,
+        'match_rates': judging.options.match_rates,
+        'start_heading': judging.options.start_heading,
+        'metric': judging.options.metric.to_mapping(),
+        'judge': {
+            'name': setup.name,
+            'files': [{'name': p.name, 'sha256': file_digest(p)} for p in setup.files],
+            **setup.settings(),
+        },
+        'objective': fit.options.metric,
+        'given': dict(given),
+        'verdict': validation.verdict,
+        'before': validation.before,
+        'after': validation.after,
+        'held_out': validation.held_out,
+        'scores': validation.scores,
+        'p_value': validation.p_value,
+        'vepd': validation.known.to_mapping(),
+        'parameters': [
+            {
+                'name': one.tuned.name,
+                'unit': one.tuned.unit,
+                'bounds': [one.tuned.low, one.tuned.high],
+                'scale': 'log' if one.tuned.log else 'lin',
+                'start': one.tuned.start,
+                'fitted': float(values[validation.fitted, index]),
+                'low': None if one.low_open else one.low,
+                'high': None if one.high_open else one.high,
+                'identifiable': one.identifiable,
+                'at_bound': one.at_bound,
+                'trades_with': one.trades_with,
+                'verdict': one.verdict,
+            }
+            for index, one in enumerate(fit.parameters)
+        ],
+        'interpolation_error': fit.error,
+        'folds': [
+            {'held_out': [real.names[i] for i in held], 'fitted': values[candidate].tolist()}
+            for held, candidate in zip(fit.folds, validation.of_fold, strict=True)
+        ],
+        'models': {
+            name: REAL if model is None else model.to_mapping()
+            for name in _SENSORS
+            for model in [getattr(fit.twin, name)]
+        },
+        'candidates': len(values),
+        'recordings': [
+            {
+                'path': source.path,
+                'name': name,
+                'scenario': scenario,
+                'sha256': recording_digest(source.path),
+            }
+            for source, name, scenario in zip(
+                real.sources, real.names, real.scenarios, strict=True
+            )
+        ],
+        'failures': [dataclasses.asdict(failure) for failure in real.failures],
+        'notes': to_records(fit.notes),
+    }
+
+
+def write_fit(
+    folder: str | Path, fit: Fit, record: Mapping[str, Any], *, overwrite: bool = False
+) -> Path:
+    """Write the models, fit.json, candidates.csv, runs.csv and the plots, all or nothing: not
+    where the folder exists and may not be replaced.
+    """
+    models = [f'{sensor}.yaml' for sensor in _SENSORS]
+    with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: models) as fresh:
+        for sensor in _SENSORS:
+            model = getattr(fit.twin, sensor)
+            if model is not None:
+                text = model_yaml(model, _about(fit, record), _remarks(fit, sensor))
+                write_bytes(fresh / f'{sensor}.yaml', text.encode())
+        _write_candidates(fresh / 'candidates.csv', fit)
+        _write_runs(fresh / 'runs.csv', fit)
+        save_png(profile_figure(fit), fresh / 'profiles.png')
+        simulated = fit.validation.points.items()
+        scores = {name: _scores(points.reshape(-1, 2)) for name, points in simulated}
+        save_histograms(fresh, _scores(fit.real.points), scores)
+        write_json(fresh / MARK, record, allow_nan=False)
+    return Path(folder)
+
+
+def _about(fit: Fit, record: Mapping[str, Any]) -> list[str]:
+    validation = fit.validation
+    held = '' if validation.held_out is None else f', {validation.held_out:.4g} held out'
+    names = fit.real.names
+    shown = ', '.join(names[:8]) + (f' and {len(names) - 8} more' if len(names) > 8 else '')
+    return [
+        'Fitted by `sim2real fit`: ' + ', '.join(one.tuned.name for one in fit.parameters) + '.',
+        f'{fit.options.metric} {validation.before:.4g} before, {validation.after:.4g} after{held}'
+        f': {validation.verdict}.',
+        f'Judge {record["judge"]["name"]}, {record["component"]} speed, seed {record["seed"]}, '
+        f'{record["repetitions"]} draws each of {shown}.',
+    ]
+
+
+def _remarks(fit: Fit, sensor: str) -> dict[str, str]:
+    remarks = {}
+    for one in fit.parameters:
+        low = '?' if one.low_open else f'{one.low:.4g}'
+        high = '?' if one.high_open else f'{one.high:.4g}'
+        level = f'{fit.options.uncertainty.level:.0%}'
+        said = f'fitted, {level} from {low} to {high}'
+        for target in one.tuned.targets:
+            if target.sensor == sensor:
+                remarks['.'.join(target.path)] = f'{said}: {one.verdict}'
+    return remarks
+
+
+def _write_candidates(path: Path, fit: Fit) -> None:
+    evaluations = fit.evaluations
+    objective = np.full((len(evaluations.values), len(METRICS)), np.nan)
+    usable = evaluations.usable
+    for column, metric in enumerate(METRICS.values()):
+        objective[usable, column] = metric(fit.real.points, evaluations.points[usable])
+    write_csv(
+        path,
+        ('candidate', *(one.tuned.name for one in fit.parameters), *METRICS),
+        (
+            (number, *values, *row)
+            for number, (values, row) in enumerate(zip(evaluations.values, objective, strict=True))
+        ),
+    )
+
+
+def _write_runs(path: Path, fit: Fit) -> None:
+    real = fit.real
+
+    def rows(name: str, points: FloatArray) -> list[tuple[Any, ...]]:
+        return [
+            (name, scenario, recording, draw + 1, *points[index, draw])
+            for index, (recording, scenario) in enumerate(
+                zip(real.names, real.scenarios, strict=True)
+            )
+            for draw in range(points.shape[1])
+        ]
+
+    write_csv(
+        path,
+        ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference'),
+        [
+            *rows(REAL, real.points[:, None]),
+            *(row for name, points in fit.validation.points.items() for row in rows(name, points)),
+        ],
+    )
+
+
+def _scores(points: FloatArray) -> list[RunScore]:
+    # Histograms read the two numbers that VEPD compares; of a fit nothing else is kept.
+    nan = float('nan')
+    return [RunScore(float(rmse), nan, nan, float(gap), 0, nan) for rmse, gap in points]

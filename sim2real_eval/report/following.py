@@ -19,9 +19,16 @@ from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
-from sim2real_eval.report.console import plain_table
+from sim2real_eval.report.console import add_numbers, add_words, plain_table
 from sim2real_eval.report.signal_plots import PLOTS
-from sim2real_eval.report.style import TRUTH_COLOUR, model_colours, new_figure, save_png, tidy
+from sim2real_eval.report.style import (
+    TRUTH_COLOUR,
+    legend_above,
+    model_colours,
+    new_figure,
+    save_png,
+    tidy,
+)
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
 from sim_sensors.following.reference import ErrorStatistics
@@ -33,19 +40,12 @@ def following_console_table(
 ) -> Table:
     """Return a table with a row per controller: distance, across, along [m], and yaw [deg].
 
-    Parameters
-    ----------
-    statistics : mapping
-        Controller to the statistics of each error, as `pooled_statistics` gives them.
-    title : str
-        Line above the table.
+    `statistics` are those of each error by controller, as `pooled_statistics` gives them.
     """
     table = plain_table(title)
-    table.add_column('controller', overflow='fold')
-    for head in ('distance\nmean\nm', '\nrms\nm', '\nmax\nm', 'across\nrms\nm', 'along\nrms\nm'):
-        table.add_column(head, justify='right', no_wrap=True)
-    for head in ('yaw\nmean\ndeg', '\nrms\ndeg', '\nmax\ndeg'):
-        table.add_column(head, justify='right', no_wrap=True)
+    add_words(table, 'controller')
+    add_numbers(table, 'distance\nmean\nm', '\nrms\nm', '\nmax\nm', 'across\nrms\nm')
+    add_numbers(table, 'along\nrms\nm', 'yaw\nmean\ndeg', '\nrms\ndeg', '\nmax\ndeg')
     for controller, found in statistics.items():
         distance, yaw = found['distance'], found['yaw']
         metres = (distance.mean, distance.rms, distance.maximum)
@@ -64,7 +64,6 @@ _LABELS = {
     'along': 'ahead [m]',
     'yaw': 'yaw error [°]',
 }
-_GRID = '#e5e5e5'
 _LEAST_DISTANCE = 1e-3
 
 
@@ -77,8 +76,7 @@ def following_figure(run: FollowedRun) -> Figure:
     figure = new_figure(11.0, 6.2)
     plan, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.0, 1.15))[0]
     axes = plan.subplots()
-    tidy(axes)
-    axes.grid(visible=True, color=_GRID, linewidth=0.6)
+    tidy(axes, grid=True)
     w = run.reference.waypoints
     axes.plot(w.x, w.y, color=TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
     axes.plot(w.x[0], w.y[0], 'o', color=TRUTH_COLOUR, markersize=4, zorder=6)
@@ -95,8 +93,7 @@ def following_figure(run: FollowedRun) -> Figure:
                 shown = np.where(shown > _LEAST_DISTANCE, shown, np.nan)
             panel.plot(drive.time, shown, **style)
     for panel, label in zip(panels, _LABELS.values(), strict=True):
-        tidy(panel)
-        panel.grid(visible=True, color=_GRID, linewidth=0.6)
+        tidy(panel, grid=True)
         panel.set_ylabel(label, fontsize=8)
     panels[0].set_yscale('log')
     panels[-1].set_xlabel('time since the first waypoint [s]', fontsize=9)
@@ -107,22 +104,10 @@ def following_figure(run: FollowedRun) -> Figure:
     axes.set_anchor('N')
     axes.set_xlabel('x [m]', fontsize=9)
     axes.set_ylabel('y [m]', fontsize=9)
-    plan.legend(
-        *axes.get_legend_handles_labels(),
-        loc='outside upper center',
-        ncols=3,
-        fontsize=8,
-        frameon=False,
-        title=f'{run.name}: reference (dot: start) and simulated robot',
-        title_fontsize=10,
-    )
+    title = f'{run.name}: reference (dot: start) and simulated robot'
+    legend_above(plan, axes.get_legend_handles_labels()[0], 3, title)
     right.suptitle('errors of the robot against the reference', fontsize=10)
     return figure
-
-
-def save_following(path: str | Path, run: FollowedRun) -> Path:
-    """Write the plot as PNG; see `following_figure`."""
-    return save_png(following_figure(run), path)
 
 
 # The folder that `sim2real follow` leaves behind: tables, series, plots and recordings.
@@ -130,14 +115,12 @@ def save_following(path: str | Path, run: FollowedRun) -> Path:
 MARK = 'follow.json'
 """File that every result of this kind holds."""
 
+_ERRORS = ('distance', 'across', 'along', 'yaw')
+_KINDS = ('mean', 'rms', 'max')
 ERROR_COLUMNS = (
     'run',
     'controller',
-    *(
-        f'{name}_{kind}_{"deg" if name == "yaw" else "m"}'
-        for name in ('distance', 'across', 'along', 'yaw')
-        for kind in ('mean', 'rms', 'max')
-    ),
+    *(f'{name}_{kind}_{"deg" if name == "yaw" else "m"}' for name in _ERRORS for kind in _KINDS),
 )
 _SERIES = ('t', 'ref_x', 'ref_y', 'ref_theta', 'x', 'y', 'theta', 'speed', 'yaw_rate')
 _SERIES_ERRORS = ('along', 'across', 'distance', 'yaw_error')
@@ -185,23 +168,16 @@ def write_following(
 ) -> dict[str, list[Recording]]:
     """Write errors.csv, follow.json, and per run waypoints, series, plot and recordings.
 
-    All or nothing.
+    All or nothing; with `overwrite` in place of an older result of this kind.
 
     Parameters
     ----------
-    folder : str or Path
-    runs : sequence of FollowedRun
     record : mapping
         From `following_record`.
     twin : Twin
         Sensors of the recordings.
-    seed : int
     scenarios : mapping
         Run to label of the scenario.
-    storage : str
-        Of the recordings.
-    overwrite : bool
-        Replace an older result of this kind.
     advance : callable
         Called after each run.
 
@@ -209,11 +185,6 @@ def write_following(
     -------
     dict
         Controller to its recordings, in the order of the runs.
-
-    Raises
-    ------
-    Sim2RealError
-        When the folder exists and may not be replaced, or cannot be made.
     """
     recordings: dict[str, list[Recording]] = {}
     with fresh_folder(folder, MARK, overwrite=overwrite, older=_files_of) as fresh:
@@ -255,18 +226,15 @@ def _write_run(folder: Path, run: FollowedRun) -> None:
             _SERIES + _SERIES_ERRORS,
             zip(*columns, strict=True),
         )
-    save_following(folder / f'{run.name}.png', run)
+    save_png(following_figure(run), folder / f'{run.name}.png')
 
 
 def _rows(runs: Sequence[FollowedRun]) -> list[list[Field]]:
-    rows: list[list[Field]] = []
-    for run in runs:
-        for controller, found in _plain(run.statistics()).items():
-            row: list[Field] = [run.name, controller]
-            for name in ('distance', 'across', 'along', 'yaw'):
-                row += [found[name][kind] for kind in ('mean', 'rms', 'max')]
-            rows.append(row)
-    return rows
+    return [
+        [run.name, controller, *(found[name][kind] for name in _ERRORS for kind in _KINDS)]
+        for run in runs
+        for controller, found in _plain(run.statistics()).items()
+    ]
 
 
 def _plain(statistics: Mapping[str, Mapping[str, ErrorStatistics]]) -> dict[str, Any]:

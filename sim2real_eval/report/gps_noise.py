@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,10 +21,10 @@ from sim2real_eval.characterization.gps_simulated import (
     expected_autocovariance,
 )
 from sim2real_eval.characterization.markov_likelihood import autocovariance
-from sim2real_eval.characterization.noise_terms import ParameterEstimate, with_error
+from sim2real_eval.characterization.noise_terms import with_error
 from sim2real_eval.characterization.walk_fit import even_errors
 from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import new_figure, save_png, tidy
+from sim2real_eval.report.style import BLUE, GREEN, VERMILION, new_figure, tidy
 from sim_sensors.core.measurements import FloatArray
 
 _MODELS = {
@@ -35,17 +35,14 @@ _MODELS = {
 
 
 def gps_noise_table(result: GpsResult) -> Table:
-    """Return a table with a row per parameter; an uncertainty is one standard deviation, a bound
-    holds at 95 %.
-    """
+    """Return a row per parameter: with its standard deviation, or a bound that holds at 95 %."""
     fixes = sum(len(run.time) for run in result.runs)
     table = plain_table(
         f'GPS: {fixes} fixes in {result.seconds:.4g} s at standstill, {result.rate:g} Hz', gap=1
     )
     for name in ('parameter', '', *AXIS_NAMES):
-        table.add_column(
-            name, no_wrap=True, justify='left' if name in ('parameter', '') else 'right'
-        )
+        justify: Literal['left', 'right'] = 'right' if name in AXIS_NAMES else 'left'
+        table.add_column(name, no_wrap=True, justify=justify)
     for title, key, unit in (
         ('deviation of a fix', 'total', 'm'),
         ('white noise', 'white', 'm'),
@@ -56,21 +53,24 @@ def gps_noise_table(result: GpsResult) -> Table:
         table.add_row(title, unit, *(getattr(fit, key).shown() for fit in result.axes))
     table.add_section()
     walk = result.walk
-    for title, one in (
+    stated = result.stated
+    rows = [
         ('second difference / T²', walk.second_difference),
         ('Ch:RW acceleration std', walk.acceleration_std),
         ('largest speed', walk.speed_limit),
         ('largest acceleration', walk.acceleration_limit),
         ('maximal error', walk.maximal_error),
-    ):
-        _row(table, title, one)
-    table.add_section()
-    stated = result.stated
-    _row(table, 'HDOP at the first fix', stated.start, f'k = {stated.k:g} m given')
-    _row(table, 'HDOP limit', stated.limit)
-    _row(table, 'HDOP time constant', stated.time_constant)
+        ('HDOP at the first fix', stated.start),
+        ('HDOP limit', stated.limit),
+        ('HDOP time constant', stated.time_constant),
+    ]
     if stated.kind != 'zero':
-        _row(table, 'vertical / horizontal', stated.vertical_factor)
+        rows.append(('vertical / horizontal', stated.vertical_factor))
+    for title, one in rows:
+        said = f'k = {stated.k:g} m given' if title == 'HDOP at the first fix' else ''
+        end = title == 'maximal error'
+        table.add_row(title, one.unit, one.shown(), said, end_section=end)
+    if stated.kind != 'zero':
         table.add_row('stated deviation', 'm', *(one.shown() for one in stated.constant))
     for test in result.consistency:
         if test.samples:
@@ -83,10 +83,6 @@ def gps_noise_table(result: GpsResult) -> Table:
                 verdict,
             )
     return table
-
-
-def _row(table: Table, title: str, one: ParameterEstimate, said: str = '') -> None:
-    table.add_row(title, one.unit, one.shown(), said)
 
 
 def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
@@ -116,15 +112,13 @@ def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
 
 # A receiver at standstill: its fixes, their autocorrelation and stated covariance.
 
-_COLOURS = ('#0072B2', '#D55E00', '#009E73')
+_COLOURS = (BLUE, VERMILION, GREEN)
 _FIT = '#222222'
 _MOST_DOTS = 5000
 
 
 def gps_figure(result: GpsResult) -> Figure:
-    """Return position scatter with 95 % ellipses, autocorrelation with fit, stated deviation with
-    fit.
-    """
+    """Return scatter with 95 % ellipses, and autocorrelation and stated deviation with fits."""
     figure = new_figure(11.5, 4.0)
     scatter, memory, stated = figure.subplots(1, 3)
     _scatter(scatter, result)
@@ -133,11 +127,6 @@ def gps_figure(result: GpsResult) -> Figure:
     for panel in (scatter, memory, stated):
         tidy(panel)
     return figure
-
-
-def save_gps_plot(path: str | Path, result: GpsResult) -> Path:
-    """Write the figure as PNG; see `gps_figure`."""
-    return save_png(gps_figure(result), path)
 
 
 def _scale(result: GpsResult) -> tuple[float, str]:
@@ -162,7 +151,7 @@ def _scatter(panel: Axes, result: GpsResult) -> None:
         # A receiver that has just started states far more than it usually does.
         known = blocks[np.isfinite(blocks).all(axis=(1, 2))]
         usual = np.median(known, axis=0) * factor**2
-        _ellipse(panel, usual, '#D55E00', '--', '95 % ellipse as usually stated')
+        _ellipse(panel, usual, VERMILION, '--', '95 % ellipse as usually stated')
     panel.set_aspect('equal', adjustable='datalim')
     panel.autoscale_view()
     panel.set_xlabel(f'east of the mean [{unit}]', fontsize=9)
@@ -220,7 +209,7 @@ def _stated(panel: Axes, result: GpsResult) -> None:
         panel.text(0.5, 0.5, 'none is stated', ha='center', transform=panel.transAxes)
         panel.set_axis_off()
         return
-    panel.plot(fit.time, fit.deviation, '.', color='#0072B2', markersize=3, label='stated')
+    panel.plot(fit.time, fit.deviation, '.', color=BLUE, markersize=3, label='stated')
     if fit.kind == 'airsim':
         start, limit, lag = (one.value for one in (fit.start, fit.limit, fit.time_constant))
         hdop = limit + (start - limit) * np.exp(-fit.time / lag)
@@ -231,7 +220,7 @@ def _stated(panel: Axes, result: GpsResult) -> None:
         value = float(np.sqrt(0.5 * (fit.constant[0].value ** 2 + fit.constant[1].value ** 2)))
         panel.axhline(value, color=_FIT, linewidth=1.2, label=f'constant: {value:.3g} m')
     total = np.sqrt(0.5 * sum(one.total.value**2 for one in result.axes[:2]))
-    panel.axhline(total, color='#D55E00', linestyle='--', linewidth=1.0, label='as the fixes err')
+    panel.axhline(total, color=VERMILION, linestyle='--', linewidth=1.0, label='as the fixes err')
     panel.set_yscale('log')
     low, high = panel.get_ylim()
     if high < 10.0 * low:

@@ -13,10 +13,9 @@ from matplotlib.ticker import FuncFormatter
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.smoother.reference import horizontal_speed
-from sim2real_eval.report.style import REAL_COLOUR, TRUTH_COLOUR, new_figure, save_png, tidy
+from sim2real_eval.report.style import BLUE, REAL_COLOUR, TRUTH_COLOUR, new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
 
-_COLOUR = '#0072B2'
 # 95 % of a normal distribution in one and in two dimensions, in deviations.
 _BAND = 1.95996
 _ELLIPSE = 2.44775
@@ -25,13 +24,8 @@ _SHOWN = 0.1
 
 
 def reference_figure(judged: JudgedRun, title: str) -> Figure:
-    """Return the track with 95 % ellipses and, over time, speed, its and the position's 95 %.
-
-    Parameters
-    ----------
-    judged : JudgedRun
-        With at least three estimates.
-    title : str
+    """Return the track with 95 % ellipses and, over time, speed, its and the position's 95 %, of
+    three estimates or more.
     """
     figure = new_figure(11.0, 5.6)
     grid = figure.add_gridspec(3, 2, width_ratios=(1.15, 1.0))
@@ -42,12 +36,12 @@ def reference_figure(judged: JudgedRun, title: str) -> Figure:
     _line(speeds, time, speed, 'horizontal speed [m/s]')
     speeds.fill_between(
         time, np.maximum(speed - _BAND * deviation, 0.0), speed + _BAND * deviation,
-        color=_COLOUR, alpha=0.35, linewidth=0.0,
+        color=BLUE, alpha=0.35, linewidth=0.0,
     )  # fmt: skip
     half = figure.add_subplot(grid[1, 1], sharex=speeds)
     worst = _worst(judged.pose_covariance)
     _line(half, time, _BAND * worst, 'position [m]', colour=TRUTH_COLOUR, label='position [m]')
-    half.plot(time, _BAND * deviation, color=_COLOUR, linewidth=0.9, label='speed [m/s]')
+    half.plot(time, _BAND * deviation, color=BLUE, linewidth=0.9, label='speed [m/s]')
     half.set_ylabel('95 % half-width', fontsize=9)
     half.set_yscale('log')
     for axis_format in (half.yaxis.set_major_formatter, half.yaxis.set_minor_formatter):
@@ -68,7 +62,7 @@ def _track(panel: Axes, judged: JudgedRun) -> None:
     panel.plot(
         *judged.gps_position[:, :2].T, '.', color=REAL_COLOUR, markersize=2.5, label='fixes'
     )
-    panel.plot(*judged.position[:, :2].T, color=_COLOUR, linewidth=1.0, label='reference')
+    panel.plot(*judged.position[:, :2].T, color=BLUE, linewidth=1.0, label='reference')
     marks = np.unique(np.linspace(0, len(judged) - 1, _ELLIPSES).astype(int))
     width = 2.0 * _ELLIPSE * float(np.median(_worst(judged.pose_covariance[marks])))
     extent = float(np.max(np.ptp(judged.position[:, :2], axis=0)))
@@ -82,7 +76,7 @@ def _track(panel: Axes, judged: JudgedRun) -> None:
                 (float(judged.position[number, 0]), float(judged.position[number, 1])),
                 float(major), float(minor),
                 angle=float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))),
-                facecolor=_COLOUR, edgecolor=TRUTH_COLOUR, alpha=0.35, linewidth=0.6,
+                facecolor=BLUE, edgecolor=TRUTH_COLOUR, alpha=0.35, linewidth=0.6,
             )
         )  # fmt: skip
     panel.plot(*judged.position[0, :2], 'o', color=TRUTH_COLOUR, markersize=5, label='start')
@@ -105,11 +99,10 @@ def _line(
     values: FloatArray,
     label_y: str,
     *,
-    colour: str = _COLOUR,
+    colour: str = BLUE,
     label: str = '',
 ) -> None:
-    tidy(panel)
-    panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+    tidy(panel, grid=True)
     panel.plot(time, values, color=colour, linewidth=0.9, label=label)
     panel.set_ylabel(label_y, fontsize=9)
 

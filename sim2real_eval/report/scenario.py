@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -16,10 +17,18 @@ from rich.text import Text
 from scipy.stats import chi2
 
 from sim2real_eval.benches.preintegration.study import ScenarioStudy
-from sim2real_eval.common.results import check_result_folder, fresh_folder, versions
+from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
+from sim2real_eval.report.console import add_numbers, plain_table
+from sim2real_eval.report.style import (
+    BLUE,
+    REAL_COLOUR,
+    VERMILION,
+    legend_above,
+    new_figure,
+    save_png,
+    tidy,
+)
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState
 
@@ -36,10 +45,8 @@ def covariance_table(study: ScenarioStudy) -> Table:
     )
     table.add_column('')
     table.add_column('unit')
-    table.add_column('error of\nfirst run', justify='right', no_wrap=True)
-    table.add_column('deviation\npredicted', justify='right', no_wrap=True)
-    table.add_column('Monte\nCarlo', justify='right', no_wrap=True)
-    table.add_column('ratio', justify='right', style='bold', no_wrap=True)
+    add_numbers(table, 'error of\nfirst run', 'deviation\npredicted', 'Monte\nCarlo')
+    add_numbers(table, 'ratio', style='bold')
     predicted = np.sqrt(np.diag(study.predicted_covariance))
     found = np.sqrt(np.diag(study.estimated_covariance))
     # Of a standard deviation from n Gaussian samples.
@@ -60,8 +67,7 @@ def state_table(study: ScenarioStudy) -> Table:
     """Return the deltas, and the state that they predict beside the true one."""
     table = plain_table('Preintegrated measurements of the first run', gap=1)
     table.add_column('')
-    for axis in ('x', 'y', 'z'):
-        table.add_column(axis, justify='right', no_wrap=True)
+    add_numbers(table, 'x', 'y', 'z')
     pim = study.pim
     for i, axis in enumerate('xyz'):
         table.add_row(f'delta R, row {axis}', *(f'{value: .6f}' for value in pim.delta_rij()[i]))
@@ -78,11 +84,7 @@ def state_table(study: ScenarioStudy) -> Table:
     return table
 
 
-# Errors of many predictions beside the ellipses of their predicted and their found
-# covariance.
-
-_PREDICTED = '#0072B2'
-_FOUND = '#D55E00'
+# Errors of many predictions beside the ellipses of their predicted and their found covariance.
 _SHARE = 0.95
 _LABELS = (
     'rotation about {} [rad]',
@@ -109,20 +111,16 @@ def scenario_figure(study: ScenarioStudy) -> Figure:
     panels = figure.subplots(rows, 3, squeeze=False)
     for panel, pair in zip(panels.flat, pairs, strict=True):
         _draw(panel, study, list(pair))
-    figure.legend(
-        handles=[
-            Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='a run'),
-            Line2D([], [], color=_PREDICTED, linewidth=1.6, label='95 %, predicted'),
-            Line2D([], [], color=_FOUND, linewidth=1.6, linestyle='--', label='95 %, found'),
-        ],
-        title=f'{study.setup.name}: prediction errors after {study.pim.delta_tij():g} s, '
-        f'{study.setup.runs} runs, in the axes of the body at the end',
-        title_fontsize=10,
-        fontsize=8,
-        ncols=3,
-        loc='outside upper center',
-        frameon=False,
+    handles: list[Artist] = [
+        Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='a run'),
+        Line2D([], [], color=BLUE, linewidth=1.6, label='95 %, predicted'),
+        Line2D([], [], color=VERMILION, linewidth=1.6, linestyle='--', label='95 %, found'),
+    ]
+    title = (
+        f'{study.setup.name}: prediction errors after {study.pim.delta_tij():g} s, '
+        f'{study.setup.runs} runs, in the axes of the body at the end'
     )
+    legend_above(figure, handles, 3, title)
     return figure
 
 
@@ -134,22 +132,19 @@ def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
         errors[:, 0], errors[:, 1], '.', color=REAL_COLOUR, markersize=2, alpha=0.5,
         rasterized=True,
     )  # fmt: skip
-    panel.plot(*_ellipse(predicted), color=_PREDICTED, linewidth=1.6)
-    panel.plot(*_ellipse(found) + errors.mean(axis=0)[:, None], '--', color=_FOUND, linewidth=1.6)
+    panel.plot(*_ellipse(predicted), color=BLUE, linewidth=1.6)
+    middle = errors.mean(axis=0)[:, None]
+    panel.plot(*_ellipse(found) + middle, '--', color=VERMILION, linewidth=1.6)
     title = 'no predicted ellipse: no variance'
     if np.linalg.matrix_rank(predicted, hermitian=True) == 2:
         distance = np.sum(errors * np.linalg.solve(predicted, errors.T).T, axis=1)
         inside = float(np.mean(distance < chi2.ppf(_SHARE, 2)))
         title = f'{100.0 * inside:.1f} % inside the predicted'
     panel.set_title(title, fontsize=9)
-    for name, i in zip(('x', 'y'), pair, strict=True):
-        label = _LABELS[i // 3].format('xyz'[i % 3])
-        panel.set(**{f'{name}label': label})
-    panel.xaxis.label.set_fontsize(8)
-    panel.yaxis.label.set_fontsize(8)
-    panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
+    for axis, i in zip((panel.xaxis, panel.yaxis), pair, strict=True):
+        axis.set_label_text(_LABELS[i // 3].format('xyz'[i % 3]), fontsize=8)
     panel.locator_params(nbins=5)
-    tidy(panel)
+    tidy(panel, grid=True)
 
 
 def _ellipse(covariance: FloatArray) -> FloatArray:
@@ -161,14 +156,10 @@ def _ellipse(covariance: FloatArray) -> FloatArray:
     return np.asarray((vectors * size) @ circle)
 
 
-def save_scenario_plot(path: str | Path, study: ScenarioStudy) -> Path:
-    """Write the figure as PNG; return its path."""
-    return save_png(scenario_figure(study), path)
-
-
 # The folder that `sim2real scenario` writes: measurements, errors, record and plot.
 
-_MARK = 'scenario.json'
+MARK = 'scenario.json'
+"""File that every result of this kind holds."""
 _AXES = tuple(f'{what}_{axis}' for what in ('force', 'rate') for axis in 'xyz')
 
 
@@ -206,20 +197,9 @@ def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
     }
 
 
-def check_scenario_folder(folder: str | Path, *, overwrite: bool) -> None:
-    """Refuse a folder that may not be written, before the work; see `check_result_folder`."""
-    check_result_folder(folder, _MARK, overwrite=overwrite)
-
-
 def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool) -> Path:
-    """Write the folder whole; return its path.
-
-    Raises
-    ------
-    Sim2RealError
-        When it exists and may not be replaced.
-    """
-    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
+    """Write the folder whole, unless it exists and may not be replaced; return its path."""
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(
             fresh / 'measurements.csv',
             ('time_s', *_AXES, *(f'ideal_{name}' for name in _AXES)),
@@ -231,8 +211,8 @@ def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool)
             ),
         )
         write_csv(fresh / 'errors.csv', study.components, study.errors.tolist())
-        write_json(fresh / _MARK, scenario_record(study))
-        save_scenario_plot(fresh / 'scenario.png', study)
+        write_json(fresh / MARK, scenario_record(study))
+        save_png(scenario_figure(study), fresh / 'scenario.png')
     return Path(folder)
 
 

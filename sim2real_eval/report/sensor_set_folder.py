@@ -15,9 +15,9 @@ from sim2real_eval.characterization.imu_file import chain_yaml
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import write_bytes, write_json
-from sim2real_eval.report.allan import save_allan_plot
-from sim2real_eval.report.allan_folder import allan_record
-from sim2real_eval.report.gps_noise import save_gps_plot
+from sim2real_eval.report.allan import allan_figure, allan_record
+from sim2real_eval.report.gps_noise import gps_figure
+from sim2real_eval.report.style import save_png
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.gps.gps import GpsModel
 
@@ -29,13 +29,7 @@ def gps_yaml(
 ) -> str:
     """Return a model as YAML; keys that have their default are left out.
 
-    Parameters
-    ----------
-    model : GpsModel
-    about : sequence of str
-        Lines of comment at the top.
-    remarks : mapping, optional
-        Comment by key: where its value is from.
+    `about` are lines of comment at the top; `remarks` say by key where its value is from.
     """
     remarks = remarks or {}
     plain = GpsModel()
@@ -64,14 +58,9 @@ def _unit(owner: Parameters, name: str) -> str:
 
 
 FILES = (
-    'characterization.json',
-    'gps.yaml',
-    'gps_gaussian.yaml',
-    'gps_random_walk.yaml',
-    'gps.png',
-    'imu.yaml',
-    'allan.png',
-)
+    'characterization.json', 'gps.yaml', 'gps_gaussian.yaml', 'gps_random_walk.yaml', 'gps.png',
+    'imu.yaml', 'allan.png',
+)  # fmt: skip
 
 _KINDS = {
     'gps': 'White noise and a Gauss-Markov wander per axis: the one to take.',
@@ -166,7 +155,7 @@ def write_calibration(
             about = [origin, still, _KINDS[name], *_caveats(gps, name)]
             write_bytes(target / f'{name}.yaml', gps_yaml(model, about, _REMARKS).encode())
             made.append(f'{name}.yaml')
-        save_gps_plot(target / 'gps.png', gps)
+        save_png(gps_figure(gps), target / 'gps.png')
         made.append('gps.png')
     if found.imu is not None:
         imu = found.imu
@@ -177,7 +166,8 @@ def write_calibration(
             'What these do not show is left out and zero; characterization.json has the bounds.',
         ]
         write_bytes(target / 'imu.yaml', chain_yaml(imu.model, about).encode())
-        save_allan_plot(target / 'allan.png', imu.results, imu.terms, imu.again.curves)
+        figure = allan_figure(imu.results, imu.terms, imu.again.curves)
+        save_png(figure, target / 'allan.png')
         made += ['imu.yaml', 'allan.png']
     write_json(target / 'characterization.json', record, allow_nan=False)
     if overwrite:

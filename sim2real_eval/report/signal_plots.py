@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from sim2real_eval.report.style import (
     REAL_COLOUR,
     TRUTH_COLOUR,
+    legend_above,
     model_colours,
     new_figure,
     save_png,
+    small_multiples,
     tidy,
 )
 
@@ -25,12 +27,11 @@ if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison
     from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun
 
+UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
+"""Units as they are shown, and how many of them are one: ticks in tesla would need exponents."""
 
-# Real and simulated signals over time and against each other, as in [Ligorio2015],
-# figure 5.
+# Real and simulated signals over time and against each other, as in [Ligorio2015], figure 5.
 
-# Ticks in tesla would need exponents.
-_UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 
 
@@ -49,19 +50,15 @@ def save_series_plots(folder: str | Path, comparison: SignalComparison) -> list[
 def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
     """Return a row per axis: real, simulated and true over time; simulated over real.
 
-    Parameters
-    ----------
-    ready : PreparedQuantity
-        One quantity; its first real and first simulated runs are drawn.
-    model, name : str
-        Of the simulated set and of the real run.
+    Of the quantity the first real and the first simulated runs are drawn; `model` and `name` are
+    those of the simulated set and of the real run.
     """
     real, simulated = ready.real[0].sampled, ready.simulated[0].sampled
     labels = ready.quantity.labels()
     colour = model_colours([model])[model]
     figure = new_figure(10.0, 2.2 * len(labels) + 0.9)
     panels = figure.subplots(len(labels), 2, squeeze=False, width_ratios=[3.0, 1.0])
-    unit, scale = _UNITS.get(ready.quantity.unit, (ready.quantity.unit, 1.0))
+    unit, scale = UNITS.get(ready.quantity.unit, (ready.quantity.unit, 1.0))
     step = max(1, len(real.time) // _POINTS)
     time = real.time[::step]
     for column, label in enumerate(labels):
@@ -79,21 +76,13 @@ def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
         dots.set_title('simulated over real', fontsize=9)
         dots.locator_params(nbins=4)
         for panel in (series, dots):
-            panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
-            tidy(panel)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=REAL_COLOUR, label='real'),
-            Line2D([], [], color=colour, label=f'simulated: {model}'),
-            Line2D([], [], color=TRUTH_COLOUR, linewidth=0.8, linestyle='--', label='truth'),
-        ],
-        title=f'{name}: real and simulated on the same true motion',
-        title_fontsize=10,
-        fontsize=8,
-        ncols=3,
-        loc='outside upper center',
-        frameon=False,
-    )
+            tidy(panel, grid=True)
+    handles: list[Artist] = [
+        Line2D([], [], color=REAL_COLOUR, label='real'),
+        Line2D([], [], color=colour, label=f'simulated: {model}'),
+        Line2D([], [], color=TRUTH_COLOUR, linewidth=0.8, linestyle='--', label='truth'),
+    ]
+    legend_above(figure, handles, 3, f'{name}: real and simulated on the same true motion')
     figure.supxlabel('time since the start of the truth [s]', fontsize=9)
     return figure
 
@@ -162,11 +151,12 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
     # A panel without any error fits every scale.
     errors = [one for one in largest if one > 1e-9] or [0.0]
     shared = max(errors) <= _OWN_SCALE * min(errors)
-    figure = new_figure(max(3.2 * columns, 6.4), 2.7 * rows + 0.7)
-    axes = figure.subplots(rows, columns, sharex=True, sharey=shared, squeeze=False)
+    figure, axes = small_multiples(
+        len(panels), columns, (3.2, 2.7), (0.0, 0.7), narrowest=6.4, sharex=True, sharey=shared
+    )
     colours = _colours(comparison)
     windows = set()
-    for panel, (label, ready, side) in zip(axes.flat, panels, strict=False):
+    for panel, (label, ready, side) in zip(axes, panels, strict=True):
         window = ready.trend_window(comparison.options)
         windows.add(f'{window} samples ({window / ready.rate:.2g} s)')
         runs = _runs(ready, side)
@@ -181,12 +171,9 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
         title = f'{label} ({len(runs)} run{"s" if len(runs) > 1 else ""})'
         panel.set_title(title, fontsize=9, color=dark)
         panel.tick_params(labelbottom=True, labelleft=True)
-        panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
-        tidy(panel)
-    for panel, highest in zip(axes.flat, largest, strict=False):
+        tidy(panel, grid=True)
+    for panel, highest in zip(axes, largest, strict=True):
         panel.set_ylim(0.0, 1.05 * math.degrees(max(largest) if shared else highest) or 1.0)
-    for unused in axes.flat[len(panels) :]:
-        unused.remove()
     scales = '' if shared else '; each panel has its own scale'
     figure.suptitle(
         f'Yaw error: thin, and its median over {" or ".join(sorted(windows))}: thick{scales}',
@@ -201,23 +188,13 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     """Return the spectra of all signals, a panel each, real and simulated on one pair of axes.
 
     What lies more than 12 decades below the top of a panel is left out: rounding, or no error.
-
-    Parameters
-    ----------
-    comparison : SignalComparison
-    kind : {'error', 'signal'}
-        With `signal` the truth of the real runs is drawn too, dashed.
+    `kind` is `error`, or `signal`, with which the truth of the real runs is drawn too, dashed.
     """
     signals = list(dict.fromkeys(row.signal for row in comparison.rows))
-    columns = min(3, len(signals))
-    rows = math.ceil(len(signals) / columns)
-    figure = new_figure(3.3 * columns, 2.3 * rows + 0.8)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    figure, axes = small_multiples(len(signals), 3, (3.3, 2.3), (0.0, 0.8), sharex=True)
     # Quantities of three axes fill a row each, the single one the end.
     order = sorted(signals, key=lambda signal: (signal == 'yaw', signals.index(signal)))
-    panels: dict[str, Axes] = dict(zip(order, axes.flat, strict=False))
-    for unused in axes.flat[len(order) :]:
-        unused.remove()
+    panels = dict(zip(order, axes, strict=True))
     colours = _colours(comparison)
     styles: dict[str, dict[str, Any]] = {
         label: {'color': colour, 'linewidth': 0.9} for label, colour in colours.items()
@@ -247,19 +224,12 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         # Between labelled powers of ten there is no room for others, and they are slow to place.
         panel.minorticks_off()
         panel.tick_params(labelbottom=True)
-        panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
-        tidy(panel)
+        tidy(panel, grid=True)
     # Models of one sensor on several drives have one curve.
     hidden = '; where models coincide, the last is on top' if len(colours) > 2 else ''
-    figure.legend(
-        handles=[Line2D([], [], label=name, **style) for name, style in styles.items()],
-        title=f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs){hidden}',
-        title_fontsize=10,
-        loc='outside upper center',
-        ncols=min(len(styles), 5),
-        fontsize=8,
-        frameon=False,
-    )
+    title = f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs){hidden}'
+    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
+    legend_above(figure, handles, min(len(styles), 5), title)
     figure.supxlabel('frequency [Hz]', fontsize=9)
     return figure
 

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a study: page and tables as files, and what to say of it in a line."""
+"""The report of a study: its page, its tables for a paper, and what to say of it in a line."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from sim2real_eval.common.tables import write_bytes
-from sim2real_eval.report.page.page import study_page
-from sim2real_eval.report.page.standing import Standing, standings
-from sim2real_eval.report.page.summary import answer
-from sim2real_eval.report.paper_tables import latex_table, markdown_table, paper_tables
+from sim2real_eval.report.page.figure import MINUS, NONE
+from sim2real_eval.report.page.markup import Column, DataTable, numeric
+from sim2real_eval.report.page.page import answer, study_page
+from sim2real_eval.report.page.ranking import Standing, ranking, standings
+from sim2real_eval.report.page.tables import by_scenario, overview
 from sim2real_eval.report.study_plots import save_plots
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
@@ -28,12 +30,8 @@ _STUDY_FILE = 'study.yaml'
 class StudyReport:
     """Contents of the report.
 
-    Attributes
-    ----------
-    page, markdown, latex : str
-    standings : tuple of Standing
-    answer : tuple of str
-        Which model is closest, and whether it is significantly different, under the first judge.
+    `answer` says which model is closest, and whether it is significantly different, under the
+    first judge.
     """
 
     page: str
@@ -50,22 +48,10 @@ def study_report(
     standing: Sequence[Standing] | None = None,
     side: SideResults | None = None,
 ) -> StudyReport:
-    """Make the report of a study.
+    """Make the report of a study; what follows from the outcome is made when omitted.
 
-    Parameters
-    ----------
-    outcome : StudyOutcome
-    folder : path, optional
-        Of the study, whose study file is shown.
-    standing : sequence of Standing, optional
-        From `standings`; made when omitted.
-    side : SideResults, optional
-        Made when omitted.
-
-    Raises
-    ------
-    Sim2RealError
-        When no judge has both a real and a simulated run.
+    The study file in `folder` is shown. Sim2RealError when no judge has both a real and a
+    simulated run.
     """
     standing = standings(outcome) if standing is None else standing
     if not standing:
@@ -118,3 +104,104 @@ def write_report(report: StudyReport, page: str | Path) -> tuple[Path, Path, Pat
         write_bytes(markdown, report.markdown.encode()),
         write_bytes(latex, report.latex.encode()),
     )
+
+
+# Tables for a paper: Markdown, and LaTeX with booktabs.
+
+_LATEX = {
+    '\\': r'\textbackslash{}',
+    '~': r'\textasciitilde{}',
+    '^': r'\textasciicircum{}',
+    **{sign: f'\\{sign}' for sign in '&%$#_{}'},
+    '<': r'\textless{}',
+    '>': r'\textgreater{}',
+    '|': r'\textbar{}',
+    '"': r'\symbol{34}',
+    MINUS: '$-$',
+    NONE: '--',
+    '∞': r'$\infty$',
+    'Δ': r'$\Delta$',
+    '°': r'$^\circ$',
+}
+
+
+def paper_tables(standings: Sequence[Standing]) -> list[DataTable]:
+    """Return a ranking and, with several scenarios, a table by scenario for each judge."""
+    tables: list[DataTable | None] = []
+    for standing in standings:
+        tables += [_ranking_table(standing), by_scenario(standing, {})]
+    return [table for table in (*tables, overview(standings, {})) if table is not None]
+
+
+def _ranking_table(standing: Standing) -> DataTable:
+    models = [one.model for one in standing.known.models]
+    found = ranking(standing, dict.fromkeys(models, ''))
+    level = f'{100 * standing.known.options.level:g} % interval'
+    columns = {
+        'rank': numeric('rank'),
+        'name': Column('model'),
+        'vepd': numeric('VEPD'),
+        'interval': Column(level),
+        'null_high': numeric('null quantile'),
+        'p_value': numeric('p-value'),
+        **({'significance_groups': Column('group')} if found.has_groups else {}),
+        'w_rmse': numeric('W1 RMSE', 'm/s'),
+        'w_entropy': numeric('W2 entropy'),
+        'runs': numeric('runs', 'real/sim'),
+        **({'published': numeric('paper', 'VEPD')} if found.published else {}),
+    }
+    rows = [
+        [getattr(place, name) or (NONE if name == 'published' else '') for name in columns]
+        for place in found.places
+    ]
+    title = f'VEPD {standing.where}, judge {standing.label}'
+    return DataTable(title, [*columns.values()], rows, headed=False)
+
+
+def markdown_table(table: DataTable) -> str:
+    """Return a table as GitHub's Markdown; labels come out as text."""
+    heads = [markdown_text(column.head) for column in table.columns]
+    lines = [
+        f'**{markdown_text(table.title)}**',
+        '',
+        f'| {" | ".join(heads)} |',
+        f'| {" | ".join("---:" if column.numeric else "---" for column in table.columns)} |',
+    ]
+    lines += [f'| {" | ".join(markdown_text(cell) for cell in row)} |' for row in table.rows]
+    return '\n'.join(lines) + '\n'
+
+
+def latex_table(table: DataTable) -> str:
+    """Return a table for LaTeX with the package booktabs; labels come out as text."""
+    form = ''.join('r' if column.numeric else 'l' for column in table.columns)
+    lines = [
+        r'\begin{table}',
+        r'  \centering',
+        f'  \\caption{{{latex_text(table.title)}}}',
+        f'  \\begin{{tabular}}{{@{{}}{form}@{{}}}}',
+        r'    \toprule',
+        f'    {" & ".join(latex_text(column.head) for column in table.columns)} \\\\',
+        r'    \midrule',
+        *(f'    {" & ".join(latex_text(cell) for cell in row)} \\\\' for row in table.rows),
+        r'    \bottomrule',
+        r'  \end{tabular}',
+        r'\end{table}',
+    ]
+    return '\n'.join(lines) + '\n'
+
+
+def markdown_text(text: str) -> str:
+    """Return text with what Markdown and HTML would read as marks escaped."""
+    flat = re.sub(r'\s+', ' ', _printable(text))
+    return re.sub(r'([\\`*_{}\[\]<>|#~&$!])', r'\\\1', flat)
+
+
+def latex_text(text: str) -> str:
+    """Return text with the special characters of LaTeX escaped."""
+    flat = re.sub(r'\s+', ' ', _printable(text))
+    # A cell that begins with a bracket would be an argument of the line end before it.
+    return re.sub(r'^\[', '{[}', ''.join(_LATEX.get(sign, sign) for sign in flat))
+
+
+def _printable(text: str) -> str:
+    return ''.join(sign if sign.isprintable() else ' ' for sign in text)

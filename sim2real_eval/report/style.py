@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 
 from sim2real_eval.common.tables import write_bytes
 
@@ -22,16 +25,10 @@ REAL_COLOUR = '#7f7f7f'
 # its yellow (too pale for lines on white); black and grey are taken by truth and reality. The last
 # three are from Tol's muted palette.
 _PALETTE = (
-    '#0072B2',
-    '#D55E00',
-    '#009E73',
-    '#CC79A7',
-    '#E69F00',
-    '#56B4E9',
-    '#882255',
-    '#999933',
+    '#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#882255', '#999933',
     '#332288',
-)
+)  # fmt: skip
+BLUE, VERMILION, GREEN = _PALETTE[:3]
 _KNOWN = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim', 'baseline')
 
 ON_WHITE: Mapping[str, str] = {
@@ -78,10 +75,50 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def tidy(axes: Axes) -> None:
-    """Take away the frame lines that carry no scale; small numbers on the ticks."""
+def small_multiples(
+    count: int,
+    across: int,
+    panel: tuple[float, float],
+    edge: tuple[float, float],
+    *,
+    narrowest: float = 0.0,
+    **shared: Any,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and `count` panels in rows of `across`.
+
+    `panel` is the size of each and `edge` what stands around all, inches; `shared` is for
+    `Figure.subplots`.
+    """
+    across = min(across, count)
+    down = math.ceil(count / across)
+    figure = new_figure(max(panel[0] * across + edge[0], narrowest), panel[1] * down + edge[1])
+    panels = figure.subplots(down, across, squeeze=False, **shared).ravel()
+    for unused in panels[count:]:
+        unused.remove()
+    return figure, list(panels[:count])
+
+
+def tidy(axes: Axes, *, grid: bool = False) -> None:
+    """Take away the frame lines that carry no scale; small numbers on the ticks, a pale grid."""
+    if grid:
+        axes.grid(visible=True, color='#e5e5e5', linewidth=0.6)
     axes.spines[['top', 'right']].set_visible(False)
     axes.tick_params(labelsize=8)
+
+
+def legend_above(
+    figure: FigureBase, handles: Sequence[Artist], columns: int, title: str | None = None
+) -> None:
+    """Put a legend above all panels, with the title of the figure over it."""
+    figure.legend(
+        handles=handles,
+        title=title,
+        title_fontsize=10,
+        fontsize=8,
+        ncols=columns,
+        loc='outside upper center',
+        frameon=False,
+    )
 
 
 def save_png(figure: Figure, path: str | Path) -> Path:

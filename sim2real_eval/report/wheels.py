@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from rich.table import Table
 
 from sim2real_eval.benches.wheels.study import Driven, WheelStudy
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import check_result_folder, fresh_folder, versions
+from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import REAL_COLOUR, new_figure, save_png, tidy
+from sim2real_eval.report.console import add_numbers, plain_table
+from sim2real_eval.report.style import (
+    BLUE,
+    REAL_COLOUR,
+    VERMILION,
+    legend_above,
+    new_figure,
+    save_png,
+    tidy,
+)
 from sim_sensors.core.parameters import to_variant
 
 
@@ -29,22 +38,18 @@ def wheel_table(study: WheelStudy) -> Table:
         gap=1,
     )
     table.add_column('wheels')
-    for head in (
-        'alone\nm', 'with\nm', 'at end,\nalone m', 'with\nm', 'heading\nalone °', 'with\n°',
-        'NEES\n(2)', 'VEPD\nalone', 'VEPD\nwith',
-    ):  # fmt: skip
-        table.add_column(head, justify='right', no_wrap=True)
+    add_numbers(table, 'alone\nm', 'with\nm', 'at end,\nalone m', 'with\nm')
+    add_numbers(table, 'heading\nalone °', 'with\n°', 'NEES\n(2)', 'VEPD\nalone', 'VEPD\nwith')
     for variant in study.variants:
-        cells = []
-        for drifts in (variant.odometry, variant.fused):
-            cells.append(f'{_rms([each.rms for each in drifts]):.3f}')
-        for drifts in (variant.odometry, variant.fused):
-            cells.append(f'{_rms([float(each.error[-1]) for each in drifts]):.3f}')
-        for drifts in (variant.odometry, variant.fused):
-            cells.append(f'{np.degrees(_rms([each.heading_rms for each in drifts])):.2f}')
-        cells.append(f'{np.mean(variant.nees):.1f}')
-        cells += [f'{value:.4f}' for value in variant.vepd.values()]
-        table.add_row(variant.label, *cells)
+        ways = (variant.odometry, variant.fused)
+        table.add_row(
+            variant.label,
+            *(f'{_rms([each.rms for each in drifts]):.3f}' for drifts in ways),
+            *(f'{_rms([float(each.error[-1]) for each in drifts]):.3f}' for drifts in ways),
+            *(f'{np.degrees(_rms([each.heading_rms for each in drifts])):.2f}' for drifts in ways),
+            f'{np.mean(variant.nees):.1f}',
+            *(f'{value:.4f}' for value in variant.vepd.values()),
+        )
     return table
 
 
@@ -52,11 +57,7 @@ def _rms(values: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-# Drift of wheels alone and with a camera: the way of one run, and the error of all over
-# time.
-
-_ALONE = '#D55E00'
-_FUSED = '#0072B2'
+# Drift of wheels alone and with a camera: the way of one run, and the error of all over time.
 
 
 def wheel_figure(study: WheelStudy) -> Figure:
@@ -69,7 +70,7 @@ def wheel_figure(study: WheelStudy) -> Figure:
     true = motion.at(time).position
     for ways, errors, variant in zip(*panels, study.variants, strict=True):
         ways.plot(true[:, 0], true[:, 1], color=REAL_COLOUR, linewidth=2.5, alpha=0.5)
-        for drifts, colour in ((variant.odometry, _ALONE), (variant.fused, _FUSED)):
+        for drifts, colour in ((variant.odometry, VERMILION), (variant.fused, BLUE)):
             place = drifts[0].position
             ways.plot(place[:, 0], place[:, 1], color=colour, linewidth=0.9)
             for drift in drifts:
@@ -80,36 +81,24 @@ def wheel_figure(study: WheelStudy) -> Figure:
         ways.set_xlabel('x [m]', fontsize=8)
         errors.set_xlabel('time [s]', fontsize=8)
         for axes in (ways, errors):
-            axes.grid(visible=True, color='#e5e5e5', linewidth=0.6)
-            axes.tick_params(labelsize=8)
-            tidy(axes)
+            tidy(axes, grid=True)
     first = 'first run' if len(study.driven) == 1 else f'first run of {study.driven[0].drive.name}'
     panels[0, 0].set_ylabel(f'y [m], {first}', fontsize=8)
     panels[1, 0].set_ylabel('error of the place [m], all runs', fontsize=8)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=REAL_COLOUR, linewidth=2.5, alpha=0.5, label='true'),
-            Line2D([], [], color=_ALONE, label='wheels alone'),
-            Line2D([], [], color=_FUSED, label='wheels and camera'),
-        ],
-        title=f'{study.title}, {len(study.variants[0].runs)} runs of each',
-        title_fontsize=10,
-        fontsize=8,
-        ncols=3,
-        loc='outside upper center',
-        frameon=False,
-    )
+    handles: list[Artist] = [
+        Line2D([], [], color=REAL_COLOUR, linewidth=2.5, alpha=0.5, label='true'),
+        Line2D([], [], color=VERMILION, label='wheels alone'),
+        Line2D([], [], color=BLUE, label='wheels and camera'),
+    ]
+    title = f'{study.title}, {len(study.variants[0].runs)} runs of each'
+    legend_above(figure, handles, 3, title)
     return figure
-
-
-def save_wheel_plot(path: str | Path, study: WheelStudy) -> Path:
-    """Write the figure as PNG; return its path."""
-    return save_png(wheel_figure(study), path)
 
 
 # The folder that `sim2real wheels` writes: a row per run, record and plot.
 
-_MARK = 'wheels.json'
+MARK = 'wheels.json'
+"""File that every result of this kind holds."""
 _COLUMNS = (
     'variant', 'drive', 'run', 'alone_rms_m', 'alone_end_m', 'alone_heading_rms_rad',
     'with_rms_m', 'with_end_m', 'with_heading_rms_rad', 'with_nees', 'poses', 'poses_taken',
@@ -144,23 +133,12 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
     }
 
 
-def check_wheel_folder(folder: str | Path, *, overwrite: bool) -> None:
-    """Refuse a folder that may not be written, before the work; see `check_result_folder`."""
-    check_result_folder(folder, _MARK, overwrite=overwrite)
-
-
 def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> Path:
-    """Write the folder whole; return its path.
-
-    Raises
-    ------
-    Sim2RealError
-        When it exists and may not be replaced.
-    """
-    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
+    """Write the folder whole, unless it exists and may not be replaced; return its path."""
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'runs.csv', _COLUMNS, _rows(study))
-        write_json(fresh / _MARK, wheel_record(study))
-        save_wheel_plot(fresh / 'wheels.png', study)
+        write_json(fresh / MARK, wheel_record(study))
+        save_png(wheel_figure(study), fresh / 'wheels.png')
     return Path(folder)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -20,26 +19,21 @@ from rich.text import Text
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.benches.world import WorldMap
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import new_figure, save_png, tidy
+from sim2real_eval.report.console import add_words, plain_table
+from sim2real_eval.report.style import VERMILION, new_figure, tidy
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.landmarks import Landmarks, Tags
 
-_KINDS = ('dipoles', 'landmarks', 'chessboards', 'tags')
+_KINDS = ('dipole', 'landmark', 'chessboard', 'tag')
 
 
 def world_table(record: Mapping[str, Any]) -> Table:
-    """Return a line per thing, in the units that people use: degrees, m, m/s^2, uT.
-
-    Parameters
-    ----------
-    record : mapping
-        From `sim2real_eval.benches.world.world_record`.
+    """Return a line per thing of a record from `world_record`, in the units that people use:
+    degrees, m, m/s^2, uT.
     """
     table = plain_table(f'World {record["world"]}', gap=1)
     table.show_header = False
-    table.add_column('')
-    table.add_column('', overflow='fold')
+    add_words(table, '', '')
     for name, text in _rows(record):
         table.add_row(name, Text(text))
     return table
@@ -62,20 +56,12 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
             f'{origin["altitude_m"]:g} m above the ellipsoid',
         ),
         ('gravity', f'{gravity["value_m_s2"]:.6f} m/s^2 ({gravity["model"]})'),
-        (
-            "Earth's field",
-            f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({made})',
-        ),
+        ("Earth's field", f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({made})'),
         ('', f'intensity {_ut(earth["intensity_t"])} uT, inclination '
              f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg'),
-        (
-            'holds',
-            ', '.join(_counted(record[kind], kind) for kind in _KINDS),
-        ),
-        (
-            'map',
-            f'x {x0:.4g} to {x1:.4g} m, y {y0:.4g} to {y1:.4g} m, z {level["height_m"]:.4g} m',
-        ),
+        ('holds', ', '.join(_counted(record[f'{kind}s'], kind) for kind in _KINDS)),
+        ('map',
+         f'x {x0:.4g} to {x1:.4g} m, y {y0:.4g} to {y1:.4g} m, z {level["height_m"]:.4g} m'),
     ]  # fmt: skip
     if not record['dipoles']:
         return [*rows, ('field on it', 'the same everywhere')]
@@ -99,7 +85,7 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _counted(count: int, kind: str) -> str:
-    return f'{count} {kind if count != 1 else kind.removesuffix("s")}'
+    return f'{count} {kind}' if count == 1 else f'{count} {kind}s'
 
 
 def _ut(field: float) -> str:
@@ -112,7 +98,7 @@ def _place(position: Sequence[float]) -> str:
 
 # Dipoles, landmarks, chessboards and tags, drawn into the map of a world.
 
-_COLOUR, _DIPOLE = '#D55E00', '#E69F00'
+_DIPOLE = '#E69F00'
 # Ids of more would cover each other.
 _NUMBERED = 40
 # Dots of more are small away from the map.
@@ -129,9 +115,7 @@ def draw_marks(panel: Axes, found: WorldMap) -> list[Artist]:
     single = ~np.isin(world.landmarks.ids, np.concatenate([*corners, np.zeros(0, np.int64)]))
     if single.any():
         places, ids = world.landmarks.positions[single], world.landmarks.ids[single]
-        handles += _points(
-            panel, places, '^', 6.0, _COLOUR, _counted_of_world_marks(len(ids), 'landmark')
-        )
+        handles += _points(panel, places, '^', 6.0, VERMILION, _counted(len(ids), 'landmark'))
         _number(panel, places, ids)
     handles += _draw_boards(panel, world.landmarks, world.chessboards)
     if len(world.tags):
@@ -167,10 +151,10 @@ def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]
         places = landmarks.positions[rows]
         outline = places[[0, 0, -1, -1, 0], [0, -1, -1, 0, 0]]
         handles[:] = panel.plot(
-            *outline[:, :2].T, color=_COLOUR, linewidth=1.2, marker='s', markersize=3.5,
-            label=_counted_of_world_marks(len(boards), 'chessboard'),
+            *outline[:, :2].T, color=VERMILION, linewidth=1.2, marker='s', markersize=3.5,
+            label=_counted(len(boards), 'chessboard'),
         )  # fmt: skip
-        panel.plot(*places.reshape(-1, 3)[:, :2].T, 's', color=_COLOUR, markersize=3.5)
+        panel.plot(*places.reshape(-1, 3)[:, :2].T, 's', color=VERMILION, markersize=3.5)
     return handles
 
 
@@ -178,13 +162,13 @@ def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
     """Draw the edge of each, an arrow out of its face, and its number behind."""
     faces = Rotation.from_quat(tags.orientations).apply([0.0, 0.0, 1.0])[:, :2]
     panel.quiver(
-        *tags.positions[:, :2].T, *faces.T, color=_COLOUR, angles='uv', scale_units='inches',
+        *tags.positions[:, :2].T, *faces.T, color=VERMILION, angles='uv', scale_units='inches',
         scale=_FACE, units='inches', width=0.03,
     )  # fmt: skip
     for square in tags.corners():
-        panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=_COLOUR, linewidth=2.5)
+        panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=VERMILION, linewidth=2.5)
     label = f'{_counted(len(tags), "tag")}, with the way that the face looks'
-    handles = _points(panel, tags.positions, 's', 3.5, _COLOUR, label)
+    handles = _points(panel, tags.positions, 's', 3.5, VERMILION, label)
     flat = np.linalg.norm(faces, axis=1, keepdims=True) < 0.5
     _number(panel, tags.positions, tags.ids, np.where(flat, 9.0, -9.0 * faces))
     return handles
@@ -216,12 +200,7 @@ def _number(
         )  # fmt: skip
 
 
-def _counted_of_world_marks(count: int, what: str) -> str:
-    return f'{count} {what}' if count == 1 else f'{count} {what}s'
-
-
-# A world from above: the magnetic field at a height, what disturbs it and what is to
-# see.
+# A world from above: the magnetic field at a height, what disturbs it and what is to see.
 
 # Percent of the map below the lowest colour, and above the highest.
 _CLIPPED = 1.0
@@ -350,8 +329,3 @@ def _draw_turned(figure: Figure, panel: Axes, found: WorldMap, turned: FloatArra
 def _edges(found: WorldMap) -> tuple[FloatArray, FloatArray]:
     x0, x1, y0, y1 = found.area
     return np.linspace(x0, x1, len(found.x) + 1), np.linspace(y0, y1, len(found.y) + 1)
-
-
-def save_world_plot(path: str | Path, found: WorldMap, name: str) -> Path:
-    """Write the figure as PNG; return its path."""
-    return save_png(world_figure(found, name), path)

@@ -26,7 +26,6 @@ class RunEvidence:
 
     Attributes
     ----------
-    run : StudyRun
     series : VelocitySeries
         Speeds that the metric compares, the warm-up left out.
     error : (n,) float
@@ -52,7 +51,6 @@ class Evidence:
 
     Attributes
     ----------
-    runs : tuple of RunEvidence
     shown : mapping
         (group, scenario) to model, or `real`, to the run that stands for it in plots of single
         runs: that on the recording of the (lower) median real RMSE, no showcase, or the first
@@ -139,12 +137,8 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
 
 
 def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySeries:
-    """Return the speeds of a run; estimates that are no numbers are left out.
-
-    Raises
-    ------
-    Sim2RealError
-        When nothing is left.
+    """Return the speeds of a run without estimates that are no numbers; MetricError when none is
+    left.
     """
     sound = np.all(np.isfinite(signals.velocity), axis=1)
     sound &= np.all(np.isfinite(signals.orientation), axis=1)
@@ -184,15 +178,11 @@ def _covariance_consistency(
         [np.interp(signals.time, signals.true_time, axis) for axis in signals.true_velocity.T[:2]],
         axis=1,
     )
+    position = (signals.position - signals.true_position)[counted, :2]
+    velocity = signals.velocity[counted, :2] - true_velocity[counted]
     return (
-        _root_mean_squares(
-            signals.position_sigma[counted, :2],
-            (signals.position - signals.true_position)[counted, :2],
-        ),
-        _root_mean_squares(
-            signals.velocity_sigma[counted, :2],
-            signals.velocity[counted, :2] - true_velocity[counted],
-        ),
+        _root_mean_squares(signals.position_sigma[counted, :2], position),
+        _root_mean_squares(signals.velocity_sigma[counted, :2], velocity),
     )
 
 
@@ -200,7 +190,8 @@ def _root_mean_squares(stated: FloatArray, error: FloatArray) -> tuple[float, fl
     known = np.all(np.isfinite(stated) & np.isfinite(error), axis=1)
     if not known.any():
         return float('nan'), float('nan')
-    return (
-        float(np.sqrt(np.mean(np.sum(np.square(stated[known]), axis=1)))),
-        float(np.sqrt(np.mean(np.sum(np.square(error[known]), axis=1)))),
+    first, second = (
+        float(np.sqrt(np.mean(np.sum(np.square(values[known]), axis=1))))
+        for values in (stated, error)
     )
+    return first, second

@@ -16,17 +16,8 @@ from sim_sensors.core.measurements import FloatArray
 
 @dataclasses.dataclass(frozen=True)
 class Captioned:
-    """A panel with the name of what is in it.
-
-    Attributes
-    ----------
-    name : str
-        Model, or `real`.
-    colour : str
-        Class of the model's colour.
-    svg : Markup
-    remark : str
-        A few words after the name.
+    """A panel with the name of what is in it (a model or `real`), the class of its colour, and a
+    few words after the name.
     """
 
     name: str
@@ -37,14 +28,7 @@ class Captioned:
 
 @dataclasses.dataclass(frozen=True)
 class Multiples:
-    """Panels with a common heading, such as those of a scenario.
-
-    Attributes
-    ----------
-    heading : str
-        Empty for none.
-    panels : sequence of Captioned
-    """
+    """Panels with a common heading, such as those of a scenario; it is empty for none."""
 
     heading: str
     panels: Sequence[Captioned]
@@ -249,35 +233,26 @@ class Panel:
         )  # fmt: skip
 
     def _units(self) -> Markup:
-        texts = []
-        if self.unit_y:
-            texts.append(element('text', self.unit_y, x=_LEFT + 3, y=_TOP + 9))
-        if self.unit_x:
-            at = (self.width - _RIGHT - 3, self.height - _BOTTOM - 4)
-            texts.append(element('text', self.unit_x, x=at[0], y=at[1], text_anchor='end'))
+        right, bottom = self.width - _RIGHT - 3, self.height - _BOTTOM - 4
+        up = element('text', self.unit_y, x=_LEFT + 3, y=_TOP + 9)
+        across = element('text', self.unit_x, x=right, y=bottom, text_anchor='end')
+        texts = (up if self.unit_y else None, across if self.unit_x else None)
         return element('g', *texts, class_='units')
 
     def _axes(self) -> Markup:
         wide, high = self.inner
         marks: list[Markup] = []
         grid = ''
-        ticks = self.up.ticks(4)
-        for value, text in ticks:
+        for value, text in self.up.ticks(4):
             at = _TOP + float(self.up(value)) / FINE
             grid += f'M{_LEFT:.0f} {at:.1f}h{wide:.0f}'
             marks.append(element('text', text, x=_LEFT - 5, y=at + 3.5, text_anchor='end'))
-        ticks = self.across.ticks(5)
-        for value, text in ticks:
+        for value, text in self.across.ticks(5):
             at = _LEFT + float(self.across(value)) / FINE
             grid += f'M{at:.1f} {_TOP:.0f}v{high:.0f}'
             anchor = 'end' if at > self.width - 14 else 'middle'
             at = min(at, self.width - 1) if anchor == 'end' else at
             marks.append(element('text', text, x=at, y=self.height - 7, text_anchor=anchor))
         base = f'M{_LEFT:.0f} {_TOP + high:.1f}h{wide:.0f}'
-        return joined(
-            [
-                element('path', class_='grid', d=grid),
-                element('path', class_='axis', d=base),
-                element('g', *marks, class_='ticks'),
-            ]
-        )
+        lines = [element('path', class_=kind, d=d) for kind, d in (('grid', grid), ('axis', base))]
+        return joined([*lines, element('g', *marks, class_='ticks')])

@@ -14,31 +14,29 @@ from sim_sensors.core.measurements import FloatArray
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column.
-
-    Attributes
-    ----------
-    label : str
-    unit : str
-    numeric : bool
-        Numbers are aligned on the right and sorted as numbers.
-    """
+    """A column; numbers are aligned on the right and sorted as numbers."""
 
     label: str
     unit: str = ''
     numeric: bool = False
 
+    @property
+    def head(self) -> str:
+        """Label with unit."""
+        return f'{self.label} [{self.unit}]' if self.unit else self.label
+
+
+def numeric(label: str, unit: str = '') -> Column:
+    """Return a column of numbers."""
+    return Column(label, unit, numeric=True)
+
 
 @dataclasses.dataclass(frozen=True)
 class DataTable:
-    """Rows under columns.
+    """Rows under columns, of as many cells as there are columns.
 
     Attributes
     ----------
-    title : str
-    columns : sequence of Column
-    rows : sequence of sequence of str
-        As many cells as columns.
     headed : bool
         Whether the first cell of a row names it.
     kind : str
@@ -66,15 +64,8 @@ _LIMIT = 100_000.0
 def element(name: str, *children: object, **attributes: object) -> Markup:
     """Return an element; children that are no Markup and all attributes are escaped.
 
-    Parameters
-    ----------
-    name : str
-        Of the element; never from user's data.
-    *children : object
-        Markup or text; None is left out.
-    **attributes : object
-        An underscore stands for a hyphen, one at the end for nothing (`class_`); None is left
-        out.
+    The name never comes from user's data; children and attributes that are None are left out. An
+    underscore in an attribute's name stands for a hyphen, one at the end for nothing (`class_`).
 
     Examples
     --------
@@ -82,7 +73,8 @@ def element(name: str, *children: object, **attributes: object) -> Markup:
     '<text class="tick" x="1">a&lt;b</text>'
     """
     words = ''.join(
-        f' {key.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}='
+        f'"{coordinate(value) if isinstance(value, float) else escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -95,11 +87,7 @@ def joined(parts: Iterable[object]) -> Markup:
     return Markup('').join(parts)  # type: ignore[arg-type]
 
 
-def _attribute(value: object) -> str:
-    return number(value) if isinstance(value, float) else str(escape(str(value)))
-
-
-def number(value: float) -> str:
+def coordinate(value: float) -> str:
     """Return a coordinate with a tenth of a unit."""
     return f'{value:.1f}'.rstrip('0').rstrip('.') if value == value else '0'
 
@@ -108,16 +96,14 @@ def path(x: FloatArray, y: FloatArray) -> str:
     """Return the `d` of a line through points in units of the drawing, broken at NaN.
 
     Points are rounded to integers and written as steps, which is half the bytes of a list of
-    coordinates; where many fall on one x, their extremes stand for them.
-
-    Parameters
-    ----------
-    x, y : (n,) float
-        What is further out than 1e5 is drawn there: digits are bytes.
+    coordinates; where many fall on one x, their extremes stand for them. What is further out than
+    1e5 is drawn there: digits are bytes.
     """
     known = np.isfinite(x) & np.isfinite(y)
-    columns = np.rint(np.clip(np.where(known, x, 0.0), -_LIMIT, _LIMIT)).astype(np.int64)
-    rows = np.rint(np.clip(np.where(known, y, 0.0), -_LIMIT, _LIMIT)).astype(np.int64)
+    columns, rows = (
+        np.rint(np.clip(np.where(known, places, 0.0), -_LIMIT, _LIMIT)).astype(np.int64)
+        for places in (x, y)
+    )
     parts = []
     edges = np.flatnonzero(np.diff(np.r_[False, known, False]))
     for first, last in zip(edges[::2], edges[1::2], strict=True):

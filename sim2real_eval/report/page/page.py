@@ -13,10 +13,11 @@ from markupsafe import Markup
 
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.report.page.figure import NONE
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty
+from sim2real_eval.report.page.figure import NONE, decimal, span
+from sim2real_eval.report.page.markup import joined
+from sim2real_eval.report.page.ranking import Standing, p_value_text, standings
 from sim2real_eval.report.page.section import judge_section, ranking_view, side_sections
-from sim2real_eval.report.page.standing import Standing, standings
-from sim2real_eval.report.page.summary import answer, concord
 from sim2real_eval.report.page.tables import (
     overview,
     record_tables,
@@ -41,22 +42,9 @@ def study_page(
 ) -> str:
     """Return the page as text.
 
-    Parameters
-    ----------
-    outcome : StudyOutcome
-    study_file : str
-        Its text, to be shown.
-    command : str
-        What repeats the study.
-    side : SideResults, optional
-        Metrics beside VEPD and sensitivity; left out when omitted.
-    standing : sequence of Standing, optional
-        From `standings`; made when omitted.
-
-    Raises
-    ------
-    Sim2RealError
-        When no judge has both a real and a simulated run.
+    It shows the text of the study file, the command that repeats the study and, where they are
+    given, metrics beside VEPD and sensitivity. `standing`, from `standings`, is made when omitted.
+    Sim2RealError when no judge has both a real and a simulated run.
     """
     standing = standings(outcome) if standing is None else standing
     if not standing:
@@ -90,8 +78,8 @@ def study_page(
             notes=notes,
             overview=overview(standing, colours),
             judges=[
-                judge_section(outcome, judge, views, colours, number=number, synthetic=synthetic)
-                for number, judge in enumerate(outcome.judges)
+                judge_section(outcome, judge, views, colours, place=place, synthetic=synthetic)
+                for place, judge in enumerate(outcome.judges)
             ],
             sections=[] if side is None else side_sections(side),
             runs=runs,
@@ -132,10 +120,10 @@ def _colours(models: Sequence[str]) -> tuple[dict[str, str], Markup]:
     """Return a class per source, and the rules that give the classes their colours."""
     known = model_colours(models)
     classes = {REAL: 'c-real'} | {model: f'c{number}' for number, model in enumerate(models)}
-    bright = ';'.join(
-        f'--c{number}:{ON_WHITE[known[model]]}' for number, model in enumerate(models)
+    bright, dark = (
+        ';'.join(f'--c{number}:{hues[known[model]]}' for number, model in enumerate(models))
+        for hues in (ON_WHITE, ON_DARK)
     )
-    dark = ';'.join(f'--c{number}:{ON_DARK[known[model]]}' for number, model in enumerate(models))
     rules = [
         f':root{{{bright}}}',
         f'@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}',
@@ -168,3 +156,83 @@ def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     if int(record.get('repetitions') or 1) > 1:
         facts.append(('repetitions', str(record['repetitions'])))
     return facts
+
+
+# The answer in a sentence or two: the closest model, and whether it differs from reality.
+
+_NAME = Markup('<strong class="name">{}</strong>')
+
+
+def answer(standing: Standing, real: str) -> list[Markup]:
+    """Return the sentences about one judge, the most important first.
+
+    `real` is what the recordings are, such as `the real sensors`.
+    """
+    order = standing.known.order
+    best = order[0]
+    per_cent = f'{100 * standing.known.options.level:g} %'
+    many = f' of {len(order)} models' if len(order) > 1 else ''
+    interval = ''
+    if best.low is not None and best.high is not None:
+        interval = f' ({per_cent} interval {span(best.low, best.high)})'
+    said = [
+        Markup('{} is the closest{} to {}: VEPD {}{}.').format(
+            _NAME.format(best.model), many, real, decimal(best.distance), interval
+        ),
+        _against_real(best, per_cent, real, standing.known.options.level),
+    ]
+    if len(order) > 1:
+        said.append(_against_next(standing, order))
+    return said
+
+
+def _against_real(best: DistanceUncertainty, per_cent: str, real: str, level: float) -> Markup:
+    p_value = best.p_value if best.adjusted is None else best.adjusted
+    if p_value is None or best.null_high is None:
+        return Markup(
+            'So few recordings cannot show whether it differs significantly from {}.'
+        ).format(real)
+    verdict = 'differs' if p_value <= 1.0 - level else 'does not differ'
+    return Markup(
+        'It <strong>{} significantly</strong> from {}: identical sensors would score up to {} in '
+        '{} of such studies (p = {}).'
+    ).format(verdict, real, decimal(best.null_high), per_cent, p_value_text(p_value))
+
+
+def _against_next(standing: Standing, order: Sequence[DistanceUncertainty]) -> Markup:
+    best, second = order[0], order[1]
+    pair = standing.known.pair(best.model, second.model)
+    gap = decimal(abs(pair.difference))
+    name = _NAME.format(second.model)
+    if pair.distinguishable is None:
+        return Markup('The next, {}, is {} farther.').format(name, gap)
+    p_value = p_value_text(pair.p_value if pair.adjusted is None else pair.adjusted)
+    if pair.distinguishable:
+        return Markup(
+            'The next, {}, is {} farther and <strong>significantly different</strong> from it '
+            '(p = {}).'
+        ).format(name, gap, p_value)
+    return Markup(
+        'The next, {}, is {} farther, and these recordings <strong>do not tell the two apart'
+        '</strong> (p = {}); more motions that would: {}.'
+    ).format(name, gap, p_value, standing.known.more(pair))
+
+
+def concord(standings: Sequence[Standing]) -> Markup | None:
+    """Say whether all judges and groups name the same model; None with one of them."""
+    if len(standings) < 2:
+        return None
+    first = standings[0].known.order[0].model
+    others = [one for one in standings[1:] if one.known.order[0].model != first]
+    if not others:
+        return Markup('{} rankings of this study name it first.').format(
+            'Both' if len(standings) == 2 else f'All {len(standings)}'
+        )
+    named = joined(
+        Markup('{}{} under {}').format(
+            '; ' if place else '', _NAME.format(one.known.order[0].model), one.label
+        )
+        for place, one in enumerate(others[:4])
+    )
+    more = f'; and {len(others) - 4} more' if len(others) > 4 else ''
+    return Markup('Others rank differently: {}{}.').format(named, more)

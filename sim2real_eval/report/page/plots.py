@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of a page: scores, speeds, spectra, and stated against actual deviations."""
+"""Plots of a page: scores, speeds, spectra, and stated against actual deviations.
+
+`colours` are the class of the colour of each model and of `real`, in the order of the panels.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import numpy as np
 from markupsafe import Markup
 
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.report.histograms import HistogramAxis
 from sim2real_eval.report.page.evidence import Evidence, RunEvidence
 from sim2real_eval.report.page.figure import Captioned, Multiples, Panel, times
 from sim2real_eval.report.page.markup import element
 from sim2real_eval.report.page.tables import shown_model
+from sim2real_eval.report.run_plots import HistogramAxis
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.measurements import FloatArray
 
@@ -22,15 +25,8 @@ from sim_sensors.core.measurements import FloatArray
 def covariance_consistency(
     evidence: Evidence, quantity: Literal['position', 'velocity'], colours: Mapping[str, str]
 ) -> Multiples:
-    """Return the errors over the stated deviations, with the diagonal of a consistent judge.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    quantity : str
-        Horizontal `position`, m, or body `velocity`, m/s.
-    colours : mapping
-        Model, and `real`, to the class of its colour.
+    """Return the errors over the stated deviations, with the diagonal of a consistent judge: of
+    horizontal `position`, m, or body `velocity`, m/s.
     """
     points: dict[str, FloatArray] = {}
     for name in colours:
@@ -51,21 +47,16 @@ def covariance_consistency(
     panels = []
     for name, mine in points.items():
         ratio = float(np.sqrt(np.mean(mine[:, 1] ** 2) / np.mean(mine[:, 0] ** 2)))
+        called = evidence.called(name)
         svg = panel.svg(
             panel.line(ends, ends, 'reference'),
             others,
             _dots(panel, mine, 'dot'),
-            label=f'Error over stated deviation of {quantity}, {evidence.called(name)}: '
+            label=f'Error over stated deviation of {quantity}, {called}: '
             f'error {times(ratio)} times what is stated',
         )
-        panels.append(
-            Captioned(
-                evidence.called(name),
-                colours[name],
-                svg,
-                f'error {times(ratio)} \N{MULTIPLICATION SIGN} stated',
-            )
-        )
+        remark = f'error {times(ratio)} \N{MULTIPLICATION SIGN} stated'
+        panels.append(Captioned(called, colours[name], svg, remark))
     return Multiples('', panels)
 
 
@@ -89,16 +80,8 @@ def _dots(panel: Panel, points: FloatArray, kind: str) -> Markup:
 def histograms(
     outcome: StudyOutcome, judge: str, axis: HistogramAxis, colours: Mapping[str, str]
 ) -> Multiples:
-    """Return a histogram per model, with the real runs as an outline behind it.
-
-    Parameters
-    ----------
-    outcome : StudyOutcome
-    judge : str
-    axis : HistogramAxis
-        `RMSE` or `ENTROPY`.
-    colours : mapping
-        Model, and `real`, to the class of its colour.
+    """Return a histogram of `RMSE` or `ENTROPY` per model, with the real runs as an outline behind
+    it.
     """
     values = {
         name: [run.values[axis.field] for run in outcome.of(judge, name)] for name in colours
@@ -136,14 +119,7 @@ _DECADES = 6.0
 
 
 def spectra(evidence: Evidence, colours: Mapping[str, str]) -> Multiples:
-    """Return the spectrum of each model with that of the real runs behind it.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    colours : mapping
-        Model, and `real`, to the class of its colour.
-    """
+    """Return the spectrum of each model with that of the real runs behind it."""
     frequency, densities = evidence.densities()
     rows: dict[str, FloatArray] = {}
     for name in colours:
@@ -177,11 +153,8 @@ def spectra(evidence: Evidence, colours: Mapping[str, str]) -> Multiples:
             label=f'Spectrum of the speed error of {name} and of {evidence.called(REAL)}',
         )
         power = float(row[1].sum() / real[1].sum())
-        panels.append(
-            Captioned(
-                name, colours[name], svg, f'{times(power)} \N{MULTIPLICATION SIGN} the power'
-            )
-        )
+        remark = f'{times(power)} \N{MULTIPLICATION SIGN} the power'
+        panels.append(Captioned(name, colours[name], svg, remark))
     return Multiples('', panels)
 
 
@@ -192,14 +165,7 @@ _RANGES = 1.0
 
 
 def speed_plots(evidence: Evidence, colours: Mapping[str, str]) -> list[Multiples]:
-    """Return the speeds of one run per scenario and model.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    colours : mapping
-        Model, and `real`, to the class of its colour, in the order of the panels.
-    """
+    """Return the speeds of one run per scenario and model."""
     found = []
     for (group, scenario), runs in evidence.shown.items():
         if not runs:
@@ -227,7 +193,11 @@ def speed_plots(evidence: Evidence, colours: Mapping[str, str]) -> list[Multiple
                 panel.line(series.gt_time, series.gt_vel, 'truth'),
                 label=f'Speed over time, {evidence.called(name)}, {scenario}: estimate and truth',
             )
-            remark = f'clipped, up to {most:.2g} m/s' if clipped else _rmse(runs[name])
+            remark = (
+                f'clipped, up to {most:.2g} m/s'
+                if clipped
+                else f'RMSE {runs[name].run.score.rmse:.3f} m/s'
+            )
             panels.append(Captioned(evidence.called(name), colour, svg, remark))
         found.append(Multiples(_heading(group, scenario, runs), panels))
     return found
@@ -293,10 +263,6 @@ def _known(run: RunEvidence) -> tuple[FloatArray, FloatArray]:
     series = run.series
     known = (series.se_time >= 0.0) & (series.se_time <= series.gt_time[-1])
     return series.se_time[known], series.se_vel[known]
-
-
-def _rmse(run: RunEvidence) -> str:
-    return f'RMSE {run.run.score.rmse:.3f} m/s'
 
 
 def _heading(group: str, scenario: str, runs: Mapping[str, RunEvidence]) -> str:

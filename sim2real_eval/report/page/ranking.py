@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranking as rows of a table, each with its interval drawn against the null distribution."""
+"""How the models stand under one judge: distances with what resampling says of them, and rows of a
+table, each with its interval drawn against the null distribution.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,99 @@ import math
 from collections.abc import Mapping
 
 from markupsafe import Markup
+from scipy.stats import kendalltau
 
-from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty
+from sim2real_eval.metrics.distances import POOLED, VepdRow
+from sim2real_eval.metrics.published import published_vepd
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
 from sim2real_eval.report.page.figure import NONE, Scale, decimal, span
 from sim2real_eval.report.page.markup import element, joined
-from sim2real_eval.report.page.standing import Standing
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import study_uncertainty
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Standing:
+    """Models under a judge in a group of recordings.
+
+    Attributes
+    ----------
+    judge, group : str
+        `group` is empty in a study without groups.
+    rows : tuple of VepdRow
+        Per scenario and pooled.
+    uncertainty : mapping
+        Scenario, or `all`, to what resampling says of its rows.
+    """
+
+    judge: str
+    group: str
+    rows: tuple[VepdRow, ...]
+    uncertainty: Mapping[str, Uncertainty]
+
+    @property
+    def known(self) -> Uncertainty:
+        """What is known of the pooled rows."""
+        return self.uncertainty[POOLED]
+
+    @property
+    def label(self) -> str:
+        """Judge and group."""
+        return f'{self.judge}, {self.group}' if self.group else self.judge
+
+    @property
+    def scenarios(self) -> list[str]:
+        """Scenarios, the pooled one last unless it would say the same as the only one."""
+        found = list(dict.fromkeys(row.scenario for row in self.rows))
+        return found if len(found) > 2 else [name for name in found if name != POOLED]
+
+    @property
+    def whole(self) -> str:
+        """What the ranking is over: all scenarios, or the only one."""
+        return self.scenarios[-1]
+
+    @property
+    def where(self) -> str:
+        """The same in words."""
+        return 'of all scenarios pooled' if self.whole == POOLED else f'in {self.whole}'
+
+    def published(self, model: str) -> float | None:
+        """Return what the paper prints for what the ranking is over; None if nothing."""
+        return published_vepd(model, self.whole)
+
+    def row(self, model: str, scenario: str = POOLED) -> VepdRow | None:
+        """Return a row; None where there is no run of both sides."""
+        return next(
+            (row for row in self.rows if (row.model, row.scenario) == (model, scenario)), None
+        )
+
+    def pooled(self) -> list[VepdRow]:
+        """Return the pooled rows, the closest first."""
+        return sorted(
+            (row for row in self.rows if row.scenario == POOLED), key=lambda row: row.rank
+        )
+
+    def agreement(self, scenario: str = POOLED) -> float | None:
+        """Return Kendall's tau between our order and the published one; None below 3 models."""
+        pairs = [
+            (row.vepd, published)
+            for row in self.rows
+            if row.scenario == scenario
+            and (published := published_vepd(row.model, scenario)) is not None
+        ]
+        if len(pairs) < 3:
+            return None
+        tau = float(kendalltau(*zip(*pairs, strict=True)).statistic)
+        return tau if tau == tau else None
+
+
+def standings(outcome: StudyOutcome) -> list[Standing]:
+    """Return how the models stand under each judge, in each group."""
+    return [
+        Standing(judge, group, tuple(outcome.table(judge, group)), known)
+        for (judge, group), known in study_uncertainty(outcome).items()
+    ]
+
 
 _WIDE = 12.0
 """Ratio of largest to smallest distance above which the scale is logarithmic."""
@@ -22,15 +112,9 @@ _HEIGHT = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class RankingRow:
-    """A row of the ranking; numbers are texts.
+    """A row of the ranking; numbers are texts, `published` empty where the paper prints none.
 
-    Attributes
-    ----------
-    rank, name, colour, runs, vepd, interval, null_high, p_value, significance_groups, w_rmse,
-    w_entropy : str published : str
-        Empty where the paper prints none.
-    strip : Markup
-        Interval, distance and null quantile on the common scale.
+    `strip` shows interval, distance and null quantile on the common scale.
     """
 
     rank: str
@@ -50,16 +134,7 @@ class RankingRow:
 
 @dataclasses.dataclass(frozen=True)
 class Ranking:
-    """All rows and the scale above them.
-
-    Attributes
-    ----------
-    places : tuple of RankingRow
-        The closest model first.
-    scale : Markup
-        Numbers of the scale.
-    logarithmic : bool
-    """
+    """All rows, the closest model first, and the numbers of the scale above them."""
 
     places: tuple[RankingRow, ...]
     scale: Markup
@@ -77,14 +152,7 @@ class Ranking:
 
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
-    """Return the ranking under a judge.
-
-    Parameters
-    ----------
-    standing : Standing
-    colours : mapping
-        Model to the class of its colour.
-    """
+    """Return the ranking under a judge; `colours` are the classes of the models' colours."""
     known = {one.model: one for one in standing.known.models}
     scale = _scale(standing)
     places = []

@@ -7,10 +7,9 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.report.histograms import ENTROPY, RMSE
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.figure import MINUS, NONE, Multiples
-from sim2real_eval.report.page.markup import Column, DataTable
+from sim2real_eval.report.page.markup import Column, DataTable, numeric
 from sim2real_eval.report.page.plots import (
     covariance_consistency,
     histograms,
@@ -18,8 +17,7 @@ from sim2real_eval.report.page.plots import (
     speed_plots,
     track_plots,
 )
-from sim2real_eval.report.page.ranking import Ranking, p_value_text, ranking
-from sim2real_eval.report.page.standing import Standing
+from sim2real_eval.report.page.ranking import Ranking, Standing, p_value_text, ranking
 from sim2real_eval.report.page.tables import by_scenario, consistency
 from sim2real_eval.report.ranking_tables import (
     RankLines,
@@ -27,6 +25,7 @@ from sim2real_eval.report.ranking_tables import (
     sensitivity_lines,
     short_number,
 )
+from sim2real_eval.report.run_plots import ENTROPY, RMSE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
 
@@ -98,23 +97,13 @@ def judge_section(
     views: Sequence[RankingView],
     colours: Mapping[str, str],
     *,
-    number: int,
+    place: int,
     synthetic: bool,
 ) -> JudgeSection:
-    """Return the section; reads the signals of all runs of the judge.
+    """Return the section at that place; reads the signals of all runs of the judge.
 
-    Parameters
-    ----------
-    outcome : StudyOutcome
-    judge : str
-    views : sequence of RankingView
-        Of this judge.
-    colours : mapping
-        `real` and every model to the class of its colour.
-    number : int
-        Of the section.
-    synthetic : bool
-        Whether what counts as real is a stand-in.
+    `views` are the rankings of all judges, `colours` the classes of the colours of `real` and of
+    every model; if `synthetic`, what counts as real is a stand-in.
     """
     evidence = gather(outcome, judge)
     component = str(outcome.record.get('component', 'horizontal'))
@@ -170,16 +159,10 @@ def judge_section(
             of_groups(lambda group: covariance_consistency(seen[group], 'velocity', colours)),
         ),
     ]
-    record = next(
-        (
-            one
-            for one in outcome.record.get('judges') or []
-            if isinstance(one, Mapping) and one.get('label') == judge
-        ),
-        {},
-    )
+    judges = [one for one in outcome.record.get('judges') or [] if isinstance(one, Mapping)]
+    record = next((one for one in judges if one.get('label') == judge), {})
     return JudgeSection(
-        id=f'judge-{number}',
+        id=f'judge-{place}',
         name=judge,
         about=str(record.get('about') or ''),
         rankings=[view for view in views if view.standing.judge == judge],
@@ -252,9 +235,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
 
 
 def _block(given: RankLines) -> AnnotatedTable:
-    columns = [Column('')]
-    columns += [Column(model, numeric=True) for model in given.models]
-    columns.append(Column('tau', numeric=True))
+    columns = [Column(''), *map(numeric, given.models), numeric('tau')]
     rows = []
     for number, line in enumerate(given.lines):
         cells = [line.label]
@@ -270,10 +251,8 @@ def _block(given: RankLines) -> AnnotatedTable:
 
 
 def _pairs(side: SideResults) -> AnnotatedTable:
-    columns = [Column('scenario'), Column('ranking'), Column('and ranking')]
-    columns += [
-        Column(name, numeric=True) for name in ('models', 'Kendall', 'Spearman', 'p-value')
-    ]
+    columns = [Column(name) for name in ('scenario', 'ranking', 'and ranking')]
+    columns += [numeric(name) for name in ('models', 'Kendall', 'Spearman', 'p-value')]
     rows = [
         [
             'all pooled' if pair.scenario == POOLED else pair.scenario,

@@ -13,27 +13,18 @@ from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.published import published_vepd
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.page.figure import NONE, decimal
-from sim2real_eval.report.page.markup import Column, DataTable
-from sim2real_eval.report.page.standing import Standing
+from sim2real_eval.report.page.markup import Column, DataTable, numeric
+from sim2real_eval.report.page.ranking import Standing
 from sim2real_eval.study.outcome import StudyOutcome
 
 
 def record_tables(record: Mapping[str, Any]) -> list[DataTable]:
     """Return software, recordings, judges and metric of a study's record."""
-    versions = record.get('versions') or {}
     tables = [
-        DataTable(
-            'Software',
-            [Column('package'), Column('version')],
-            [[str(name), str(version)] for name, version in versions.items()],
-        ),
-        _of_mappings('Recordings', _mappings(record.get('recordings'))),
-        _of_mappings('Judges', _mappings(record.get('judges'))),
-        DataTable(
-            'Metric',
-            [Column('option'), Column('value')],
-            [[str(name), _cell(value)] for name, value in (record.get('metric') or {}).items()],
-        ),
+        _of_mapping('Software', 'package', 'version', record.get('versions')),
+        _of_mappings('Recordings', record.get('recordings')),
+        _of_mappings('Judges', record.get('judges')),
+        _of_mapping('Metric', 'option', 'value', record.get('metric')),
     ]
     return [table for table in tables if table]
 
@@ -48,13 +39,14 @@ def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, 
     return texts
 
 
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value or [] if isinstance(one, Mapping)]
+def _of_mapping(title: str, key: str, value: str, entries: Any) -> DataTable:
+    rows = [[str(name), _cell(one)] for name, one in (entries or {}).items()]
+    return DataTable(title, [Column(key), Column(value)], rows)
 
 
-def _of_mappings(title: str, entries: Sequence[Mapping[str, Any]]) -> DataTable:
+def _of_mappings(title: str, entries: Any) -> DataTable:
     """Return a column per key whose value is one line, in order of first appearance."""
-    flat = [dict(_flat(entry)) for entry in entries]
+    flat = [dict(_flat(entry)) for entry in entries or [] if isinstance(entry, Mapping)]
     keys = list(dict.fromkeys(key for entry in flat for key in entry))
     # What is empty or the same nothing everywhere tells nothing.
     keys = [key for key in keys if any(entry.get(key) not in (None, '') for entry in flat)]
@@ -77,8 +69,7 @@ def _cell(value: Any) -> str:
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 
-# Tables of scores: by scenario beside the published ones, under every judge, and run by
-# run.
+# Tables of scores: by scenario beside the published ones, under every judge, and run by run.
 
 _CONSISTENCY = {
     'nis_gps': 'NIS GPS',
@@ -117,44 +108,36 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
     if len(scenarios) < 2:
         return None
     models = [row.model for row in standing.pooled()]
-    printed = {
-        name: any(published_vepd(model, name) is not None for model in models)
-        for name in scenarios
-    }
-    columns = [Column('model')]
+    columns, rows = [Column('model')], [[model] for model in models]
     for name in scenarios:
-        label = 'all pooled' if name == POOLED else name
-        columns += [Column(label, 'VEPD', numeric=True), Column('rank', numeric=True)]
-        if printed[name]:
-            columns.append(Column('paper', 'VEPD', numeric=True))
-    rows = []
-    for model in models:
-        cells = [model]
-        for name in scenarios:
-            row = standing.row(model, name)
-            cells += [NONE, NONE] if row is None else [decimal(row.vepd), f'{row.rank:g}']
-            if printed[name]:
-                cells.append(decimal(published_vepd(model, name)))
-        rows.append(cells)
+        _add_scores(columns, rows, 'all pooled' if name == POOLED else name, standing, name)
+        printed = [published_vepd(model, name) for model in models]
+        if any(one is not None for one in printed):
+            columns.append(numeric('paper', 'VEPD'))
+            for cells, one in zip(rows, printed, strict=True):
+                cells.append(decimal(one))
     title = f'VEPD by scenario, judge {standing.label}'
     return DataTable(title, columns, rows, colours=colours)
+
+
+def _add_scores(
+    columns: list[Column], rows: list[list[str]], label: str, standing: Standing, scenario: str
+) -> None:
+    """Add VEPD and rank in a scenario to rows that begin with the model."""
+    columns += [numeric(label, 'VEPD'), numeric('rank')]
+    for cells in rows:
+        row = standing.row(cells[0], scenario)
+        cells += [NONE, NONE] if row is None else [decimal(row.vepd), f'{row.rank:g}']
 
 
 def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataTable | None:
     """Return VEPD and rank of each model under each judge; None with one."""
     if len(standings) < 2:
         return None
-    models = list(dict.fromkeys(row.model for one in standings for row in one.pooled()))
-    columns = [Column('model')]
+    models = dict.fromkeys(row.model for one in standings for row in one.pooled())
+    columns, rows = [Column('model')], [[model] for model in models]
     for one in standings:
-        columns += [Column(one.label, 'VEPD', numeric=True), Column('rank', numeric=True)]
-    rows = []
-    for model in models:
-        cells = [model]
-        for one in standings:
-            row = one.row(model)
-            cells += [NONE, NONE] if row is None else [decimal(row.vepd), f'{row.rank:g}']
-        rows.append(cells)
+        _add_scores(columns, rows, one.label, one, POOLED)
     title = 'VEPD of all scenarios pooled and rank, judge by judge'
     return DataTable(title, columns, rows, colours=colours)
 
@@ -171,7 +154,7 @@ def consistency(
     ]
     if not names:
         return None
-    columns = [Column('sensors'), *(Column(_CONSISTENCY[name], numeric=True) for name in names)]
+    columns = [Column('sensors'), *(numeric(_CONSISTENCY[name]) for name in names)]
     rows = []
     for model, runs in found.items():
         cells = [shown_model(model, synthetic=synthetic)]
@@ -192,10 +175,8 @@ def run_table(outcome: StudyOutcome, colours: Mapping[str, str], *, synthetic: b
     groups = any(outcome.groups)
     columns = [Column('judge'), Column('scenario'), Column('model')]
     columns += [Column('group')] if groups else []
-    columns += [Column('recording'), Column('run', numeric=True)]
-    for name in values:
-        label, unit, _ = _RUN_COLUMNS[name]
-        columns.append(Column(label, unit, numeric=True))
+    columns += [Column('recording'), numeric('run')]
+    columns += [numeric(*_RUN_COLUMNS[name][:2]) for name in values]
     rows = []
     for run in outcome.runs:
         key = run.key

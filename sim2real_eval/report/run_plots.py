@@ -1,45 +1,176 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overlays of true and estimated speed, a row of panels per scenario and a column per model."""
+"""Plots of runs: histograms of their scores, as [Mahajan2024], figure 3, and their speeds."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.style import (
     REAL_COLOUR,
     TRUTH_COLOUR,
+    legend_above,
     model_colours,
     new_figure,
     save_png,
+    small_multiples,
     tidy,
 )
+from sim_sensors.core.measurements import FloatArray
 
-_COLUMNS = 5
+_MAX_BINS = 64
+_LEAST_BINS = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class HistogramAxis:
+    """What a histogram shows.
+
+    Attributes
+    ----------
+    field : str
+        Field of `RunScore`.
+    label : str
+        Text under the axis, with unit.
+    title : str
+        Text above the figure.
+    bin_width, upper : float
+        Bins of the paper, from 0 to `upper`; fewer when the data end before, more when they lie
+        beyond, wider when they become too many.
+    """
+
+    field: str
+    label: str
+    title: str
+    bin_width: float
+    upper: float
+
+    def edges(self, values: Sequence[float]) -> FloatArray:
+        """Return bin edges that hold all values, of the paper's width, at least 6 bins.
+
+        The width is doubled until at most 64 bins are left.
+        """
+        width = self.bin_width
+        largest = max(values, default=self.upper)
+        count = max(math.floor(largest / width) + 1, _LEAST_BINS)
+        while count > _MAX_BINS:
+            width *= 2
+            count = math.floor(largest / width) + 1
+        return np.arange(count + 1, dtype=np.float64) * width
+
+
+RMSE = HistogramAxis('rmse', 'RMSE of speed [m/s]', 'RMSE of estimated speed', 0.025, 0.8)
+ENTROPY = HistogramAxis(
+    'entropy_difference',
+    'Wiener entropy difference [1]',
+    'Wiener entropy difference of estimated and true speed',
+    0.00675,
+    0.2,
+)
+
+
+def histogram_figure(
+    real: Sequence[RunScore],
+    sim: Mapping[str, Sequence[RunScore]],
+    axis: HistogramAxis,
+    *,
+    real_label: str = 'real',
+) -> Figure:
+    """Return small multiples: one panel per model, the real runs as an outline behind each.
+
+    Parameters
+    ----------
+    real : sequence of RunScore
+        Real runs, pooled or of one scenario.
+    sim : mapping
+        Model to scores.
+    axis : HistogramAxis
+        `RMSE` or `ENTROPY`.
+    real_label : str
+        What the runs that count as real are, such as `real` or a label of stand-ins.
+
+    Raises
+    ------
+    MetricError
+        When there is no model, or no real run.
+
+    Examples
+    --------
+    >>> scores = [RunScore(rmse, 0.2, 0.3, 0.1, 300, 20.0) for rmse in (0.1, 0.2, 0.3)]
+    >>> figure = histogram_figure(scores, {'ch_gauss': scores}, RMSE)
+    >>> len(figure.axes)
+    1
+    """
+    if not sim or not real:
+        raise MetricError('no runs to plot; need real runs and at least one model')
+    real_values = [float(getattr(score, axis.field)) for score in real]
+    sim_values = {
+        model: [float(getattr(score, axis.field)) for score in scores]
+        for model, scores in sim.items()
+    }
+    everything = [*real_values, *(v for values in sim_values.values() for v in values)]
+    edges = axis.edges(everything).tolist()
+    figure, panels = small_multiples(
+        len(sim), 3, (3.1, 2.1), (0.0, 0.9), narrowest=4.6, sharex=True, sharey=True
+    )
+    colours = model_colours(sim)
+    for panel, (model, values) in zip(panels, sim_values.items(), strict=True):
+        panel.hist(values, bins=edges, color=colours[model], alpha=0.75)
+        panel.hist(real_values, bins=edges, color=REAL_COLOUR, alpha=0.25)
+        panel.hist(real_values, bins=edges, histtype='step', color='black', linewidth=1.0)
+        panel.set_title(f'{model} ({len(values)} runs)', fontsize=9, color=colours[model])
+        panel.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+        panel.tick_params(labelbottom=True)
+        tidy(panel)
+    panels[0].set_xlim(edges[0], edges[-1])
+    separator = ': ' if len(sim) >= 3 else '\n'
+    figure.suptitle(
+        f'{axis.title}{separator}simulated (colour) '
+        f'against {len(real)} {real_label} runs (grey, outlined)',
+        fontsize=10,
+    )
+    figure.supxlabel(f'{axis.label}, bins of {edges[1]:.5g}', fontsize=9)
+    figure.supylabel('runs', fontsize=9)
+    return figure
+
+
+def save_histograms(
+    folder: str | Path,
+    real: Sequence[RunScore],
+    sim: Mapping[str, Sequence[RunScore]],
+    *,
+    real_label: str = 'real',
+) -> list[Path]:
+    """Write `histogram_rmse.png` and `histogram_entropy.png`; return their paths."""
+    return [
+        save_png(histogram_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
+        for name, axis in (('histogram_rmse.png', RMSE), ('histogram_entropy.png', ENTROPY))
+    ]
+
+
+# True and estimated speed, a row of panels per scenario and a column per model.
+
+_ACROSS = 5
 _RANGES = 2.0
 """How far beyond the true speeds estimates are drawn, in ranges of the true speeds."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Overlay:
-    """One real run and the simulated runs to hold against it.
-
-    Attributes
-    ----------
-    real : VelocitySeries
-        Truth and estimate from the real sensors.
-    sim : mapping
-        Model to truth and estimate from the simulated sensors.
-    """
+    """One real run and, by model, the simulated runs to hold against it: truth and estimate."""
 
     real: VelocitySeries
     sim: Mapping[str, VelocitySeries]
@@ -56,7 +187,7 @@ def overlay_figure(
 
     Black is the truth of the real run, grey the estimate from real sensors, colour the estimate
     from simulated ones. A simulated run with a truth of its own (another drive, not the real truth
-    replayed) shows that truth dashed.
+    replayed) shows that truth dashed. MetricError when there is nothing to plot.
 
     Parameters
     ----------
@@ -68,18 +199,13 @@ def overlay_figure(
         What the runs that count as real are, such as `real` or a label of stand-ins.
     about : str
         Judge and warm-up, for the title.
-
-    Raises
-    ------
-    MetricError
-        When there is nothing to plot.
     """
     models = list(dict.fromkeys(model for overlay in overlays.values() for model in overlay.sim))
     if not models:
         raise MetricError('no runs to plot; need at least one overlay with one model')
     colours = model_colours(models)
     # Many models are wrapped, so that the page keeps a readable width.
-    columns = min(len(models), _COLUMNS)
+    columns = min(len(models), _ACROSS)
     blocks = [models[i : i + columns] for i in range(0, len(models), columns)]
     rows = len(overlays) * len(blocks)
     figure = new_figure(max(2.5 * columns + 0.4, 5.2), 1.9 * rows + 1.1)
@@ -89,9 +215,8 @@ def overlay_figure(
     for line, (label, overlay, block) in enumerate(lines):
         for column, model in enumerate(block):
             panel: Axes = panels[line][column]
-            tidy(panel)
+            tidy(panel, grid=True)
             panel.tick_params(labelbottom=True)
-            panel.grid(visible=True, color='#e5e5e5', linewidth=0.6)
             if line % len(overlays) == 0:
                 panel.set_title(model, fontsize=9, color=colours[model])
             if column == 0:
@@ -102,25 +227,20 @@ def overlay_figure(
     _clip(panels, lines)
     figure.supxlabel('time since the start of what is compared [s]', fontsize=9)
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
-    handles = [
+    handles: list[Artist] = [
         Line2D([], [], color=TRUTH_COLOUR, linewidth=1.1, label='truth'),
         Line2D([], [], color=REAL_COLOUR, linewidth=1.6, label=f'estimate, {real_label} sensors'),
-        Line2D([], [], color=colours[models[0]], linewidth=1.1),
-    ]
+        Line2D(
+            [], [], color=colours[models[0]], linewidth=1.1,
+            label='estimate, simulated sensors (colour of the model)',
+        ),
+    ]  # fmt: skip
     if own_truth:
         handles.append(
             Line2D([], [], color='black', linewidth=0.9, linestyle='--', label='truth, simulated')
         )
-    handles[2].set_label('estimate, simulated sensors (colour of the model)')
-    figure.legend(
-        handles=handles,
-        title=f'True and estimated speed{", " if about else ""}{about}',
-        title_fontsize=10,
-        loc='outside upper center',
-        ncols=len(handles) if columns > 2 else 2,
-        fontsize=8,
-        frameon=False,
-    )
+    title = f'True and estimated speed{", " if about else ""}{about}'
+    legend_above(figure, handles, len(handles) if columns > 2 else 2, title)
     return figure
 
 
@@ -171,16 +291,3 @@ def _plot_estimate(panel: Axes, series: VelocitySeries, **style: Any) -> None:
     """Plot an estimate as far as there is truth; beyond it the judge only predicts."""
     known = series.se_time <= series.gt_time[-1]
     panel.plot(series.se_time[known], series.se_vel[known], **style)
-
-
-def save_overlays(
-    path: str | Path,
-    overlays: Mapping[str, Overlay],
-    *,
-    speed_label: str = 'horizontal speed',
-    real_label: str = 'real',
-    about: str = '',
-) -> Path:
-    """Write the overlays as PNG; see `overlay_figure`."""
-    figure = overlay_figure(overlays, speed_label=speed_label, real_label=real_label, about=about)
-    return save_png(figure, path)

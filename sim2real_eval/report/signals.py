@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison of signals: tables for the terminal, and the folder of tables, series and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from sim2real_eval.common.results import fresh_folder
+from sim2real_eval.common.tables import Field, write_csv, write_json
+from sim2real_eval.report.console import add_numbers, plain_table
+from sim2real_eval.report.signal_plots import PLOTS, UNITS, save_signal_plots
+from sim2real_eval.signals.options import LIGORIO_2015
+
+if TYPE_CHECKING:
+    from sim2real_eval.signals.comparison import SignalComparison, SignalRow
+
+
+def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
+    """Return two tables per kind of sensor: agreement with truth, and how different the sets are.
+
+    Models of which the same signals are known share a table, one below the other. Split-half
+    distances, p-values and verdicts are shown where there are any; if `published`, RMSE and R
+    between real and simulated signals as printed in [Ligorio2015]. Each table fits a terminal of
+    80 characters.
+    """
+    groups: dict[tuple[object, ...], dict[str, list[SignalRow]]] = {}
+    for model in comparison.models:
+        rows = [row for row in comparison.rows if row.model == model]
+        alike = (rows[0].n_real, rows[0].n_simulated, *(row.signal for row in rows))
+        groups.setdefault(alike, {})[model] = rows
+    tables: list[Table | Text] = []
+    for models in groups.values():
+        for table in (_agreement(models, published=published), _distances(models)):
+            tables += [table, Text()]
+    return Group(*tables[:-1])
+
+
+def _title(models: Mapping[str, list[SignalRow]]) -> str:
+    """Return the model, or how many there are and of what."""
+    if len(models) == 1:
+        return next(iter(models))
+    signals = {row.signal for rows in models.values() for row in rows}
+    kinds = {_KINDS.get(signal.rpartition('_')[0], 'IMU') for signal in signals}
+    kind = f'{kinds.pop()} ' if len(kinds) == 1 else ''
+    return f'{len(models)} {kind}models'
+
+
+def _fill(
+    table: Table,
+    models: Mapping[str, list[SignalRow]],
+    cells: Callable[[SignalRow], list[Text | str]],
+) -> None:
+    """Add the rows of each model, below its name where there are several."""
+    for model, rows in models.items():
+        if len(models) > 1:
+            table.add_row(Text(model, style='bold'))
+        for row in rows:
+            table.add_row(_name(row), *cells(row))
+
+
+def _new(title: str) -> Table:
+    table = plain_table(title, min_width=min(len(title) + 1, 78))
+    table.add_column('signal', no_wrap=True)
+    return table
+
+
+def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Table:
+    everything = [row for rows in models.values() for row in rows]
+    first = everything[0]
+    table = _new(
+        f'{_title(models)}: {first.n_simulated} simulated and {first.n_real} real runs, each '
+        'against its truth'
+    )
+    headings = ['RMSE\nreal', '\nsim', 'R\nreal', '\nsim']
+    if not published:
+        headings += ['lag ms\nreal', '\nsim']
+    between = any(row.between is not None for row in everything)
+    if between:
+        headings += ['between\nRMSE', '\nR']
+    if published:
+        headings += ['Ligorio2015\nRMSE', '\nR']
+    add_numbers(table, *headings)
+
+    def cells(row: SignalRow) -> list[Text | str]:
+        sides = (row.real, row.simulated)
+        found: list[Text | str] = [_number(one.rmse, row.unit) for one in sides]
+        found += [_share(one.correlation) for one in sides]
+        if not published:
+            found += [_lag(row.lag_real), _lag(row.lag_simulated)]
+        if between:
+            both = row.between
+            rmse, share = (both.rmse, both.correlation) if both else (None, None)
+            found += [_number(rmse, row.unit), _share(share)]
+        if published:
+            known = LIGORIO_2015.get(row.signal)
+            rmse, share = (known.rmse, known.correlation) if known else (None, None)
+            found += [_number(rmse, row.unit), _formatted(share, '.2f')]
+        return found
+
+    _fill(table, models, cells)
+    return table
+
+
+def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
+    everything = [row for rows in models.values() for row in rows]
+    split_half = any(row.error_split_half is not None for row in everything)
+    judged = any(row.p_adjusted is not None for row in everything)
+    table = _new(
+        f'{_title(models)}: how different the errors are'
+        + (', and halves of the real runs (split)' if split_half else '')
+    )
+    for name in ('errors\nW1', 'spectra\ndB'):
+        add_numbers(table, name, *['\nsplit'] * split_half, *['\np'] * judged)
+    if judged:
+        table.add_column('verdict', no_wrap=True)
+        add_numbers(table, '\np')
+
+    def cells(row: SignalRow) -> list[Text | str]:
+        found: list[Text | str] = []
+        for distance, low, p_value in (
+            (_number(row.error_distance, row.unit), _number(row.error_split_half, row.unit),
+             row.error_p),
+            (f'{row.spectrum_distance:.1f}', _formatted(row.spectrum_split_half, '.1f'),
+             row.spectrum_p),
+        ):  # fmt: skip
+            found.append(distance)
+            if split_half:
+                found.append(low)
+            if judged:
+                found.append(_p_value(p_value))
+        if judged:
+            found += [row.verdict, _p_value(row.p_adjusted)]
+        return found
+
+    _fill(table, models, cells)
+    return table
+
+
+_NONE = '-'
+_SHORT = {
+    'angular_rate': 'rate',
+    'specific_force': 'force',
+    'position': 'position',
+    'magnetic_field': 'field',
+}
+_KINDS = {'position': 'GPS', 'magnetic_field': 'magnetometer'}
+
+
+def _name(row: SignalRow) -> Text:
+    """Return the signal in few characters, with its unit."""
+    quantity, _, axis = row.signal.rpartition('_')
+    short = _SHORT.get(quantity)
+    name = row.signal if short is None else f'{short} {axis}'
+    return Text(f'{name} [{UNITS.get(row.unit, (row.unit, 1.0))[0]}]')
+
+
+def _number(value: float | None, unit: str) -> str:
+    """Return three digits in eight characters at most, of the unit that is shown."""
+    if value is None:
+        return _NONE
+    value *= UNITS.get(unit, (unit, 1.0))[1]
+    if value == 0.0 or 1e-3 <= abs(value) < 1e4:
+        return f'{value:.3g}'
+    return f'{value:.2e}'
+
+
+def _formatted(value: float | None, form: str) -> str:
+    return _NONE if value is None else f'{value:{form}}'
+
+
+def _share(value: float | None) -> str:
+    return _formatted(value, '.3f')
+
+
+def _lag(value: float | None) -> str:
+    return _formatted(value if value is None else 1e3 * value, '.1f')
+
+
+def _p_value(value: float | None) -> str:
+    return _NONE if value is None else f'{value:.3f}' if value >= 0.001 else '<.001'
+
+
+# The folder that a comparison leaves behind.
+MARK = 'comparison.json'
+"""File that every result of this kind holds."""
+
+# Columns of comparison.csv and what of a row stands in them.
+_ROW = {
+    'model': 'model', 'signal': 'signal', 'unit': 'unit',
+    'n_real': 'n_real', 'n_simulated': 'n_simulated',
+    'rmse_real': 'real.rmse', 'rmse_simulated': 'simulated.rmse',
+    'r_real': 'real.correlation', 'r_simulated': 'simulated.correlation',
+    'mean_error_real': 'real.mean', 'mean_error_simulated': 'simulated.mean',
+    'rmse_between': 'between.rmse', 'r_between': 'between.correlation',
+    'lag_real_s': 'lag_real', 'lag_simulated_s': 'lag_simulated', 'lag_between_s': 'lag_between',
+    'error_distance': 'error_distance', 'error_split_half': 'error_split_half',
+    'error_p': 'error_p',
+    'spectrum_distance_db': 'spectrum_distance', 'spectrum_split_half_db': 'spectrum_split_half',
+    'spectrum_p': 'spectrum_p', 'p_adjusted': 'p_adjusted', 'verdict': 'verdict',
+}  # fmt: skip
+_RUN_COLUMNS = (
+    'model', 'run', 'signal', 'unit', 'samples', 'rmse', 'r', 'mean_error', 'lag_s',
+)  # fmt: skip
+_TREND_RATE = 10.0
+
+
+def write_signals(
+    folder: str | Path,
+    comparison: SignalComparison,
+    record: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Write comparison.csv and .json, runs.csv, trend.csv, psd.csv and the plots, all or nothing:
+    not where the folder exists and may not be replaced.
+
+    `record` holds plain values for comparison.json.
+    """
+    with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
+        write_csv(fresh / 'comparison.csv', tuple(_ROW), map(_row, comparison.rows))
+        write_csv(fresh / 'runs.csv', _RUN_COLUMNS, _runs(comparison))
+        write_csv(
+            fresh / 'trend.csv',
+            ('model', 'run', 'signal', 'unit', 'time_s', 'error', 'trend'),
+            _trends(comparison),
+        )
+        write_csv(
+            fresh / 'psd.csv',
+            ('model', 'signal', 'frequency_hz', 'unit', 'signal_psd', 'truth_psd', 'error_psd'),
+            _densities(comparison),
+        )
+        write_json(fresh / MARK, record)
+        save_signal_plots(fresh, comparison)
+    return Path(folder)
+
+
+def _row(row: SignalRow) -> list[Field]:
+    return [
+        None if row.between is None and path.startswith('between.') else attrgetter(path)(row)
+        for path in _ROW.values()
+    ]
+
+
+def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
+    for model, _, name, one in comparison.runs():
+        lag = None if one.lag is None else one.lag.seconds
+        for column, signal in enumerate(one.sampled.quantity.labels()):
+            found = one.agreement(column)
+            unit = one.sampled.quantity.unit
+            yield (
+                model, name, signal, unit, found.samples, found.rmse, found.correlation,
+                found.mean, lag,
+            )  # fmt: skip
+
+
+def _trends(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
+    """Yield yaw errors and their trends, thinned to about 10 Hz."""
+    for model, ready, name, one in comparison.runs():
+        quantity = one.sampled.quantity
+        if quantity.name != 'yaw':
+            continue
+        step = max(1, round(ready.rate / _TREND_RATE))
+        error, trend = one.grid_error(), one.trend(ready.trend_window(comparison.options))
+        for i in range(0, len(one.time), step):
+            yield (
+                model, name, quantity.name, quantity.unit, one.time[i], error[i, 0], trend[i, 0],
+            )  # fmt: skip
+
+
+def _densities(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
+    for model, side, ready in comparison.sides():
+        kinds = [ready.density(kind, side) for kind in ('signal', 'true', 'error')]
+        unit = f'({ready.quantity.unit})^2/Hz'
+        for column, signal in enumerate(ready.quantity.labels()):
+            for i, frequency in enumerate(ready.frequency):
+                yield (model, signal, frequency, unit, *(kind[i, column] for kind in kinds))
