@@ -7,8 +7,8 @@ import dataclasses
 from pathlib import Path
 
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.source import Source
 from sim2real_eval.report.study_report import finish_study
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge

@@ -18,8 +18,8 @@ from cli_examples import Outcome, call, check_refused, contents, environment, se
 from sim2real_eval.cli.main import build_parser
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.source import Source
 from sim2real_eval.study.options import StudyOptions
 
 Capture = pytest.CaptureFixture[str]

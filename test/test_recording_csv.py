@@ -58,7 +58,7 @@ def test_any_finite_value_and_any_frame_survive_the_table(
     }
     if kind.has_child:
         fields['child_frame'] = data.draw(texts) if n else ''
-    for name, code, shape in kind.wire:
+    for name, _, shape, code in kind.fields:
         if name and code == 'f8':
             fields[name] = data.draw(hnp.arrays(np.float64, (n, *shape), elements=any_float))
         elif name:

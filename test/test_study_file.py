@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from study_file_examples import SMALL, write_study_file
 
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
 from sim_sensors.core.config_files import config_names, config_path

@@ -16,7 +16,7 @@ from study_file_examples import SMALL, small_plan, write_study_file
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series_folder import REAL, read_series_folder
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.options import StudyOptions

@@ -15,8 +15,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree, TransformFile
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import StaticTransform
-from sim2real_eval.recording.source import Source
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.errors import Sim2RealError
 

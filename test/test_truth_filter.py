@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.truth_filter import low_passed
+from sim2real_eval.recording.truth import low_passed
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 

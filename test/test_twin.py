@@ -13,7 +13,7 @@ from recording_examples import drive as full_recording
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.findings import STAMP_ZERO
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.recording.truth_frame import truth_origin
+from sim2real_eval.recording.truth import truth_origin
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, within
 from sim_sensors.core.errors import MotionError

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.recording.truth_frame import frame_remarks, truth_origin
+from sim2real_eval.recording.truth import frame_remarks, truth_origin
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import OdometryArray

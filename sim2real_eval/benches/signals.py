@@ -12,7 +12,7 @@ from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.metadata import recording_digest
-from sim2real_eval.recording.source import Failure, Source
+from sim2real_eval.recording.reading import Failure, Source
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions

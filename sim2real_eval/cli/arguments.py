@@ -15,7 +15,7 @@ from sim_sensors.core.errors import ParameterError, did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real_eval.recording.source import Source
+    from sim2real_eval.recording.reading import Source
 
 
 _ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info')
@@ -153,8 +153,8 @@ def sources(
     """
     from pathlib import Path
 
+    from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.roles import run_name
-    from sim2real_eval.recording.source import Source
 
     pairs = topic_roles(topics, inputs=inputs)
     seen: dict[Path, str] = {}

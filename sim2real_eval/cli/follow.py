@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sim2real_eval.benches.following import FollowedRun
+    from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.recording import Recording
-    from sim2real_eval.recording.source import Source
     from sim2real_eval.signals.comparison import SignalComparison
     from sim_sensors.following.follower import FollowSettings
     from sim_sensors.motion.waypoint_table import Waypoints

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.estimate import JudgedRun
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import Checked
+    from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.recording import Recording
-    from sim2real_eval.recording.source import Source
 
 
 # `sim2real judge --consistency`: table and plot of one run, and a table over several.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
-    from sim2real_eval.recording.source import Source
+    from sim2real_eval.recording.reading import Source
 
 HELP = 'recordings without truth -> the same with a smoothed reference trajectory'
 DESCRIPTION = (

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.recording import Recording
-    from sim2real_eval.recording.source import Source
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.world.world import World
 

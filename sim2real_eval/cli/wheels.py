@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from sim2real_eval.benches.wheels.run import RecordedMotion
     from sim2real_eval.benches.wheels.study import Driven, WheelSetup, WheelStudy
-    from sim2real_eval.recording.source import Source
+    from sim2real_eval.recording.reading import Source
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 _MOTION = 'figure_eight'

@@ -29,7 +29,7 @@ from sim2real_eval.metrics.error_curves import effective_samples
 from sim2real_eval.metrics.normalised_squares import Squares, nees, nis, truth_in_world
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth_frame import truth_of_base
+from sim2real_eval.recording.truth import truth_of_base
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
 FEWEST = 15.0

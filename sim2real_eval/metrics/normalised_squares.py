@@ -15,7 +15,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.recording.truth_frame import frame_remarks, truth_origin, valid_fixes
+from sim2real_eval.recording.truth import frame_remarks, truth_origin, valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import between, conjugate, exp, from_heading, log, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame

@@ -1,42 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serialised ROS 2 messages (CDR) <-> arrays, a whole topic at once.
 
-Every type here is a header, at most one more text and then fields of fixed size, so messages with
-equal texts have
-equal layout: one numpy record type reads them all. Decoding 4500 sensor_msgs/Imu this way takes
-some 3 ms, against
-0.15 s message by message (benchmark in test_recording_cdr.py).
+Most types here are a header, at most one more text and then fields of fixed size, so messages
+with equal texts have equal layout: one numpy record type reads them all. Decoding 4500
+sensor_msgs/Imu this way takes some 3 ms, against 0.15 s message by message (benchmark in
+test_recording_cdr.py). What a camera gives has messages of different lengths: rosbags reads each.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 import struct
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.cdr_ragged import (
-    decode_camera_info,
-    decode_features,
-    encode_camera_info,
-    encode_features,
-    header_times,
-)
-from sim2real_eval.recording.message_types import CAMERA_INFO, FEATURES, MessageType
+from sim2real_eval.recording.message_types import FEATURES, NAMED_TYPES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
-from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
+from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
 from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray
+
+if TYPE_CHECKING:
+    from rosbags.typesys.store import Typestore
 
 _LITTLE = b'\x00\x01\x00\x00'
 _HEADER = 12  # encapsulation (4), sec (4), nanosec (4); the texts follow
 _NS = 1_000_000_000
-_SERVICE_GPS = 1
+_SERVICE, _SERVICE_GPS = '_service', 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,15 +71,11 @@ def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, wher
     RecordingError
         When a message is not CDR of that type: names its index and size.
     """
-    if kind is FEATURES:
-        return Decoded(*decode_features(data, received_ns, where))
-    if kind is CAMERA_INFO:
-        return Decoded(*decode_camera_info(data, received_ns, where))
+    if kind.name in NAMED_TYPES:
+        return _decode_each(kind, data, received_ns, where)
     if not data:
-        texts: tuple[str, ...] = ('',) * (2 if kind.has_child else 1)
-        return Decoded(
-            _array(kind, np.zeros(0, _layout(kind, _HEADER, '<')), received_ns, texts), ()
-        )
+        nothing = np.zeros(0, _layout(kind, _HEADER, '<'))
+        return Decoded(_array(kind, nothing, received_ns, ('', '')), ())
     keys = _keys(kind, data, where)
     counts = Counter(keys)
     texts = max(counts, key=lambda key: (counts[key], -keys.index(key)))
@@ -110,25 +103,24 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     RecordingError
         When a stamp does not fit into the int32 seconds of a ROS header.
     """
-    if isinstance(array, FeatureArray):
-        return encode_features(array, where)
-    if isinstance(array, CameraInfoArray):
-        return encode_camera_info(array, where)
-    texts = [array.frame]
+    seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
+    if len(array) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):
+        raise RecordingError(
+            f'{where}: stamp {int(seconds.max())} s does not fit a ROS header; must be < 2^31 s'
+        )
+    if isinstance(array, (FeatureArray, CameraInfoArray)):
+        return _encode_each(kind, array, seconds, nanoseconds)
+    prefix = bytearray(_LITTLE.ljust(_HEADER, b'\x00'))
+    _add_text(prefix, array.frame)
     if isinstance(array, OdometryArray):
-        texts.append(array.child_frame)
-    prefix = bytearray(_HEADER)
-    prefix[:4] = _LITTLE
-    for text in texts:
-        raw = text.encode() + b'\x00'
-        prefix += b'\x00' * (-len(prefix) % 4) + struct.pack('<I', len(raw)) + raw
+        _add_text(prefix, array.child_frame)
     layout = _layout(kind, len(prefix), '<')
     bytes_of = np.zeros((len(array), layout.itemsize), np.uint8)
     bytes_of[:, : len(prefix)] = np.frombuffer(bytes(prefix), np.uint8)
     records = bytes_of.view(layout)[:, 0]
-    records['sec'], records['nanosec'] = header_times(array.stamp_ns, where)
-    for index, (name, _, _) in enumerate(kind.wire):
-        records[name or f'_{index}'] = getattr(array, name) if name else _SERVICE_GPS
+    records['sec'], records['nanosec'] = seconds, nanoseconds
+    for name, *_ in kind.fields:
+        records[name or _SERVICE] = getattr(array, name) if name else _SERVICE_GPS
     return [row.tobytes() for row in bytes_of]
 
 
@@ -154,12 +146,16 @@ def encode_transforms(transforms: Sequence[StaticTransform], stamp_ns: int) -> b
     out = bytearray(_LITTLE) + struct.pack('<I', len(transforms))
     for transform in transforms:
         out += b'\x00' * (-len(out) % 4) + struct.pack('<iI', *divmod(stamp_ns, _NS))
-        for text in (transform.parent, transform.child):
-            raw = text.encode() + b'\x00'
-            out += b'\x00' * (-len(out) % 4) + struct.pack('<I', len(raw)) + raw
+        _add_text(out, transform.parent)
+        _add_text(out, transform.child)
         out += b'\x00' * (_aligned(len(out), 8) - len(out))
         out += struct.pack('<7d', *transform.translation, *transform.rotation)
     return bytes(out)
+
+
+def _add_text(out: bytearray, text: str) -> None:
+    raw = text.encode() + b'\x00'
+    out += b'\x00' * (-len(out) % 4) + struct.pack('<I', len(raw)) + raw
 
 
 def _aligned(offset: int, size: int) -> int:
@@ -206,23 +202,182 @@ def _layout(kind: MessageType, start: int, order: str) -> np.dtype[Any]:
     names, offsets = ['sec', 'nanosec'], [4, 8]
     specs: list[Any] = [f'{order}i4', f'{order}u4']
     offset = start
-    for index, (name, code, shape) in enumerate(kind.wire):
+    for name, _, shape, code in kind.fields:
         item = np.dtype(f'{order}{code}')
         offset = _aligned(offset, item.itemsize)
-        names.append(name or f'_{index}')
+        names.append(name or _SERVICE)
         specs.append((item, shape))
         offsets.append(offset)
-        offset += item.itemsize * int(np.prod(shape, dtype=int))
+        offset += item.itemsize * math.prod(shape)
     return np.dtype({'names': names, 'formats': specs, 'offsets': offsets, 'itemsize': offset})
 
 
 def _array(
     kind: MessageType, records: NDArray[Any], received_ns: IntArray, texts: tuple[str, ...]
 ) -> MessageArray:
-    fields: dict[str, Any] = {name: records[name] for name in kind.attributes}
-    if 'twist_covariance' not in fields and 'linear_velocity' in fields:
-        fields['twist_covariance'] = np.zeros((len(records), 6, 6))
-    if kind.has_child:
-        fields['child_frame'] = texts[1]
+    fields = {name: records[name] for name, *_ in kind.fields if name}
     stamps = records['sec'].astype(np.int64) * _NS + records['nanosec'].astype(np.int64)
-    return kind.array(stamp_ns=stamps, arrival_ns=received_ns, frame=texts[0], **fields)
+    return kind.array_of(stamps, received_ns, texts[0], texts[-1], fields)
+
+
+# Messages whose layout differs from one to the next, through rosbags.
+
+_ROI = ('x_offset', 'y_offset', 'height', 'width', 'do_rectify')
+# Of sensor_msgs/PointField.
+_FORMATS = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4', 8: 'f8'}
+
+
+@functools.cache
+def typestore() -> Typestore:
+    """Return the message types of ROS 2."""
+    from rosbags.typesys import Stores, get_typestore
+
+    return get_typestore(Stores.ROS2_JAZZY)
+
+
+def _decode_each(
+    kind: MessageType, data: Sequence[bytes], received_ns: IntArray, where: str
+) -> Decoded:
+    messages: list[Any] = []
+    for index, row in enumerate(data):
+        try:
+            messages.append(typestore().deserialize_cdr(row, kind.name))
+        except Exception as error:
+            # Damaged bytes surface as whatever the parser tripped over.
+            raise RecordingError(
+                f'{where}: message {index} of {len(row)} bytes is not a {kind.name}'
+            ) from error
+    counts = Counter(str(message.header.frame_id) for message in messages)
+    frame = max(counts, key=lambda name: counts[name], default='')
+    chosen = {k: one for k, one in enumerate(messages) if one.header.frame_id == frame}
+    stamps = [one.header.stamp for one in chosen.values()]
+    array = kind.array(
+        stamp_ns=np.array([stamp.sec * _NS + stamp.nanosec for stamp in stamps], dtype=np.int64),
+        arrival_ns=received_ns[list(chosen)],
+        frame=frame,
+        **(_feature_fields if kind is FEATURES else _camera_info_fields)(chosen, where),
+    )
+    others = ((name, count) for name, count in counts.items() if name != frame)
+    return Decoded(array, tuple(others))
+
+
+def _encode_each(
+    kind: MessageType,
+    array: FeatureArray | CameraInfoArray,
+    seconds: IntArray,
+    nanoseconds: IntArray,
+) -> list[bytes]:
+    types: dict[str, Any] = typestore().types
+    time, header = types['builtin_interfaces/msg/Time'], types['std_msgs/msg/Header']
+    bodies = _points(array) if isinstance(array, FeatureArray) else _camera_infos(array)
+    result = []
+    for stamp, body in zip(
+        zip(seconds.tolist(), nanoseconds.tolist(), strict=True), bodies, strict=True
+    ):
+        message = types[kind.name](header=header(stamp=time(*stamp), frame_id=array.frame), **body)
+        result.append(bytes(typestore().serialize_cdr(message, kind.name)))
+    return result
+
+
+def _camera_info_fields(messages: Mapping[int, Any], where: str) -> dict[str, Any]:
+    kept = list(messages.values())
+    lenses = {(str(message.distortion_model), len(message.d)): None for message in kept}
+    if len(lenses) > 1:
+        shown = ', '.join(f'{model or "none"} ({count})' for model, count in lenses)
+        raise RecordingError(
+            f'{where}: distortion models (coefficients) {shown}; must be the same in all messages'
+        )
+    model, coefficients = next(iter(lenses), ('', 0))
+
+    def all_of(values: list[Any], *shape: int) -> Any:
+        return np.array(values).reshape(len(kept), *shape)
+
+    return {
+        'distortion_model': model,
+        'size': all_of([[message.width, message.height] for message in kept], 2),
+        'distortion': all_of([message.d for message in kept], coefficients),
+        'matrix': all_of([message.k for message in kept], 3, 3),
+        'rectification': all_of([message.r for message in kept], 3, 3),
+        'projection': all_of([message.p for message in kept], 3, 4),
+        'binning': all_of([[message.binning_x, message.binning_y] for message in kept], 2),
+        'roi': all_of([[getattr(message.roi, name) for name in _ROI] for message in kept], 5),
+    }
+
+
+def _camera_infos(array: CameraInfoArray) -> Iterator[dict[str, Any]]:
+    region = typestore().types['sensor_msgs/msg/RegionOfInterest']
+    for k in range(len(array)):
+        *window, do_rectify = array.roi[k].tolist()
+        width, height = array.size[k].tolist()
+        binning_x, binning_y = array.binning[k].tolist()
+        yield {
+            'height': height,
+            'width': width,
+            'distortion_model': array.distortion_model,
+            'd': array.distortion[k],
+            'k': array.matrix[k].ravel(),
+            'r': array.rectification[k].ravel(),
+            'p': array.projection[k].ravel(),
+            'binning_x': binning_x,
+            'binning_y': binning_y,
+            'roi': region(*window, bool(do_rectify)),
+        }
+
+
+def _feature_fields(messages: Mapping[int, Any], where: str) -> dict[str, Any]:
+    parts = [_rows(message, f'{where}: message {k}') for k, message in messages.items()]
+    rows = np.concatenate([np.zeros(0, ROW), *parts])
+    return {
+        'first': np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]),
+        'ids': rows['id'],
+        'pixels': np.stack([rows['u'], rows['v']], axis=1),
+        'previous': np.stack([rows['previous_u'], rows['previous_v']], axis=1),
+        'age': rows['age'],
+        'rays': np.stack([rows['ray_x'], rows['ray_y']], axis=1),
+    }
+
+
+def _rows(message: Any, where: str) -> NDArray[np.void]:
+    """Return the points of a cloud, with fields of any order and type, as records `ROW`."""
+    fields = {field.name: field for field in message.fields}
+    names = list(ROW.names or ())
+    missing = [name for name in names if name not in fields]
+    if missing or any(fields[name].datatype not in _FORMATS for name in names):
+        raise RecordingError(
+            f'{where}: has no field {", ".join(missing) or "of a known type"}; must be features '
+            'as camera_node publishes them'
+        )
+    order = '>' if message.is_bigendian else '<'
+    layout: Any = {
+        'names': names,
+        'formats': [f'{order}{_FORMATS[fields[name].datatype]}' for name in names],
+        'offsets': [fields[name].offset for name in names],
+        'itemsize': message.point_step,
+    }
+    count = message.width * message.height
+    try:
+        given = np.frombuffer(bytes(message.data), np.dtype(layout), count)
+    except ValueError as error:
+        raise RecordingError(f'{where}: its points do not fit its data: {error}') from None
+    result = np.zeros(count, ROW)
+    for name in names:
+        result[name] = given[name]
+    return result
+
+
+def _points(array: FeatureArray) -> Iterator[dict[str, Any]]:
+    point_field = typestore().types['sensor_msgs/msg/PointField']
+    fields = [point_field(name=n, offset=o, datatype=kind, count=1) for n, o, kind in FIELDS]
+    rows = feature_rows(array)
+    for k in range(len(array)):
+        here = rows[array.rows(k)]
+        yield {
+            'height': 1,
+            'width': len(here),
+            'fields': fields,
+            'is_bigendian': False,
+            'point_step': ROW.itemsize,
+            'row_step': ROW.itemsize * len(here),
+            'data': np.frombuffer(here.tobytes(), np.uint8),
+            'is_dense': is_dense(here),
+        }

@@ -16,98 +16,52 @@ from sim2real_eval.recording.message_types import (
     CMD_VEL_TYPE,
     FEATURES,
     MESSAGE_TYPES,
+    Field,
     MessageType,
+    matrix,
+    vector,
 )
 from sim2real_eval.recording.metadata import Metadata, load_yaml, read_files, read_transforms
-from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.recording.recording import ROLE_CLASSES, Content
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
-from sim_sensors.camera.pinhole import LARGEST, CameraInfoArray
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 
-# The numbers of a camera as a CSV file, which has a column d0, d1 ... for each
-# coefficient.
+# The numbers of a camera as a CSV file, which has a column d0, d1 ... for each coefficient.
 
-_WHOLE = (
-    *('width', 'height', 'binning_x', 'binning_y'),
-    *('roi_x_offset', 'roi_y_offset', 'roi_height', 'roi_width', 'roi_do_rectify'),
+_OF_CAMERA = (
+    vector('size', 'width height', 'u4'),
+    vector('binning', 'binning_x binning_y', 'u4'),
+    vector('roi', 'roi_x_offset roi_y_offset roi_height roi_width roi_do_rectify', 'u4'),
 )
-_MATRICES = tuple(
-    f'{name}{k}' for name, count in (('k', 9), ('r', 9), ('p', 12)) for k in range(count)
+_MATRICES = (
+    matrix('matrix', 'k', 3, 3),
+    matrix('rectification', 'r', 3, 3),
+    matrix('projection', 'p', 3, 4),
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _CameraInfoLines(MessageArray):
-    distortion_model: str
-    whole: IntArray
-    numbers: FloatArray
+def _camera_line(coefficients: int) -> MessageType:
+    names = tuple(f'd{k}' for k in range(coefficients))
+    fields = (*_OF_CAMERA, Field('distortion', names, (coefficients,)), *_MATRICES)
+    return MessageType(CAMERA_INFO.name, CameraInfoArray, fields, text='distortion_model')
 
 
-def _line(coefficients: int) -> MessageType:
-    names = (*(f'd{k}' for k in range(coefficients)), *_MATRICES)
-    columns = (('whole', _WHOLE), ('numbers', names))
-    return MessageType(CAMERA_INFO.name, _CameraInfoLines, (), columns, text='distortion_model')
-
-
-def read_camera_info(path: Path) -> tuple[CameraInfoArray, tuple[Finding, ...]]:
+def read_camera_info(path: Path) -> tuple[MessageArray, tuple[Finding, ...]]:
     """Read one file; errors are those of `read_table`."""
-    known = read_header(path)
-    count = sum(name[:1] == 'd' and name[1:].isdecimal() for name in known)
-    lines, notes = read_table(path, _line(count))
-    assert isinstance(lines, _CameraInfoLines)
-    whole = lines.whole.reshape(len(lines), len(_WHOLE))
-    wrong = (whole < 0) | (whole > LARGEST)
-    if wrong.any():
-        line, column = np.argwhere(wrong)[0].tolist()
-        raise RecordingError(
-            f'{path}: line {line + 2}: {_WHOLE[column]}: {whole[line, column]} is not allowed; '
-            f'must be in 0 .. {LARGEST}'
-        )
-    numbers = lines.numbers.reshape(len(lines), count + len(_MATRICES))
-    distortion, k, r, p = np.split(numbers, [count, count + 9, count + 18], axis=1)
-    array = CameraInfoArray(
-        stamp_ns=lines.stamp_ns,
-        arrival_ns=lines.arrival_ns,
-        frame=lines.frame,
-        distortion_model=lines.distortion_model,
-        size=whole[:, :2],
-        distortion=distortion,
-        matrix=k.reshape(-1, 3, 3),
-        rectification=r.reshape(-1, 3, 3),
-        projection=p.reshape(-1, 3, 4),
-        binning=whole[:, 2:4],
-        roi=whole[:, 4:],
-    )
-    return array, notes
+    coefficients = sum(name[:1] == 'd' and name[1:].isdecimal() for name in read_header(path))
+    return read_table(path, _camera_line(coefficients))
 
 
 def write_camera_info(path: Path, array: CameraInfoArray) -> None:
-    """Write one file, gzip when its name ends in .gz; equal arrays give equal bytes."""
-    lines = _CameraInfoLines(
-        stamp_ns=array.stamp_ns,
-        arrival_ns=array.arrival_ns,
-        frame=array.frame,
-        distortion_model=array.distortion_model,
-        whole=np.concatenate([array.size, array.binning, array.roi], axis=1),
-        numbers=np.concatenate(
-            [
-                array.distortion,
-                array.matrix.reshape(-1, 9),
-                array.rectification.reshape(-1, 9),
-                array.projection.reshape(-1, 12),
-            ],
-            axis=1,
-        ),
-    )
-    write_table(path, _line(array.distortion.shape[1]), lines)
+    """Write one file, as `write_table` does."""
+    write_table(path, _camera_line(array.distortion.shape[1]), array)
 
 
-# Feature tracks as a CSV file: a line for each feature, and one with the id -1 for a
-# frame that
+# Feature tracks as a CSV file: a line for each feature, and one with the id -1 for a frame that
 # has none.
 
 _NONE = -1
-_COLUMNS = ('u', 'v', 'previous_u', 'previous_v', 'ray_x', 'ray_y')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,7 +72,13 @@ class _FeatureLines(MessageArray):
 
 
 _LINE = MessageType(
-    FEATURES.name, _FeatureLines, (), (('ids', ('id',)), ('age', ('age',)), ('numbers', _COLUMNS))
+    FEATURES.name,
+    _FeatureLines,
+    (
+        vector('ids', 'id', 'i8'),
+        vector('age', 'age', 'i8'),
+        vector('numbers', 'u v previous_u previous_v ray_x ray_y'),
+    ),
 )
 
 
@@ -150,13 +110,13 @@ def read_features(path: Path) -> tuple[FeatureArray, tuple[Finding, ...]]:
 
 
 def write_features(path: Path, array: FeatureArray) -> None:
-    """Write one file, gzip when its name ends in .gz; equal arrays give equal bytes."""
+    """Write one file, as `write_table` does."""
     counts = np.diff(array.first)
     frame = np.repeat(np.arange(len(array)), np.maximum(counts, 1))
     is_feature = np.repeat(counts > 0, np.maximum(counts, 1))
     ids = np.full(len(frame), _NONE, dtype=np.int64)
     age = np.zeros(len(frame), dtype=np.int64)
-    numbers = np.full((len(frame), len(_COLUMNS)), np.nan)
+    numbers = np.full((len(frame), 6), np.nan)
     ids[is_feature], age[is_feature] = array.ids, array.age
     numbers[is_feature] = np.concatenate([array.pixels, array.previous, array.rays], axis=1)
     lines = _FeatureLines(
@@ -183,42 +143,12 @@ DEFAULT_FILES: dict[str, tuple[str, str]] = {
     'features': ('/camera/features', FEATURES.name),
     'camera_info': ('/camera/camera_info', CAMERA_INFO.name),
 }
-_ROLE_FILES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info')
-
-
-@dataclasses.dataclass
-class CsvFolder:
-    """Content of a folder before it is checked.
-
-    Attributes
-    ----------
-    messages, ros_types : dict
-        By topic.
-    roles : dict of str to str
-        Roles that follow from the names of the files.
-    transforms : tuple of StaticTransform
-        Of static_transforms.yaml.
-    notes : list of Finding
-        Remarks of the file reader.
-    ignored : list of str
-        CSV files that no topic belongs to.
-    """
-
-    messages: dict[str, MessageArray] = dataclasses.field(default_factory=dict)
-    ros_types: dict[str, str] = dataclasses.field(default_factory=dict)
-    roles: dict[str, str] = dataclasses.field(default_factory=dict)
-    transforms: tuple[StaticTransform, ...] = ()
-    notes: list[Finding] = dataclasses.field(default_factory=list)
-    ignored: list[str] = dataclasses.field(default_factory=list)
 
 
 def csv_files(path: Path) -> dict[str, Path]:
     """Return the CSV files of a folder by stem (`imu.csv.gz` has stem `imu`).
 
-    Raises
-    ------
-    RecordingError
-        When a file is there both plain and as .gz.
+    A file that is there both plain and as .gz is a RecordingError.
     """
     result: dict[str, Path] = {}
     for file in sorted(path.iterdir()):
@@ -233,16 +163,12 @@ def csv_files(path: Path) -> dict[str, Path]:
     return result
 
 
-def read_csv_folder(path: Path, metadata: Metadata) -> CsvFolder:
+def read_csv_folder(path: Path, metadata: Metadata) -> Content:
     """Read all CSV files whose topic is known.
 
     File names are mapped to topics by `files:` of recording.yaml, else by `inputs:` of case.yaml,
-    else by `DEFAULT_FILES`.
-
-    Raises
-    ------
-    RecordingError
-        When a file is missing, damaged or has other columns than its type needs.
+    else by `DEFAULT_FILES`. A file that is missing, damaged or has other columns than its type
+    needs is a RecordingError.
     """
     files = csv_files(path)
     case = path / 'case.yaml'
@@ -260,7 +186,7 @@ def read_csv_folder(path: Path, metadata: Metadata) -> CsvFolder:
                 f'{path}: {name} is missing; {where} names it for topic {target[0]}'
             )
         named[stem] = target
-    folder = CsvFolder()
+    folder = Content(keeps_arrival=True)
     # The judge breaks ties of arrival by the order of the inputs, so theirs comes first.
     for stem in [*named, *(stem for stem in files if stem not in named)]:
         file = files[stem]
@@ -282,11 +208,11 @@ def read_csv_folder(path: Path, metadata: Metadata) -> CsvFolder:
             array, notes = read_table(file, MESSAGE_TYPES[ros_type], truth=truth)
         folder.messages[topic], folder.ros_types[topic] = array, ros_type
         folder.notes.extend(notes)
-        if stem in _ROLE_FILES and ros_type == DEFAULT_FILES[stem][1]:
+        if stem in ROLE_CLASSES and ros_type == DEFAULT_FILES[stem][1]:
             folder.roles[stem] = topic
     transforms = path / 'static_transforms.yaml'
     if transforms.is_file():
-        folder.transforms = read_transforms(transforms)
+        folder.transforms += read_transforms(transforms)
     return folder
 
 

@@ -17,14 +17,9 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.findings import NO_LINE_END
 from sim2real_eval.recording.message_types import MessageType
+from sim_sensors.camera.pinhole import LARGEST
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
-_INTEGERS = (
-    *('arrival_ns', 'stamp_ns', 'status', 'cov_type', 'id', 'age'),
-    *('width', 'height', 'binning_x', 'binning_y'),
-    *('roi_x_offset', 'roi_y_offset', 'roi_height', 'roi_width', 'roi_do_rectify'),
-)
-_TEXTS = ('frame', 'child', 'distortion_model')
 _TRUTH_ALIASES = {'vx_body': 'vx', 'vy_body': 'vy', 'vz_body': 'vz'}
 TRUTH_COLUMNS = (
     'stamp_ns',
@@ -76,14 +71,15 @@ def read_table(
                 '(truncated file?)'
             )
     columns: Sequence[Sequence[str]] = list(zip(*body, strict=True)) or [()] * len(header)
+    codes = {'arrival_ns': 'i8', 'stamp_ns': 'i8'}
+    codes |= {name: field.code for field in kind.fields for name in field.columns}
     table = {
-        name: _parse(path, name, column) for name, column in zip(header, columns, strict=True)
+        name: _parse(path, name, column, codes[name]) if name in codes else column
+        for name, column in zip(header, columns, strict=True)
     }
     array = _array(path, kind, table, len(body), truth)
-    notes: tuple[Finding, ...] = ()
-    if body and not text.endswith('\n'):
-        notes = (NO_LINE_END(path.name),)
-    return array, notes
+    is_cut = body and not text.endswith('\n')
+    return array, (NO_LINE_END(path.name),) if is_cut else ()
 
 
 def write_table(
@@ -94,29 +90,24 @@ def write_table(
     The ground truth takes the short layout of the reference traces when that loses nothing.
     """
     short = truth and isinstance(array, OdometryArray) and _is_plain_truth(array)
-    names: list[str] = ['stamp_ns'] if short else ['arrival_ns', 'stamp_ns', 'frame']
-    columns: list[Sequence[Any]] = [array.stamp_ns.tolist()]
+    count = len(array)
+    columns: dict[str, list[Any]] = {'stamp_ns': array.stamp_ns.tolist()}
     if not short:
-        columns = [array.arrival_ns.tolist(), *columns, [array.frame] * len(array)]
-    if isinstance(array, OdometryArray) and not short:
-        names.append('child')
-        columns.append([array.child_frame] * len(array))
-    if kind.text:
-        names.append(kind.text)
-        columns.append([getattr(array, kind.text)] * len(array))
-    for attribute, entries in kind.columns:
-        if short and attribute.endswith('covariance'):
-            continue
-        names.extend(entries)
-        values = getattr(array, attribute).reshape(len(array), len(entries))
-        columns.extend(values[:, index].tolist() for index in range(len(entries)))
-    if short:
-        names = list(TRUTH_COLUMNS)
+        columns = {'arrival_ns': array.arrival_ns.tolist(), **columns}
+        columns['frame'] = [array.frame] * count
+        if isinstance(array, OdometryArray):
+            columns['child'] = [array.child_frame] * count
+        if kind.text:
+            columns[kind.text] = [getattr(array, kind.text)] * count
+    for field in kind.csv_fields:
+        if not (short and field.attribute.endswith('covariance')):
+            values = getattr(array, field.attribute).reshape(count, len(field.columns))
+            columns |= zip(field.columns, values.T.tolist(), strict=True)
     # The csv module prints floats with repr, so that they read back to the same bits.
     text = io.StringIO(newline='')
     writer = csv.writer(text, lineterminator='\n')
-    writer.writerow(names)
-    writer.writerows(zip(*columns, strict=True))
+    writer.writerow(TRUTH_COLUMNS if short else columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     data = text.getvalue().encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == '.gz' else data)
 
@@ -138,17 +129,13 @@ def _text_of(path: Path) -> str:
 
 
 def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: bool) -> None:
-    values = [(attribute, name) for attribute, names in kind.columns for name in names]
-    required = {'stamp_ns'} | {
-        name for attribute, name in values if not (truth and attribute.endswith('covariance'))
-    }
-    if not truth:
-        required |= {'frame', 'child'} if kind.has_child else {'frame'}
-    if kind.text:
-        required.add(kind.text)
-    allowed = required | {name for _, name in values} | {'arrival_ns', 'frame'}
-    if kind.has_child:
-        allowed.add('child')
+    labels = {'frame', 'child'} if kind.has_child else {'frame'}
+    required = {'stamp_ns', kind.text or 'stamp_ns'} | (set() if truth else labels)
+    allowed = required | labels | {'arrival_ns'}
+    for field in kind.fields:
+        allowed.update(field.columns)
+        if not (truth and field.attribute.endswith('covariance')):
+            required.update(field.columns)
     missing = sorted(required - set(header))
     unknown = sorted(set(header) - allowed)
     repeated = sorted({name for name in header if header.count(name) > 1})
@@ -158,16 +145,16 @@ def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: b
             raise RecordingError(f'{path}: {problem} column {shown}; {kind.name} is expected')
 
 
-def _parse(path: Path, name: str, column: Sequence[str]) -> Any:
-    if name in _TEXTS:
-        return column
-    convert: Any = int if name in _INTEGERS else float
+def _parse(path: Path, name: str, column: Sequence[str], code: str) -> Any:
+    """Return the numbers of a column that is `code` in a message; that of `u4` is held to it."""
+    convert: Any = float if code[0] == 'f' else int
+    kind = np.float64 if convert is float else np.int64
     try:
-        return np.array(list(map(convert, column)), np.int64 if convert is int else np.float64)
+        values = np.array(list(map(convert, column)), kind)
     except (ValueError, OverflowError):
         for line, value in enumerate(column, 2):
             try:
-                np.array(convert(value), np.int64 if convert is int else np.float64)
+                np.array(convert(value), kind)
             except (ValueError, OverflowError):
                 allowed = 'a 64-bit integer' if convert is int else 'a number'
                 raise RecordingError(
@@ -175,6 +162,14 @@ def _parse(path: Path, name: str, column: Sequence[str]) -> Any:
                     f'must be {allowed}'
                 ) from None
         raise
+    wrong = (values < 0) | (values > LARGEST)
+    if code == 'u4' and wrong.any():
+        line = int(np.argmax(wrong))
+        raise RecordingError(
+            f'{path}: line {line + 2}: {name}: {values[line]} is not allowed; must be in '
+            f'0 .. {LARGEST}'
+        )
+    return values
 
 
 def _array(
@@ -191,25 +186,16 @@ def _array(
                 f'{path}: {name}: {len(values)} different {what} ({", ".join(values[:4])}); '
                 'must be the same on every line'
             )
-    fields: dict[str, Any] = {}
-    for attribute, names in kind.columns:
-        shape = {9: (3, 3), 36: (6, 6), 1: ()}.get(len(names), (len(names),))
-        if names[0] in table:
-            fields[attribute] = np.stack([table[name] for name in names], axis=-1).reshape(
-                count, *shape
-            )
-        else:
-            fields[attribute] = np.zeros((count, *shape))
-    if 'linear_velocity' in fields and 'twist_covariance' not in fields:
-        fields['twist_covariance'] = np.zeros((count, 6, 6))
-    if kind.has_child:
-        fields['child_frame'] = texts[1]
+    fields = {}
+    for attribute, names, shape, _ in kind.csv_fields:
+        there = [table[name] for name in names if name in table]
+        found: Any = np.stack(there, axis=-1) if there else np.zeros((count, len(names)))
+        fields[attribute] = found.reshape(count, *shape)
+    frame, child, text = texts
     if kind.text:
-        fields[kind.text] = texts[2]
+        fields[kind.text] = text
     stamps = table['stamp_ns']
-    return kind.array(
-        stamp_ns=stamps, arrival_ns=table.get('arrival_ns', stamps), frame=texts[0], **fields
-    )
+    return kind.array_of(stamps, table.get('arrival_ns', stamps), frame, child, fields)
 
 
 def _is_plain_truth(array: OdometryArray) -> bool:

@@ -2,19 +2,22 @@
 """The ROS message types that a recording holds: array class, order on the wire, columns in CSV.
 
 The wire order is that of the message definitions of common_interfaces (ROS 2 Humble to Rolling
-agree on all of
-them). The CSV columns are those of the reference traces of the judge.
+agree on all of them). The CSV columns are those of the reference traces of the judge.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,
+    IntArray,
     MagneticFieldArray,
     MessageArray,
     OdometryArray,
@@ -24,6 +27,15 @@ from sim_sensors.core.measurements import (
 
 TF_TYPE = 'tf2_msgs/msg/TFMessage'
 CMD_VEL_TYPE = 'geometry_msgs/msg/TwistStamped'
+
+
+class Field(NamedTuple):
+    """A field of a message: array attribute (empty when not kept), CSV columns, shape, type."""
+
+    attribute: str
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    code: str = 'f8'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +48,8 @@ class MessageType:
         Full ROS name, such as `sensor_msgs/msg/Imu`.
     array : type
         Array class that holds messages of this type.
-    wire : tuple of (str, str, tuple of int)
-        Fields after the header and the child frame in CDR order: attribute (empty when it is not
-        kept), numpy type code, shape.
-    columns : tuple of (str, tuple of str)
-        Attribute and its CSV columns, in file order, after arrival_ns, stamp_ns, frame and child.
+    fields : tuple of Field
+        In CDR order, after the header and the child frame.
     has_child : bool
         True when a `child_frame_id` follows the header.
     text : str
@@ -49,120 +58,112 @@ class MessageType:
 
     name: str
     array: type[MessageArray]
-    wire: tuple[tuple[str, str, tuple[int, ...]], ...]
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    fields: tuple[Field, ...] = ()
     has_child: bool = False
     text: str = ''
 
     @property
-    def attributes(self) -> tuple[str, ...]:
-        """Array attributes that messages of this type carry, in wire order."""
-        return tuple(name for name, _, _ in self.wire if name)
+    def csv_fields(self) -> list[Field]:
+        """Fields in file order, after arrival_ns, stamp_ns, frame, child and `text`."""
+        kept = (field for field in self.fields if field.attribute)
+        return sorted(
+            kept, key=lambda field: ('covariance' in field.attribute, field.attribute == 'status')
+        )
+
+    def array_of(
+        self,
+        stamp_ns: IntArray,
+        arrival_ns: IntArray,
+        frame: str,
+        child: str,
+        fields: dict[str, Any],
+    ) -> MessageArray:
+        """Return the array of these messages; no covariance (TwistStamped) is one of zeros."""
+        if self.name == CMD_VEL_TYPE:
+            fields['twist_covariance'] = np.zeros((len(stamp_ns), 6, 6))
+        if self.has_child:
+            fields['child_frame'] = child
+        return self.array(stamp_ns=stamp_ns, arrival_ns=arrival_ns, frame=frame, **fields)
 
 
-def _numbered(prefix: str, count: int) -> tuple[str, ...]:
-    return tuple(f'{prefix}{index}' for index in range(count))
+def vector(attribute: str, columns: str, code: str = 'f8') -> Field:
+    """Return a field of columns with a name each; a single one is a scalar."""
+    names = tuple(columns.split())
+    return Field(attribute, names, (len(names),) if len(names) > 1 else (), code)
 
 
-_XYZ = ('x', 'y', 'z')
-_QUATERNION = ('qx', 'qy', 'qz', 'qw')
-_LINEAR = ('vx', 'vy', 'vz')
-_ANGULAR = ('wx', 'wy', 'wz')
-_POSE_WIRE = (('position', 'f8', (3,)), ('orientation', 'f8', (4,)))
-_TWIST_WIRE = (('linear_velocity', 'f8', (3,)), ('angular_velocity', 'f8', (3,)))
-_POSE_COLUMNS = (('position', _XYZ), ('orientation', _QUATERNION))
-_TWIST_COLUMNS = (('linear_velocity', _LINEAR), ('angular_velocity', _ANGULAR))
+def matrix(attribute: str, prefix: str, rows: int, columns: int) -> Field:
+    """Return a field of numbered columns, row by row."""
+    names = tuple(f'{prefix}{index}' for index in range(rows * columns))
+    return Field(attribute, names, (rows, columns))
+
+
+_ORIENTATION = vector('orientation', 'qx qy qz qw')
+_ANGULAR = vector('angular_velocity', 'wx wy wz')
+_POSE = (vector('position', 'x y z'), _ORIENTATION)
+_TWIST = (vector('linear_velocity', 'vx vy vz'), _ANGULAR)
 
 _ALL = (
     MessageType(
         'sensor_msgs/msg/Imu',
         ImuArray,
         (
-            ('orientation', 'f8', (4,)),
-            ('orientation_covariance', 'f8', (3, 3)),
-            ('angular_velocity', 'f8', (3,)),
-            ('angular_velocity_covariance', 'f8', (3, 3)),
-            ('linear_acceleration', 'f8', (3,)),
-            ('linear_acceleration_covariance', 'f8', (3, 3)),
-        ),
-        (
-            ('orientation', _QUATERNION),
-            ('angular_velocity', _ANGULAR),
-            ('linear_acceleration', ('ax', 'ay', 'az')),
-            ('orientation_covariance', _numbered('ocov', 9)),
-            ('angular_velocity_covariance', _numbered('wcov', 9)),
-            ('linear_acceleration_covariance', _numbered('acov', 9)),
+            _ORIENTATION,
+            matrix('orientation_covariance', 'ocov', 3, 3),
+            _ANGULAR,
+            matrix('angular_velocity_covariance', 'wcov', 3, 3),
+            vector('linear_acceleration', 'ax ay az'),
+            matrix('linear_acceleration_covariance', 'acov', 3, 3),
         ),
     ),
     MessageType(
         'sensor_msgs/msg/MagneticField',
         MagneticFieldArray,
-        (('magnetic_field', 'f8', (3,)), ('magnetic_field_covariance', 'f8', (3, 3))),
-        (
-            ('magnetic_field', ('mx', 'my', 'mz')),
-            ('magnetic_field_covariance', _numbered('mcov', 9)),
-        ),
+        (vector('magnetic_field', 'mx my mz'), matrix('magnetic_field_covariance', 'mcov', 3, 3)),
     ),
     MessageType(
         'sensor_msgs/msg/NavSatFix',
         FixArray,
         (
-            ('status', 'i1', ()),
-            ('', 'u2', ()),  # status.service: which constellations; nothing here depends on it
-            ('latitude', 'f8', ()),
-            ('longitude', 'f8', ()),
-            ('altitude', 'f8', ()),
-            ('position_covariance', 'f8', (3, 3)),
-            ('position_covariance_type', 'u1', ()),
-        ),
-        (
-            ('latitude', ('lat',)),
-            ('longitude', ('lon',)),
-            ('altitude', ('alt',)),
-            ('status', ('status',)),
-            ('position_covariance', _numbered('cov', 9)),
-            ('position_covariance_type', ('cov_type',)),
+            vector('status', 'status', 'i1'),
+            vector('', '', 'u2'),  # status.service: which constellations; nothing depends on it
+            vector('latitude', 'lat'),
+            vector('longitude', 'lon'),
+            vector('altitude', 'alt'),
+            matrix('position_covariance', 'cov', 3, 3),
+            vector('position_covariance_type', 'cov_type', 'u1'),
         ),
     ),
     MessageType(
         'nav_msgs/msg/Odometry',
         OdometryArray,
         (
-            *_POSE_WIRE,
-            ('pose_covariance', 'f8', (6, 6)),
-            *_TWIST_WIRE,
-            ('twist_covariance', 'f8', (6, 6)),
-        ),
-        (
-            *_POSE_COLUMNS,
-            *_TWIST_COLUMNS,
-            ('pose_covariance', _numbered('pcov', 36)),
-            ('twist_covariance', _numbered('tcov', 36)),
+            *_POSE,
+            matrix('pose_covariance', 'pcov', 6, 6),
+            *_TWIST,
+            matrix('twist_covariance', 'tcov', 6, 6),
         ),
         has_child=True,
     ),
     MessageType(
         'geometry_msgs/msg/PoseWithCovarianceStamped',
         PoseArray,
-        (*_POSE_WIRE, ('pose_covariance', 'f8', (6, 6))),
-        (*_POSE_COLUMNS, ('pose_covariance', _numbered('cov', 36))),
+        (*_POSE, matrix('pose_covariance', 'cov', 6, 6)),
     ),
     MessageType(
         'geometry_msgs/msg/TwistWithCovarianceStamped',
         TwistArray,
-        (*_TWIST_WIRE, ('twist_covariance', 'f8', (6, 6))),
-        (*_TWIST_COLUMNS, ('twist_covariance', _numbered('cov', 36))),
+        (*_TWIST, matrix('twist_covariance', 'cov', 6, 6)),
     ),
-    MessageType(CMD_VEL_TYPE, TwistArray, _TWIST_WIRE, _TWIST_COLUMNS),
+    MessageType(CMD_VEL_TYPE, TwistArray, _TWIST),
 )
 
 MESSAGE_TYPES: dict[str, MessageType] = {kind.name: kind for kind in _ALL}
 
-
 # Not among the others: they are read where they are those of the camera, by their topics, and
-# messages differ in length (`feature_cdr`, `feature_table`; `camera_info_cdr`, ..._table).
-FEATURES = MessageType('sensor_msgs/msg/PointCloud2', FeatureArray, (), ())
-CAMERA_INFO = MessageType('sensor_msgs/msg/CameraInfo', CameraInfoArray, (), ())
+# messages differ in length.
+FEATURES = MessageType('sensor_msgs/msg/PointCloud2', FeatureArray)
+CAMERA_INFO = MessageType('sensor_msgs/msg/CameraInfo', CameraInfoArray)
 NAMED_TYPES: dict[str, MessageType] = {kind.name: kind for kind in (FEATURES, CAMERA_INFO)}
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Mapping
@@ -14,46 +15,26 @@ import numpy as np
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
-from sim2real_eval.recording.cdr import decode, decode_transforms
-from sim2real_eval.recording.checks import MAXIMUM_BROKEN, check_messages
+from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
-from sim2real_eval.recording.message_types import (
-    CMD_VEL_TYPE,
-    MESSAGE_TYPES,
-    NAMED_TYPES,
-    TF_TYPE,
-    known_type,
-)
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
 from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
     OPTIONAL_ROLES,
-    ROLE_CLASSES,
+    Content,
     Recording,
     StaticTransform,
 )
 from sim2real_eval.recording.roles import assign_roles, check_overlap, run_name, scenario_of
-from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, read_raw_bag
-from sim2real_eval.recording.truth_filter import low_passed
+from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
+from sim2real_eval.recording.truth import low_passed
+from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 _LOG = logging.getLogger(__name__)
-_TF_STATIC = '/tf_static'
-
-
-@dataclasses.dataclass
-class _Content:
-    """What a reader found, before it is checked."""
-
-    messages: dict[str, MessageArray] = dataclasses.field(default_factory=dict)
-    ros_types: dict[str, str] = dataclasses.field(default_factory=dict)
-    roles: dict[str, str] = dataclasses.field(default_factory=dict)
-    transforms: list[StaticTransform] = dataclasses.field(default_factory=list)
-    notes: list[Finding] = dataclasses.field(default_factory=list)
-    ignored: list[str] = dataclasses.field(default_factory=list)
-    scenario: str | None = None
-    keeps_arrival: bool = False
 
 
 def read_recording(
@@ -83,7 +64,7 @@ def read_recording(
         What `arrival_ns` becomes: `stamp`, `recorded` (receive time, or column arrival_ns), or
         `auto`: as recording.yaml says, else `stamp` for bags and `recorded` for CSV folders.
     reader : str
-        See `read_raw_bag`.
+        See `read_bag`.
 
     Raises
     ------
@@ -161,28 +142,16 @@ def read_recording(
 
 def _read_content(
     path: Path, given: Metadata, reader: str, topics: Mapping[str, str | None]
-) -> _Content:
+) -> Content:
     if path.is_dir():
         if (path / 'metadata.yaml').is_file():
-            return _read_bag(path, reader, topics)
+            return read_bag(path, reader, topics)
         if csv_files(path):
-            folder = read_csv_folder(path, given)
-            return _Content(
-                folder.messages,
-                folder.ros_types,
-                folder.roles,
-                list(folder.transforms),
-                folder.notes,
-                folder.ignored,
-                keeps_arrival=True,
-            )
+            return read_csv_folder(path, given)
         if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
-            return _read_bag(path, reader, topics)
-        inside = [each.parent.name for each in sorted(path.glob('*/metadata.yaml'))]
-        inside += [
-            str(each.parent.relative_to(path)) for each in sorted(path.glob('*/*/metadata.yaml'))
-        ]
-        hint = f'; did you mean {path / inside[0]}?' if inside else ''
+            return read_bag(path, reader, topics)
+        inside = [*sorted(path.glob('*/metadata.yaml')), *sorted(path.glob('*/*/metadata.yaml'))]
+        hint = f'; did you mean {inside[0].parent}?' if inside else ''
         raise RecordingError(
             f'{path}: not a recording: neither metadata.yaml nor CSV files inside{hint}'
         )
@@ -190,69 +159,11 @@ def _read_content(
         raise RecordingError(
             f'{path}: not a recording: must be a folder or a {" or ".join(STORAGE_SUFFIXES)} file'
         )
-    return _read_bag(path, reader, topics)
-
-
-def _read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> _Content:
-    named = {
-        kind.name: topics[role]
-        for role, array in ROLE_CLASSES.items()
-        for kind in NAMED_TYPES.values()
-        if kind.array is array
-    }
-
-    def is_wanted(topic: str, ros_type: str) -> bool:
-        # Of point clouds, which are large as a rule, the features alone, and of what cameras tell
-        # of themselves what is told of these.
-        if ros_type in NAMED_TYPES:
-            name = named[ros_type]
-            return name is not None and topic.strip('/') == name.strip('/')
-        return ros_type in MESSAGE_TYPES or ros_type == TF_TYPE
-
-    raw = read_raw_bag(path, is_wanted, reader=reader)
-    content = _Content(scenario=raw.custom.get('scenario'))
-    content.ignored = [f'{topic} ({name})' for topic, name in raw.ignored.items()]
-    for topic, entry in raw.topics.items():
-        where = f'{path}: {topic}'
-        if len(entry.data) < entry.announced:
-            content.notes.append(
-                findings.CUT_SHORT(topic, found=len(entry.data), announced=entry.announced)
-            )
-        if entry.ros_type == TF_TYPE:
-            if topic == _TF_STATIC:
-                for data in entry.data:
-                    content.transforms += decode_transforms(data, where)
-            else:
-                content.ignored.append(f'{topic} ({TF_TYPE})')
-            continue
-        received = np.array(entry.received_ns, np.int64)
-        kind = known_type(entry.ros_type)
-        try:
-            decoded = decode(kind, entry.data, received, where)
-        except RecordingError as error:
-            if kind.name not in NAMED_TYPES:
-                raise
-            problem = str(error).removeprefix(f'{where}: ')
-            count = len(entry.data)
-            content.notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
-            content.ignored.append(f'{topic} ({entry.ros_type})')
-            continue
-        content.messages[topic], content.ros_types[topic] = decoded.array, entry.ros_type
-        left_out = sum(count for _, count in decoded.other_frames)
-        if left_out > MAXIMUM_BROKEN * len(entry.data):
-            frames = ', '.join(frame for frame, _ in decoded.other_frames)
-            raise RecordingError(
-                f'{where}: frame_id is {decoded.array.frame!r} but also {frames}; '
-                'one topic must have one frame'
-            )
-        for frame, count in decoded.other_frames:
-            values = {'found': repr(frame), 'expected': repr(decoded.array.frame)}
-            content.notes.append(findings.OTHER_FRAME(topic, count=count, **values))
-    return content
+    return read_bag(path, reader, topics)
 
 
 def _check_topics(
-    where: str, content: _Content, roles: dict[str, str], notes: list[Finding]
+    where: str, content: Content, roles: dict[str, str], notes: list[Finding]
 ) -> None:
     """Check every topic; one that fails and is not needed is left out, with a note."""
     for topic in list(content.messages):
@@ -319,11 +230,75 @@ def _merged(
         norm = float(np.linalg.norm(values[3:]))
         frames = f'{transform.parent} -> {transform.child}'
         if not np.isfinite(values).all() or norm < 1e-6:
-            notes.append(findings.BAD_TRANSFORM(_TF_STATIC, frames=frames))
+            notes.append(findings.BAD_TRANSFORM(TF_STATIC, frames=frames))
             continue
         known = result.get(transform.child)
         if known is not None and known != transform:
             frames = f'{known.parent} -> {known.child}'
-            notes.append(findings.TRANSFORM_TWICE(_TF_STATIC, frames=frames))
+            notes.append(findings.TRANSFORM_TWICE(TF_STATIC, frames=frames))
         result[transform.child] = transform
     return tuple(result.values())
+
+
+# Where a recording is, and what became of one that could not be used.
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a recording is and what it is called.
+
+    Attributes
+    ----------
+    path : str
+    name : str or None
+        Label of rows and random streams that overrides the recording's own.
+    topics : tuple of (role, topic)
+        Topics that override the recording's own roles.
+    scenario : str or None
+        Label that overrides the recording's own.
+    transforms : TransformFile or None
+        Static transforms that replace or complete the recording's own.
+    """
+
+    path: str
+    name: str | None = None
+    topics: tuple[tuple[str, str], ...] = ()
+    scenario: str | None = None
+    transforms: TransformFile | None = None
+
+    def own_name(self) -> str:
+        """Return the name that the recording will have, without reading it."""
+        if self.name is not None:
+            return self.name
+        path = Path(self.path)
+        # A sidecar that cannot be read makes the recording fail in its turn, and not the others.
+        with contextlib.suppress(Sim2RealError):
+            sidecar = find_metadata(path)
+            if sidecar is not None and (name := read_metadata(sidecar).name):
+                return name
+        return run_name(path)
+
+    def read(self) -> Recording:
+        """Read the recording."""
+        recording = read_recording(
+            self.path, topics=dict(self.topics) or None, scenario=self.scenario
+        )
+        if self.transforms is not None:
+            transforms, notes = self.transforms.over(recording.transforms)
+            recording = dataclasses.replace(
+                recording, transforms=transforms, notes=(*recording.notes, *notes)
+            )
+        # Afterwards: the scenario may follow from the recording's own name, never from this one.
+        return recording if self.name is None else dataclasses.replace(recording, name=self.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A recording that could not be used, and why."""
+
+    recording: str
+    reason: str
+
+    def __str__(self) -> str:
+        known = self.reason.startswith(self.recording)
+        return self.reason if known else f'{self.recording}: {self.reason}'

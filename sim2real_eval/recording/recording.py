@@ -111,6 +111,34 @@ class StaticTransform:
     rotation: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
 
 
+@dataclasses.dataclass
+class Content:
+    """What a file or folder holds, before it is checked; by topic, as far as not said.
+
+    Attributes
+    ----------
+    roles : dict of str to str
+        Those that follow from the names of files.
+    notes : list of Finding
+        Remarks of the reader.
+    ignored : list of str
+        Files that no topic belongs to, topics of other types.
+    scenario : str or None
+        As a bag names it.
+    keeps_arrival : bool
+        Whether the times of arrival are measured, and not those of the recorder.
+    """
+
+    messages: dict[str, MessageArray] = dataclasses.field(default_factory=dict)
+    ros_types: dict[str, str] = dataclasses.field(default_factory=dict)
+    roles: dict[str, str] = dataclasses.field(default_factory=dict)
+    transforms: list[StaticTransform] = dataclasses.field(default_factory=list)
+    notes: list[Finding] = dataclasses.field(default_factory=list)
+    ignored: list[str] = dataclasses.field(default_factory=list)
+    scenario: str | None = None
+    keeps_arrival: bool = False
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recording:
     """The messages of one run.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw messages of a rosbag2 recording, through the `rosbags` library."""
+"""Messages of a rosbag2 recording, through the `rosbags` library or ROS itself."""
 
 from __future__ import annotations
 
@@ -9,53 +9,25 @@ import operator
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.message_types import normalised_type
-
-# Raw messages of a rosbag2 recording, through the rosbag2_py of a ROS installation.
-#
-# For machines that have ROS but not `rosbags`, and for storage plug-ins that only ROS
-# has. The
-# messages are decoded by the
-# same code as those from `rosbags`.
-
-
-def read_raw_bag_native(path: Path, wanted: Wanted) -> RawBag:
-    """Read like `read_raw_bag`; raises RecordingError when rosbag2_py cannot be imported."""
-    try:
-        import rosbag2_py
-    except ImportError:
-        raise RecordingError(
-            f'{path}: neither rosbags (pip install rosbags) nor rosbag2_py (source a ROS '
-            'installation) can be imported'
-        ) from None
-    storage = {'.mcap': 'mcap', '.db3': 'sqlite3'}.get(path.suffix, '')
-    reader = rosbag2_py.SequentialReader()
-    reader.open(
-        rosbag2_py.StorageOptions(uri=str(path), storage_id=storage),
-        rosbag2_py.ConverterOptions('', ''),
-    )
-    bag = RawBag()
-    counts = {
-        entry.topic_metadata.name: int(entry.message_count)
-        for entry in reader.get_metadata().topics_with_message_count
-    }
-    for topic in reader.get_all_topics_and_types():
-        if bag.announce(str(path), topic.name, topic.type, wanted):
-            bag.topics[topic.name].announced = counts.get(topic.name, 0)
-    bag.custom = dict(getattr(reader.get_metadata(), 'custom_data', None) or {})
-    if bag.topics:
-        reader.set_filter(rosbag2_py.StorageFilter(topics=list(bag.topics)))
-    while bag.topics and reader.has_next():
-        name, data, received_ns = reader.read_next()[:3]
-        bag.topics[name].data.append(bytes(data))
-        bag.topics[name].received_ns.append(int(received_ns))
-    return bag
-
+from sim2real_eval.recording import findings
+from sim2real_eval.recording.cdr import decode, decode_transforms
+from sim2real_eval.recording.checks import MAXIMUM_BROKEN
+from sim2real_eval.recording.message_types import (
+    MESSAGE_TYPES,
+    NAMED_TYPES,
+    TF_TYPE,
+    known_type,
+    normalised_type,
+)
+from sim2real_eval.recording.recording import ROLE_CLASSES, Content
 
 Wanted = Callable[[str, str], bool]
 
 STORAGE_SUFFIXES = ('.mcap', '.db3')
+TF_STATIC = '/tf_static'
 
 
 @dataclasses.dataclass
@@ -90,24 +62,81 @@ class RawBag:
         return True
 
 
-def read_raw_bag(path: Path, wanted: Wanted, *, reader: str = 'auto') -> RawBag:
-    """Read the serialised messages of all topics that are wanted.
+def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Content:
+    """Read the messages of all known types, and the static transforms.
 
     Parameters
     ----------
     path : Path
         Folder with metadata.yaml, or one .mcap or .db3 file.
-    wanted : callable of str and str
-        Whether a topic of that name and full type name is.
     reader : str
         `rosbags`, `rosbag2_py` (needs a sourced ROS installation), or `auto`: rosbags where it is
         installed, for it is the same code on every machine, else rosbag2_py.
+    topics : mapping of str to (str or None)
+        Role to topic: point clouds and camera infos, which are large as a rule or common, are
+        read of those that have a role alone.
 
     Raises
     ------
     RecordingError
-        When the bag is missing, incomplete or corrupt.
+        When the bag is missing, incomplete or corrupt, or a topic has several frames.
     """
+    named = {
+        kind.name: topics[role]
+        for role, array in ROLE_CLASSES.items()
+        for kind in NAMED_TYPES.values()
+        if kind.array is array
+    }
+
+    def is_wanted(topic: str, ros_type: str) -> bool:
+        if ros_type in NAMED_TYPES:
+            name = named[ros_type]
+            return name is not None and topic.strip('/') == name.strip('/')
+        return ros_type in MESSAGE_TYPES or ros_type == TF_TYPE
+
+    raw = _read_raw_bag(path, is_wanted, reader)
+    content = Content(scenario=raw.custom.get('scenario'))
+    content.ignored = [f'{topic} ({name})' for topic, name in raw.ignored.items()]
+    for topic, entry in raw.topics.items():
+        where = f'{path}: {topic}'
+        if len(entry.data) < entry.announced:
+            content.notes.append(
+                findings.CUT_SHORT(topic, found=len(entry.data), announced=entry.announced)
+            )
+        if entry.ros_type == TF_TYPE:
+            if topic == TF_STATIC:
+                for data in entry.data:
+                    content.transforms += decode_transforms(data, where)
+            else:
+                content.ignored.append(f'{topic} ({TF_TYPE})')
+            continue
+        received = np.array(entry.received_ns, np.int64)
+        kind = known_type(entry.ros_type)
+        try:
+            decoded = decode(kind, entry.data, received, where)
+        except RecordingError as error:
+            if kind.name not in NAMED_TYPES:
+                raise
+            problem = str(error).removeprefix(f'{where}: ')
+            count = len(entry.data)
+            content.notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
+            content.ignored.append(f'{topic} ({entry.ros_type})')
+            continue
+        content.messages[topic], content.ros_types[topic] = decoded.array, entry.ros_type
+        left_out = sum(count for _, count in decoded.other_frames)
+        if left_out > MAXIMUM_BROKEN * len(entry.data):
+            frames = ', '.join(frame for frame, _ in decoded.other_frames)
+            raise RecordingError(
+                f'{where}: frame_id is {decoded.array.frame!r} but also {frames}; '
+                'one topic must have one frame'
+            )
+        for frame, count in decoded.other_frames:
+            values = {'found': repr(frame), 'expected': repr(decoded.array.frame)}
+            content.notes.append(findings.OTHER_FRAME(topic, count=count, **values))
+    return content
+
+
+def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
     if path.is_dir() and not (path / 'metadata.yaml').is_file():
         raise RecordingError(
             f'{path}: metadata.yaml is missing; give the .mcap or .db3 file itself, '
@@ -121,10 +150,7 @@ def read_raw_bag(path: Path, wanted: Wanted, *, reader: str = 'auto') -> RawBag:
         if file.suffix == '.db3':
             _check_sqlite_file(file)
     try:
-        if reader == 'rosbags':
-            return _read(path, wanted)
-
-        return read_raw_bag_native(path, wanted)
+        return (_read if reader == 'rosbags' else _read_native)(path, wanted)
     except RecordingError:
         raise
     except Exception as error:
@@ -177,3 +203,39 @@ def _check_sqlite_file(path: Path) -> None:
             f'{path}: recording was not closed: messages are left in {log.name}; '
             "merge them with: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'"
         )
+
+
+# The same through the rosbag2_py of a ROS installation, for machines that have ROS but not
+# `rosbags`, and for storage plug-ins that only ROS has.
+
+
+def _read_native(path: Path, wanted: Wanted) -> RawBag:
+    try:
+        import rosbag2_py
+    except ImportError:
+        raise RecordingError(
+            f'{path}: neither rosbags (pip install rosbags) nor rosbag2_py (source a ROS '
+            'installation) can be imported'
+        ) from None
+    storage = {'.mcap': 'mcap', '.db3': 'sqlite3'}.get(path.suffix, '')
+    reader = rosbag2_py.SequentialReader()
+    reader.open(
+        rosbag2_py.StorageOptions(uri=str(path), storage_id=storage),
+        rosbag2_py.ConverterOptions('', ''),
+    )
+    bag = RawBag()
+    counts = {
+        entry.topic_metadata.name: int(entry.message_count)
+        for entry in reader.get_metadata().topics_with_message_count
+    }
+    for topic in reader.get_all_topics_and_types():
+        if bag.announce(str(path), topic.name, topic.type, wanted):
+            bag.topics[topic.name].announced = counts.get(topic.name, 0)
+    bag.custom = dict(getattr(reader.get_metadata(), 'custom_data', None) or {})
+    if bag.topics:
+        reader.set_filter(rosbag2_py.StorageFilter(topics=list(bag.topics)))
+    while bag.topics and reader.has_next():
+        name, data, received_ns = reader.read_next()[:3]
+        bag.topics[name].data.append(bytes(data))
+        bag.topics[name].received_ns.append(int(received_ns))
+    return bag

@@ -12,7 +12,7 @@ import yaml
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.results import new_folder
-from sim2real_eval.recording.cdr import encode, encode_transforms
+from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
 from sim2real_eval.recording.csv_folder import DEFAULT_FILES, write_camera_info, write_features
 from sim2real_eval.recording.csv_table import write_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE, MessageType, default_type
@@ -103,22 +103,20 @@ def _type_of(recording: Recording, topic: str) -> MessageType:
 
 def _write_bag(recording: Recording, folder: Path, storage: str) -> None:
     from rosbags.rosbag2 import StoragePlugin, Writer
-    from rosbags.typesys import Stores, get_typestore
 
-    typestore = get_typestore(Stores.ROS2_JAZZY)
     plugin = StoragePlugin.MCAP if storage == 'mcap' else StoragePlugin.SQLITE3
     writer = Writer(folder, version=_BAG_VERSION, storage_plugin=plugin)
     writer.set_custom_data('scenario', recording.scenario)
     streams: list[list[tuple[int, int, Any, bytes]]] = []
     with writer:
         if recording.transforms:
-            connection = writer.add_connection('/tf_static', TF_TYPE, typestore=typestore)
+            connection = writer.add_connection('/tf_static', TF_TYPE, typestore=typestore())
             first = min(int(a.arrival_ns.min()) for a in recording.messages.values() if len(a))
             data = encode_transforms(recording.transforms, recording.start_ns)
             streams.append([(first, -1, connection, data)])
         for index, (topic, array) in enumerate(recording.messages.items()):
             kind = _type_of(recording, topic)
-            connection = writer.add_connection(topic, kind.name, typestore=typestore)
+            connection = writer.add_connection(topic, kind.name, typestore=typestore())
             rows = encode(kind, array, f'{folder.name}: {topic}')
             order = np.argsort(array.arrival_ns, kind='stable').tolist()
             times = array.arrival_ns.tolist()

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth_frame import truth_origin
+from sim2real_eval.recording.truth import truth_origin
 from sim2real_eval.signals import findings
 from sim2real_eval.signals.agreement import (
     Lag,

@@ -15,7 +15,7 @@ import numpy as np
 from sim2real_eval.common.results import check_result_folder, fresh_folder
 from sim2real_eval.common.tables import write_json
 from sim2real_eval.metrics.speeds import speed
-from sim2real_eval.recording.cdr import encode
+from sim2real_eval.recording.cdr import encode, typestore
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.writing import BAG_FILES
 from sim2real_eval.study.outcome import StudyOutcome
@@ -161,21 +161,19 @@ def topics(
 
 def _write_bag(folder: Path, contents: dict[str, Any]) -> None:
     from rosbags.rosbag2 import StoragePlugin, Writer
-    from rosbags.typesys import Stores, get_typestore
 
-    typestore = get_typestore(Stores.ROS2_JAZZY)
     rows: list[tuple[int, int, Any, bytes]] = []
     with Writer(folder, version=_BAG_VERSION, storage_plugin=StoragePlugin.MCAP) as writer:
         for number, (topic, content) in enumerate(contents.items()):
             if isinstance(content, OdometryArray):
                 kind = MESSAGE_TYPES['nav_msgs/msg/Odometry']
                 stamps, data = content.stamp_ns, encode(kind, content, topic)
-                connection = writer.add_connection(topic, kind.name, typestore=typestore)
+                connection = writer.add_connection(topic, kind.name, typestore=typestore())
             else:
                 stamps, values = content
                 data = [_FLOAT + struct.pack('<d', value) for value in values.tolist()]
                 connection = writer.add_connection(
-                    topic, 'std_msgs/msg/Float64', typestore=typestore
+                    topic, 'std_msgs/msg/Float64', typestore=typestore()
                 )
             rows += [
                 (stamp, number, connection, row)

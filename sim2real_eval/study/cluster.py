@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.results import versions
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.run import RunKey, StudyFailure
 from sim2real_eval.study.store import RunStore, encoded
 from sim2real_eval.study.unit import StudyUnit

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.results import versions
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey

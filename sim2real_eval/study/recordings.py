@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.recording.source import Source
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.stand_in import PathDrive, StandIn, read_stand_ins
 from sim_sensors.core.errors import Sim2RealError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges

@@ -14,7 +14,7 @@ from sim2real_eval.judge import findings
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth_frame import valid_fixes
+from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
 

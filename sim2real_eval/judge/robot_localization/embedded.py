@@ -40,7 +40,7 @@ from sim2real_eval.judge.robot_localization.timers import Grids, Timing
 from sim2real_eval.judge.robot_localization.topics import delayed, route
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth_frame import valid_fixes
+from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import FixArray, ImuArray, TwistArray
 
 _FIRST_CAPACITY = 1024

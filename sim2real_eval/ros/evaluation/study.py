@@ -22,7 +22,7 @@ from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.folder import check_folder
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions

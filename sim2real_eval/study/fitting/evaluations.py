@@ -16,7 +16,7 @@ from sim2real_eval.common.errors import FitError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.recording.source import Failure, Source
+from sim2real_eval.recording.reading import Failure, Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.fitting.objective import coordinates
 from sim2real_eval.study.fitting.tuned import Tuned, set_values

@@ -11,7 +11,7 @@ import numpy as np
 from sim2real_eval.common.errors import FitError
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.fitting import findings
 from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns, judge_real
