@@ -162,8 +162,7 @@ def _parse(path: Path, name: str, column: Sequence[str], code: str) -> Any:
                     f'must be {allowed}'
                 ) from None
         raise
-    wrong = (values < 0) | (values > LARGEST)
-    if code == 'u4' and wrong.any():
+    if code == 'u4' and (wrong := (values < 0) | (values > LARGEST)).any():
         line = int(np.argmax(wrong))
         raise RecordingError(
             f'{path}: line {line + 2}: {name}: {values[line]} is not allowed; must be in '

@@ -97,11 +97,8 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
     """Read the joints of a URDF file.
 
     The pose of a joint's child in its parent is `origin`: xyz in metres, and roll, pitch, yaw in
-    radians about the parent's fixed axes.
-
-    Parameters
-    ----------
-    path : Path
+    radians about the parent's fixed axes. A file that is no URDF, one that xacro has still to
+    expand, or a wrong joint is a RecordingError.
 
     Returns
     -------
@@ -109,11 +106,6 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
         Of all joints but floating and planar ones, which connect nothing firmly.
     moving : tuple of str
         Names of revolute, continuous and prismatic joints, which are taken at zero.
-
-    Raises
-    ------
-    RecordingError
-        For a file that is no URDF, one that xacro has still to expand, or a wrong joint.
     """
     try:
         root = ElementTree.fromstring(path.read_bytes())
@@ -121,7 +113,10 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise RecordingError(f'{path}: is no XML: {" ".join(str(error).split())}') from None
-    if any(_is_of_xacro(element) for element in root.iter()):
+    # A declared name space that nothing uses, as xacro leaves it behind, does not show here.
+    if any('xacro' in str(one.tag).rpartition('}')[0] for one in root.iter()) or any(
+        '${' in value for one in root.iter() for value in one.attrib.values()
+    ):
         raise RecordingError(
             f'{path}: is for xacro; run `xacro {path.name} > robot.urdf` and give that file'
         )
@@ -155,13 +150,6 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
     return tuple(transforms.values()), tuple(moving)
 
 
-def _is_of_xacro(element: ElementTree.Element) -> bool:
-    # A declared name space that nothing uses, as xacro leaves it behind, does not show here.
-    tag = element.tag if isinstance(element.tag, str) else ''
-    namespace = tag.rpartition('}')[0]
-    return 'xacro' in namespace or any('${' in value for value in element.attrib.values())
-
-
 def _link(path: Path, name: str, joint: ElementTree.Element, end: str) -> str:
     element = joint.find(end)
     link = None if element is None else element.get('link')
@@ -185,8 +173,7 @@ def _numbers(
     return x, y, z
 
 
-# Static transforms that the user gives in a file, in place of or beside a recording's
-# own.
+# Static transforms that the user gives in a file, in place of or beside a recording's own.
 
 _DESCRIPTIONS = ('.urdf', '.xacro', '.xml')
 _SAME = 1e-9
@@ -255,12 +242,7 @@ class TransformFile:
     def over(
         self, found: Sequence[StaticTransform]
     ) -> tuple[tuple[StaticTransform, ...], tuple[Finding, ...]]:
-        """Complete a recording's transforms, or replace those that contradict.
-
-        Parameters
-        ----------
-        found : sequence of StaticTransform
-            The recording's own.
+        """Complete a recording's own transforms, or replace those that contradict.
 
         Returns
         -------

@@ -22,16 +22,8 @@ from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 
 _KEYS = (
-    'name',
-    'scenario',
-    'topics',
-    'arrival',
-    'base_frame',
-    'frames',
-    'lever_arms',
-    'transforms',
-    'files',
-    'truth',
+    *('name', 'scenario', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),
+    *('transforms', 'files', 'truth'),
 )
 
 
@@ -98,13 +90,7 @@ def find_metadata(path: Path) -> Path | None:
 
 
 def read_metadata(path: Path) -> Metadata:
-    """Read a recording.yaml.
-
-    Raises
-    ------
-    RecordingError
-        On an unknown key, a wrong type or a value that is not allowed.
-    """
+    """Read a recording.yaml; what is unknown or not allowed in it is a RecordingError."""
     content = load_yaml(path)
     table = _mapping(path, '', {} if content is None else content)
     _only(path, '', table, _KEYS)
@@ -116,12 +102,8 @@ def read_metadata(path: Path) -> Metadata:
     for key in ('name', 'scenario'):
         label = values.get(key, 'label')
         # Both become parts of file names; `all` is the row of the pooled scenarios.
-        if (
-            label.startswith('.')
-            or set(label) & set('/\\')
-            or label == 'all'
-            or not label.isprintable()
-        ):
+        is_name = label.isprintable() and not set(label) & set('/\\')
+        if not is_name or label.startswith('.') or label == 'all':
             raise RecordingError(
                 f'{path}: {key}: {label!r} is not allowed; must not be all, begin with a dot, or '
                 'hold /, \\ or control characters'
@@ -130,18 +112,11 @@ def read_metadata(path: Path) -> Metadata:
         raise RecordingError(
             f'{path}: arrival: {values["arrival"]!r} is not allowed; must be stamp or recorded'
         )
-    values['topics'] = {
-        role: None if topic is None else _text(path, f'topics.{role}', topic)
-        for role, topic in _by_role(path, 'topics', table)
-    }
-    values['frames'] = {
-        role: _text(path, f'frames.{role}', frame)
-        for role, frame in _by_role(path, 'frames', table)
-    }
-    values['lever_arms'] = {
-        role: _numbers(path, f'lever_arms.{role}', arm, 3)
-        for role, arm in _by_role(path, 'lever_arms', table)
-    }
+    readers = {'topics': _text_or_none, 'frames': _text, 'lever_arms': _numbers}
+    for key, read in readers.items():
+        entries = _mapping(path, key, table.get(key) or {})
+        _only(path, f'{key}.', entries, ROLE_CLASSES, 'role')
+        values[key] = {role: read(path, f'{key}.{role}', one) for role, one in entries.items()}
     values['transforms'] = _transforms(path, 'transforms', table.get('transforms') or [])
     values['files'] = read_files(path, 'files', table.get('files') or {})
     if table.get('truth') is not None:
@@ -157,8 +132,8 @@ def read_files(path: Path, where: str, content: object) -> dict[str, tuple[str, 
         table = _mapping(path, key, entry)
         topic = _text(path, f'{key}.topic', table.get('topic'))
         ros_type = normalised_type(_text(path, f'{key}.type', table.get('type')))
-        if ros_type not in (*MESSAGE_TYPES, *NAMED_TYPES):
-            known = (*MESSAGE_TYPES, *NAMED_TYPES)
+        known = (*MESSAGE_TYPES, *NAMED_TYPES)
+        if ros_type not in known:
             problem = not_among(f'{ros_type} is not allowed', ros_type, known)
             raise RecordingError(f'{path}: {key}.type: {problem}')
         result[str(file)] = (topic, ros_type)
@@ -176,8 +151,8 @@ def transform_mappings(transforms: tuple[StaticTransform, ...]) -> list[dict[str
         {
             'parent': transform.parent,
             'child': transform.child,
-            'translation': [float(value) for value in transform.translation],
-            'rotation_xyzw': [float(value) for value in transform.rotation],
+            'translation': list(map(float, transform.translation)),
+            'rotation_xyzw': list(map(float, transform.rotation)),
         }
         for transform in transforms
     ]
@@ -227,15 +202,13 @@ def _transforms(path: Path, where: str, content: object) -> tuple[StaticTransfor
         key = f'{where}[{index}]'
         table = _mapping(path, key, entry)
         _only(path, f'{key}.', table, ('parent', 'child', 'translation', 'rotation_xyzw'))
+        parent, child = (
+            _text(path, f'{key}.{end}', table.get(end)) for end in ('parent', 'child')
+        )
+        shift = _numbers(path, f'{key}.translation', table.get('translation', [0, 0, 0]))
+        turn = table.get('rotation_xyzw', [0, 0, 0, 1])
         result.append(
-            StaticTransform(
-                _text(path, f'{key}.parent', table.get('parent')),
-                _text(path, f'{key}.child', table.get('child')),
-                _numbers(path, f'{key}.translation', table.get('translation', [0, 0, 0]), 3),
-                _numbers(
-                    path, f'{key}.rotation_xyzw', table.get('rotation_xyzw', [0, 0, 0, 1]), 4
-                ),
-            )
+            StaticTransform(parent, child, shift, _numbers(path, f'{key}.rotation_xyzw', turn, 4))
         )
     return tuple(result)
 
@@ -248,22 +221,13 @@ def _mapping(path: Path, key: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-def _by_role(path: Path, key: str, table: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    entries = _mapping(path, key, table.get(key) or {})
-    _only(path, f'{key}.', entries, ROLE_CLASSES, 'unknown role')
-    return list(entries.items())
-
-
 def _only(
-    path: Path,
-    prefix: str,
-    table: Mapping[str, Any],
-    known: Collection[str],
-    problem: str = 'unknown key',
+    path: Path, prefix: str, table: Mapping[str, Any], known: Collection[str], what: str = 'key'
 ) -> None:
     for key in table:
         if key not in known:
-            raise RecordingError(f'{path}: {prefix}{key}: {not_among(problem, key, known)}')
+            problem = not_among(f'unknown {what}', key, known)
+            raise RecordingError(f'{path}: {prefix}{key}: {problem}')
 
 
 def _text(path: Path, key: str, value: object) -> str:
@@ -275,7 +239,11 @@ def _text(path: Path, key: str, value: object) -> str:
     return value
 
 
-def _numbers(path: Path, key: str, value: object, count: int) -> Any:
+def _text_or_none(path: Path, key: str, value: object) -> str | None:
+    return None if value is None else _text(path, key, value)
+
+
+def _numbers(path: Path, key: str, value: object, count: int = 3) -> Any:
     entries = value if isinstance(value, list) else []
     if len(entries) != count or not all(
         isinstance(entry, (int, float)) and not isinstance(entry, bool) and math.isfinite(entry)
@@ -292,8 +260,6 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f'{text[:57]}...'
 
 
-# Hash of the files of a recording, for the provenance of results.
-
 _CHUNK = 1 << 20
 
 
@@ -301,12 +267,8 @@ def recording_digest(path: str | Path) -> str:
     """Return the SHA-256 (hex) over names, sizes and contents of all files of a recording.
 
     The recording.yaml that belongs to it counts, hidden files and sub-folders do not. The place of
-    the recording does not enter, so a copy has the same digest.
-
-    Raises
-    ------
-    RecordingError
-        When the path is missing or a file cannot be read.
+    the recording does not enter, so a copy has the same digest. A path that is missing or cannot
+    be read is a RecordingError.
     """
     path = Path(path)
     if not path.exists():
@@ -314,9 +276,8 @@ def recording_digest(path: str | Path) -> str:
     try:
         files = [path]
         if path.is_dir():
-            files = sorted(
-                each for each in path.iterdir() if each.is_file() and each.name[0] != '.'
-            )
+            inside = sorted(path.iterdir())
+            files = [each for each in inside if each.is_file() and each.name[0] != '.']
         sidecar = find_metadata(path)
         named = [(each.name, each) for each in files]
         if sidecar is not None and sidecar not in files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
@@ -21,12 +21,12 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 
-# The label of a truth that is none: an estimate made from the recording's own sensors.
+_Array = TypeVar('_Array', bound=MessageArray)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceTruth:
-    """How a reference trajectory was made; in recording.yaml under `truth`.
+    """How a truth was made that is none, but an estimate; in recording.yaml under `truth`.
 
     Attributes
     ----------
@@ -139,6 +139,20 @@ class Content:
     keeps_arrival: bool = False
 
 
+class _Role(Generic[_Array]):
+    """Attribute of a recording: the messages of the role of its name, or None."""
+
+    def __init__(self, kind: type[_Array]) -> None:
+        self._kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, recording: Recording, owner: type | None = None) -> _Array | None:
+        array = recording.messages.get(recording.roles.get(self._name, ''))
+        return array if isinstance(array, self._kind) else None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recording:
     """The messages of one run.
@@ -165,6 +179,10 @@ class Recording:
         Topics that hold other types, as `topic (type)`.
     reference : ReferenceTruth or None
         Set when the truth is an estimate that was made from the recording's own sensors.
+    imu, gps, truth, mag, camera_pose, features, camera_info : MessageArray or None
+        Messages of a role: of the IMU, of the GPS receiver, of the true motion, of the
+        magnetometer; poses that a camera's features gave, the feature tracks of a camera, and its
+        size, camera matrix and lens.
 
     Examples
     --------
@@ -186,6 +204,14 @@ class Recording:
     ignored: tuple[str, ...] = ()
     reference: ReferenceTruth | None = None
 
+    imu = _Role(ImuArray)
+    gps = _Role(FixArray)
+    truth = _Role(OdometryArray)
+    mag = _Role(MagneticFieldArray)
+    camera_pose = _Role(PoseArray)
+    features = _Role(FeatureArray)
+    camera_info = _Role(CameraInfoArray)
+
     def __post_init__(self) -> None:
         for role, topic in self.roles.items():
             if role not in ROLE_CLASSES:
@@ -195,48 +221,6 @@ class Recording:
             if topic not in self.messages:
                 raise ValueError(f'role {role!r} names topic {topic!r}, which holds no messages')
             _require_class(role, self.messages[topic])
-
-    @property
-    def imu(self) -> ImuArray | None:
-        """Messages of the IMU, or None."""
-        array = self._of('imu')
-        return array if isinstance(array, ImuArray) else None
-
-    @property
-    def gps(self) -> FixArray | None:
-        """Messages of the GPS receiver, or None."""
-        array = self._of('gps')
-        return array if isinstance(array, FixArray) else None
-
-    @property
-    def truth(self) -> OdometryArray | None:
-        """The true motion, or None."""
-        array = self._of('truth')
-        return array if isinstance(array, OdometryArray) else None
-
-    @property
-    def mag(self) -> MagneticFieldArray | None:
-        """Messages of the magnetometer, or None."""
-        array = self._of('mag')
-        return array if isinstance(array, MagneticFieldArray) else None
-
-    @property
-    def camera_pose(self) -> PoseArray | None:
-        """Poses that a camera's features gave, or None."""
-        array = self._of('camera_pose')
-        return array if isinstance(array, PoseArray) else None
-
-    @property
-    def features(self) -> FeatureArray | None:
-        """Feature tracks of a camera, or None."""
-        array = self._of('features')
-        return array if isinstance(array, FeatureArray) else None
-
-    @property
-    def camera_info(self) -> CameraInfoArray | None:
-        """Size, camera matrix and lens of the camera, or None."""
-        array = self._of('camera_info')
-        return array if isinstance(array, CameraInfoArray) else None
 
     @property
     def start_ns(self) -> int:
@@ -294,9 +278,6 @@ class Recording:
             _require_class(role, array)
             messages[topic], roles[role] = array, topic
         return dataclasses.replace(self, messages=messages, roles=roles, reference=reference)
-
-    def _of(self, role: str) -> MessageArray | None:
-        return self.messages[self.roles[role]] if role in self.roles else None
 
 
 def _require_class(role: str, array: MessageArray) -> None:

@@ -36,8 +36,6 @@ def assign_roles(
 
     Parameters
     ----------
-    where : str
-        File or folder, for messages.
     types : mapping of str to str
         Message type by topic, of all topics that can be read.
     chosen : mapping of str to (str or None)
@@ -126,8 +124,6 @@ def _named(where: str, role: str, name: str, types: Mapping[str, str], same: lis
     return topic
 
 
-# Whether the topics of a recording cover the same time.
-
 # Less than this share of the longest role in common is worth a remark.
 _FULL = 0.95
 
@@ -137,16 +133,12 @@ def check_overlap(
 ) -> list[Finding]:
     """Compare the time spans of the topics that have a role which a judge needs.
 
-    Raises
-    ------
-    RecordingError
-        When two of them have no time in common: names both and their spans.
+    Two of them without any time in common are a RecordingError.
     """
+    needed = [topic for role, topic in roles.items() if role not in OPTIONAL_ROLES]
     spans = {
         topic: (int(messages[topic].stamp_ns[0]), int(messages[topic].stamp_ns[-1]))
-        for topic in dict.fromkeys(
-            topic for role, topic in roles.items() if role not in OPTIONAL_ROLES
-        )
+        for topic in needed
     }
     for (first, a), (second, b) in combinations(spans.items(), 2):
         if a[1] < b[0] or b[1] < a[0]:

@@ -27,10 +27,7 @@ _LEAST_RMS_M = 1.0
 def truth_of_base(truth: OdometryArray, base: str, frames: FrameTree) -> OdometryArray:
     """Return the truth of the frame `base`; the very same when it is given for that frame.
 
-    Raises
-    ------
-    JudgeError
-        When no static transform connects the two.
+    Frames that no static transform connects are a JudgeError.
     """
     child = truth.child_frame.strip('/') or base
     rotation, offset = frames.lookup(child, base, 'truth')
@@ -86,19 +83,7 @@ def frame_remarks(
     """Say when the fixes fit the truth far better after a turn: its axes are not east and north.
 
     The turn is the least-squares rotation about the vertical between the fixes and the true
-    positions at their stamps, both about their mean.
-
-    Parameters
-    ----------
-    truth : OdometryArray
-    fixes : FixArray or None
-    frame : LocalFrame
-        From `truth_origin`.
-
-    Returns
-    -------
-    tuple of Finding
-        Empty, or one; also empty when the track is too short to tell.
+    positions at their stamps, both about their mean. A track that is too short tells nothing.
     """
     if fixes is None or len(fixes) < 3:
         return ()
@@ -161,22 +146,8 @@ def low_passed(
     missing the filter is fed a straight line. Beyond both ends it is fed the motion mirrored in
     its end point, which goes on at the speed that it has there; a start from rest would, at 12
     Hz, make some 10 m/s^2 of 1 m/s. Accelerations come out too small within a period of the cutoff
-    of both ends.
-
-    Parameters
-    ----------
-    where : str
-        File or folder, for messages.
-    topic : str
-    truth : OdometryArray
-        At increasing stamps.
-    cutoff : float
-        Frequency at which the amplitude is 1/sqrt(2), Hz.
-
-    Raises
-    ------
-    RecordingError
-        When there are fewer than 16 samples, or the cutoff is not below half their rate.
+    of both ends. Fewer than 16 samples, or a `cutoff` [Hz] that is not below half their rate, are
+    a RecordingError.
 
     Notes
     -----

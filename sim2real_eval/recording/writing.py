@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import heapq
+from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import yaml
@@ -22,9 +23,8 @@ from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 
 Storage = Literal['mcap', 'sqlite3', 'csv']
-_BAG_VERSION: Literal[8] = (
-    8  # read by every rosbag2 since Iron; version 9 came with Jazzy's successors
-)
+# Read by every rosbag2 since Iron; version 9 came with Jazzy's successors.
+_BAG_VERSION: Literal[8] = 8
 
 BAG_FILES = (
     'metadata.yaml',
@@ -76,7 +76,7 @@ def write_recording(
     ('drive', True)
     """
     path = Path(path)
-    if storage not in ('mcap', 'sqlite3', 'csv'):
+    if storage not in get_args(Storage):
         raise ValueError(f'storage must be mcap, sqlite3 or csv, got {storage!r}')
     if not any(len(array) for array in recording.messages.values()):
         raise RecordingError(f'{path}: recording {recording.name} holds no messages to write')
@@ -145,18 +145,16 @@ def _csv_names(recording: Recording, compress: bool) -> dict[str, tuple[str, Mes
     """File name and type by topic: the usual name where topic or role are the usual ones."""
     stems = {topic: role for role, topic in recording.roles.items()}
     suffix = '.csv.gz' if compress else '.csv'
+    usual = {entry: stem for stem, entry in DEFAULT_FILES.items()}
     result: dict[str, tuple[str, MessageType]] = {}
     taken = set(stems.values())
     for topic in recording.messages:
         kind = _type_of(recording, topic)
-        usual = {entry: stem for stem, entry in DEFAULT_FILES.items()}.get((topic, kind.name), '')
-        stem = stems.get(topic) or usual
+        stem = stems.get(topic) or usual.get((topic, kind.name), '')
         if not stem or (topic not in stems and stem in taken):
             plain = ''.join(c if c.isalnum() else '_' for c in topic.strip('/')) or 'topic'
-            stem = plain
-            number = 2
-            while stem in taken or stem in DEFAULT_FILES:
-                stem, number = f'{plain}_{number}', number + 1
+            names = (f'{plain}_{number}' if number > 1 else plain for number in count(1))
+            stem = next(name for name in names if name not in taken and name not in DEFAULT_FILES)
         taken.add(stem)
         result[topic] = (f'{stem}{suffix}', kind)
     return result
