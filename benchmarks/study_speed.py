@@ -30,8 +30,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge_all
 from sim2real_eval.metrics.scores import RunScore, score_run
-from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.study_file import StudyFile

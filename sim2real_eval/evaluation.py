@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.metrics.caveats import advice
 from sim2real_eval.metrics.distances import Vepd
 from sim2real_eval.metrics.distances import vepd as distance_of
 from sim2real_eval.metrics.options import MetricError, MetricOptions
-from sim2real_eval.metrics.scores import RunScore, prepare, score_run
+from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns

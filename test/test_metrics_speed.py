@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim2real_eval.metrics.caveats import advice, slow_truth_advice
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricError, MetricOptions
-from sim2real_eval.metrics.scores import score_run
-from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.metrics.scores import advice, score_run, slow_truth_advice
+from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim_sensors.core.seeding import stream
 
 numbers = st.floats(-20, 20)

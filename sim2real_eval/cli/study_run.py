@@ -124,7 +124,7 @@ def print_study(
     """
     from sim2real_eval.common.findings import from_records
     from sim2real_eval.metrics.distances import POOLED
-    from sim2real_eval.metrics.uncertainty.by_scenario import uncertainty_notes
+    from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.study_plots import PLOTS
     from sim2real_eval.report.study_report import PAGE

@@ -172,7 +172,7 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.cli.output import print_uncertainty, shown
     from sim2real_eval.common.tables import write_csv
     from sim2real_eval.metrics.published import vepd_from_series
-    from sim2real_eval.metrics.uncertainty.by_scenario import (
+    from sim2real_eval.metrics.uncertainty.assessment import (
         UNCERTAINTY_COLUMNS,
         series_uncertainty,
         uncertainty_fields,

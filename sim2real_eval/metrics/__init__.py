@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from sim2real_eval.metrics.distances import Vepd, energy_distance, vepd
     from sim2real_eval.metrics.options import MetricError, MetricOptions
     from sim2real_eval.metrics.scores import RunScore, score_run, wiener_entropy
-    from sim2real_eval.metrics.series import VelocitySeries, read_series, write_series
-    from sim2real_eval.metrics.speeds import speed
+    from sim2real_eval.metrics.series import VelocitySeries, read_series, speed, write_series
 
 __all__ = [
     'MetricError',
@@ -29,6 +28,4 @@ __all__ = [
     'write_series',
 ]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(
-        __name__, __all__, 'options', 'speeds', 'series', 'scores', 'distances'
-    )
+    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'series', 'scores', 'distances')

@@ -63,16 +63,7 @@ class VepdRow(Vepd):
     def fields(self) -> tuple[Field, ...]:
         """Return the fields in the order of `VEPD_COLUMNS`; a whole rank as an integer."""
         rank = int(self.rank) if self.rank.is_integer() else self.rank
-        return (
-            self.model,
-            self.scenario,
-            self.n_real,
-            self.n_sim,
-            self.w_rmse,
-            self.w_entropy,
-            self.vepd,
-            rank,
-        )
+        return (*(getattr(self, name) for name in VEPD_COLUMNS[:-1]), rank)
 
 
 def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vepd:
@@ -98,21 +89,16 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     for name, scores in (('real', real_scores), ('simulated', sim_scores)):
         if not scores:
             raise MetricError(f'no {name} run; VEPD needs at least one real and one simulated')
-    w_rmse = float(
-        wasserstein_distance([s.rmse for s in sim_scores], [s.rmse for s in real_scores])
-    )
-    w_entropy = float(
-        wasserstein_distance(
-            [s.entropy_difference for s in sim_scores], [s.entropy_difference for s in real_scores]
+    w_rmse, w_entropy = (
+        float(
+            wasserstein_distance(
+                [getattr(score, name) for score in sim_scores],
+                [getattr(score, name) for score in real_scores],
+            )
         )
+        for name in ('rmse', 'entropy_difference')
     )
-    return Vepd(
-        n_real=len(real_scores),
-        n_sim=len(sim_scores),
-        w_rmse=w_rmse,
-        w_entropy=w_entropy,
-        vepd=(w_rmse + w_entropy) / 2,
-    )
+    return Vepd(len(real_scores), len(sim_scores), w_rmse, w_entropy, (w_rmse + w_entropy) / 2)
 
 
 def vepd_table(
@@ -143,12 +129,9 @@ def vepd_table(
     if POOLED in scenarios:
         raise MetricError(f'scenario name {POOLED!r} is taken by the pooled row; rename it')
     rows: list[VepdRow] = []
-    for scenario in real:
-        rows += _ranked(
-            scenario,
-            real[scenario],
-            {model: runs.get(scenario, ()) for model, runs in sim.items()},
-        )
+    for scenario, scores in real.items():
+        there = {model: runs.get(scenario, ()) for model, runs in sim.items()}
+        rows += _ranked(scenario, scores, there)
     rows += _ranked(POOLED, _pooled(real), {model: _pooled(runs) for model, runs in sim.items()})
     if not rows:
         raise MetricError('no runs to compare; need at least one real and one simulated run')
@@ -199,13 +182,10 @@ def coverage_notes(
     return notes
 
 
-# Energy distance between two sets of points: zero only where the two distributions are
-# one.
+# Energy distance between two sets of points: zero only where the two distributions are one.
 #
-# The Wasserstein distances of VEPD look at RMSE and entropy difference one by one; two
-# sets can
-# agree in both and yet differ in which run has which. The energy distance sees the
-# points as they
+# The Wasserstein distances of VEPD look at RMSE and entropy difference one by one; two sets can
+# agree in both and yet differ in which run has which. The energy distance sees the points as they
 # are [Szekely2013].
 
 
@@ -229,11 +209,7 @@ class EnergyDistance:
     def of(cls, values: FloatArray, scale: FloatArray | None = None) -> EnergyDistance:
         """Prepare the distance from the values `(runs, coordinates)` of all runs.
 
-        Parameters
-        ----------
-        values : (runs, coordinates) float
-        scale : (coordinates,) float, optional
-            What each coordinate is divided by; a coordinate with scale 0 does not count.
+        Each coordinate is divided by its `scale` (coordinates,); one with scale 0 does not count.
         """
         if scale is not None:
             values = values[:, scale > 0.0] / scale[scale > 0.0]

@@ -100,31 +100,25 @@ def autocorrelation(values: FloatArray, lags: int) -> FloatArray:
 
     Covariances about the mean are divided by n whatever the lag, so that they stay those of a
     density (M. B. Priestley, Spectral Analysis and Time Series, 1981, section 5.3.3). Zero for a
-    series that never changes.
-
-    Parameters
-    ----------
-    values : (n,) float
-    lags : int
-        Less than n.
+    series `(n,)` that never changes; `lags` are less than n.
     """
-    n = len(values)
-    centred = values - np.mean(values)
-    # Padded to twice the length, so that the end does not meet the beginning.
-    transform = np.fft.rfft(centred, 2 * n)
-    covariance = np.fft.irfft(transform * np.conj(transform), 2 * n)[: lags + 1]
+    covariance = _autocovariance(values)[: lags + 1]
     if not covariance[0] > 0.0:
         return np.zeros(lags)
     return np.asarray(covariance[1:] / covariance[0])
 
 
-def error_autocorrelations(errors: Sequence[FloatArray], rate: float) -> FloatArray:
-    """Return the autocorrelation function of each run, (runs, lags).
+def _autocovariance(values: FloatArray) -> FloatArray:
+    # Padded to twice the length, so that the end does not meet the beginning.
+    n = len(values)
+    transform = np.fft.rfft(values - np.mean(values), 2 * n)
+    return np.asarray(np.fft.irfft(transform * np.conj(transform), 2 * n))
 
-    Parameters
-    ----------
-    errors : sequence of (n,) float
-        Error of each run at `rate` Hz. Lags go to 5 s, or to half of the shortest run.
+
+def error_autocorrelations(errors: Sequence[FloatArray], rate: float) -> FloatArray:
+    """Return the autocorrelation, (runs, lags), of the error (n,) of each run at `rate` Hz.
+
+    Lags go to 5 s, or to half of the shortest run.
     """
     shortest = min(len(error) for error in errors)
     lags = max(1, min(round(_LONGEST_LAG * rate), shortest // 2))
@@ -158,25 +152,13 @@ def correlation_time(values: FloatArray) -> float:
     n / time independent ones. The sum ends where the noise of the estimated autocorrelation takes
     over: at the first pair rho_2k + rho_2k+1 that is not positive, pairs being made to decrease
     (the initial monotone sequence of Geyer, Practical Markov Chain Monte Carlo, Statistical
-    Science 7, 1992, section 3.3).
-
-    Parameters
-    ----------
-    values : (n,) float
-        At even distances, about.
-
-    Returns
-    -------
-    float
-        At least 1, at most n; n for a series that does not vary.
+    Science 7, 1992, section 3.3). The n values are at even distances, about; the time is at least
+    1, at most n, and n for a series that does not vary.
     """
     n = len(values)
     if n < 2:
         return 1.0
-    centred = values - np.mean(values)
-    # Padded to twice the length, so that the end does not meet the beginning.
-    spectrum = np.fft.rfft(centred, 2 * n)
-    covariance = np.fft.irfft(spectrum * np.conj(spectrum), 2 * n)[:n]
+    covariance = _autocovariance(values)[:n]
     if not covariance[0] > 0.0:
         return float(n)
     rho = covariance / covariance[0]

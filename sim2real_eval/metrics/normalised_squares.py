@@ -53,39 +53,24 @@ class Squares:
     def after(self, stamp_ns: int) -> Squares:
         """Return those at and after a stamp."""
         late = self.stamp_ns >= stamp_ns
-        return dataclasses.replace(
-            self,
-            stamp_ns=self.stamp_ns[late],
-            squares=self.squares[late],
-            freedom=self.freedom[late],
-        )
+        kept = (self.stamp_ns[late], self.squares[late], self.freedom[late])
+        return Squares(self.name, *kept, correlated=self.correlated)
 
 
 def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
     """Return the normalised innovation squares of each part, refused measurements included.
 
-    Parameters
-    ----------
-    judged : JudgedRun
-    two_d : bool
-        Whether the filter ran in two_d_mode. It then measures seven states as 0 with every part.
-        They are 0 already and uncorrelated with the others, so they add nothing to the NIS;
-        nor do they count as degrees of freedom here.
+    A filter in two_d_mode measures seven states as 0 with every part. They are 0 already and
+    uncorrelated with the others, so they add nothing to the NIS; nor do they count as degrees of
+    freedom here.
     """
     corrections = judged.corrections
     found = []
     for number, part in enumerate(judged.parts):
         freedom = corrections.states - (len(TWO_D_STATES) if two_d else 0)
         mine = (corrections.part == number) & (freedom > 0)
-        found.append(
-            Squares(
-                name=f'NIS {part.name}',
-                stamp_ns=corrections.stamp_ns[mine],
-                squares=corrections.nis[mine],
-                freedom=freedom[mine],
-                correlated=False,
-            )
-        )
+        squares = (corrections.stamp_ns[mine], corrections.nis[mine], freedom[mine])
+        found.append(Squares(f'NIS {part.name}', *squares, correlated=False))
     return found
 
 
@@ -149,7 +134,10 @@ def nees_at(
         finite = np.isfinite(covariance).all(axis=(1, 2)) & np.isfinite(error).all(axis=1)
         known = np.flatnonzero(finite)
         sound = known[np.all(np.linalg.eigvalsh(covariance[known]) > 0.0, axis=1)]
-        squares = _normalised(error[sound][:, kept], covariance[sound])
+        part = error[sound][:, kept]
+        # e' P^-1 e
+        solved = np.linalg.solve(covariance[sound], part[..., None])[..., 0]
+        squares = np.sum(part * solved, axis=1)
         freedom = np.full(len(squares), len(kept))
         found.append(Squares(f'NEES {name}', stamps[sound], squares, freedom, correlated=True))
     return found
@@ -193,25 +181,14 @@ def truth_at(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
     )
 
 
-def _normalised(error: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return e' P^-1 e, (n,), of errors, (n, k), and covariances, (n, k, k)."""
-    solved = np.linalg.solve(covariance, error[..., None])[..., 0]
-    return np.asarray(np.sum(error * solved, axis=1))
-
-
 # The truth in the world frame of a judge, whose origin and axes are its own.
 #
-# navsat_transform puts the fixes into the filter's world by a turn about the vertical
-# and a shift.
-# Both are read off its result: the turn from the fixes, moved from the antenna to
-# base_link, before
-# and after, which is exact; the shift between the world and the truth as the mean over
-# all fixes,
-# because no recording says where on the Earth its truth begins. The constant part of
-# the fixes'
-# error is therefore not seen. A judge without fixes knows its position from where it
-# began only:
-# the truth is then laid through its first estimate.
+# navsat_transform puts the fixes into the filter's world by a turn about the vertical and a shift.
+# Both are read off its result: the turn from the fixes, moved from the antenna to base_link,
+# before and after, which is exact; the shift between the world and the truth as the mean over all
+# fixes, because no recording says where on the Earth its truth begins. The constant part of the
+# fixes' error is therefore not seen. A judge without fixes knows its position from where it began
+# only: the truth is then laid through its first estimate.
 
 _LEAST_EXTENT_M = 1.0
 _LEAST_ARMS = 10.0
@@ -220,7 +197,7 @@ _LEAST_ARMS = 10.0
 def truth_in_world(
     judged: JudgedRun, truth: OdometryArray, fixes: FixArray | None, antenna: FloatArray
 ) -> tuple[OdometryArray, tuple[Finding, ...]]:
-    """Express the truth in the world frame of a judge.
+    """Express the truth in the world frame of a judge; body velocities stay as they were.
 
     Parameters
     ----------
@@ -234,10 +211,8 @@ def truth_in_world(
 
     Returns
     -------
-    OdometryArray
-        Body velocities as they were.
-    tuple of Finding
-        How it was done, and what follows for the errors.
+    OdometryArray, tuple of Finding
+        With how it was done, and what follows for the errors.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Score of one run: RMSE and difference of Wiener entropy between estimate and truth."""
+"""Score of one run: RMSE and difference of Wiener entropy, and when not to believe it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.series import VelocitySeries
 from sim_sensors.core.measurements import FloatArray
@@ -118,12 +120,8 @@ def prepare(series: VelocitySeries, options: MetricOptions) -> VelocitySeries:
     """Re-zero the times and leave the warm-up out, as the options say.
 
     The result scored with `rezero` none and `warmup` 0 gives the very score that the series gives
-    with these options; it is therefore what to export.
-
-    Raises
-    ------
-    SeriesError
-        When the warm-up leaves nothing.
+    with these options; it is therefore what to export. A SeriesError when the warm-up leaves
+    nothing.
     """
     se, gt = float(series.se_time[0]), float(series.gt_time[0])
     if options.rezero == 'each':
@@ -138,14 +136,8 @@ def resample(series: VelocitySeries, options: MetricOptions | None = None) -> Re
 
     The truth is interpolated linearly. The estimate and its times first go through a moving
     average (complete windows only), then through the same interpolation. Outside its data a signal
-    keeps its first or last value.
-
-    Raises
-    ------
-    MetricError
-        Estimate shorter than the moving average, or fewer than 2 or more than 1e7 grid points.
-    SeriesError
-        When the warm-up leaves nothing.
+    keeps its first or last value. A MetricError for an estimate shorter than the moving average,
+    and for fewer than 2 or more than 1e7 grid points; else as `prepare`.
     """
     options = options or MetricOptions()
     series = prepare(series, options)
@@ -204,14 +196,13 @@ def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> R
     """
     options = options or MetricOptions()
     run = resample(series, options)
-    try:
-        entropy_gt = wiener_entropy(run.gt_vel, options)
-    except MetricError as error:
-        raise _error(series, f'truth: {error}') from None
-    try:
-        entropy_se = wiener_entropy(run.se_vel, options)
-    except MetricError as error:
-        raise _error(series, f'estimate: {error}') from None
+    entropies = []
+    for name, velocity in (('truth', run.gt_vel), ('estimate', run.se_vel)):
+        try:
+            entropies.append(wiener_entropy(velocity, options))
+        except MetricError as error:
+            raise _error(series, f'{name}: {error}') from None
+    entropy_gt, entropy_se = entropies
     return RunScore(
         rmse=float(np.sqrt(np.mean(np.square(run.gt_vel - run.se_vel)))),
         entropy_gt=entropy_gt,
@@ -224,3 +215,57 @@ def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> R
 
 def _error(series: VelocitySeries, problem: str) -> MetricError:
     return MetricError(f'{series.name}: {problem}' if series.name else problem)
+
+
+# What a user must know about a run before believing its score.
+
+STARTING_SPEED = 0.5
+"""m/s of truth at the start above which a run is told to begin in motion."""
+
+SHORT_RUN = 10.0
+"""Seconds below which a run is told to be short; the paper's runs last 20 s."""
+
+_CUT = 1.0  # s; less is normal, as topics never start and end together
+_GAP = 1.0  # s
+_RATE_TOLERANCE = 0.95  # a 15 Hz truth with jitter is not slower than a 15 Hz grid
+
+
+def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
+    """Say what it means that the truth is slower than the grid (Hz); empty when it is not."""
+    if truth_rate >= _RATE_TOLERANCE * grid_rate:
+        return []
+    return [findings.SLOW_TRUTH(rate=truth_rate, grid=grid_rate, half=truth_rate / 2)]
+
+
+def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list[Finding]:
+    """Return what makes the score of this run say less than it seems to.
+
+    A SeriesError when the warm-up leaves nothing.
+    """
+    options = options or MetricOptions()
+    run = prepare(series, options)
+    found: list[Finding] = []
+    steps = np.diff(run.gt_time)
+    steps = steps[steps > 0]
+    if len(steps):
+        # The typical rate: the median interval stands single gaps.
+        found += slow_truth_advice(1.0 / float(np.median(steps)), options.rate)
+    start = float(np.interp(max(0.0, run.gt_time[0]), run.gt_time, run.gt_vel))
+    # After a warm-up the judge no longer starts there.
+    if options.warmup == 0.0 and abs(start) > STARTING_SPEED:
+        found.append(findings.MOVING_START(speed=start))
+    if run.duration < SHORT_RUN:
+        samples = int(run.duration * options.rate)
+        found.append(findings.SHORT_RUN(duration=run.duration, samples=samples))
+    ends = {'estimate': run.se_time[-1], 'truth': run.gt_time[-1]}
+    early, late = sorted(ends, key=lambda name: float(ends[name]))
+    if ends[late] - ends[early] > _CUT:
+        found.append(findings.ENDS_EARLY(early, time=ends[late] - ends[early], other=late))
+    for name, first in (('estimate', run.se_time[0]), ('truth', run.gt_time[0])):
+        if first > _CUT:
+            found.append(findings.STARTS_LATE(name, time=first))
+    for name, time in (('truth', run.gt_time), ('estimate', run.se_time)):
+        gap = float(np.max(np.diff(time))) if len(time) > 1 else 0.0
+        if gap > _GAP:
+            found.append(findings.SERIES_GAP(name, gap=gap))
+    return found

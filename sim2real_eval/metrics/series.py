@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VelocitySeries: estimated and true speed of one run, and its CSV file.
+"""VelocitySeries: estimated and true speed of one run, its CSV file, and what speed it is.
 
 The file has the layout of the processed data published with the VEPD paper: columns se_time,
 se_vel (state estimate), gt_time, gt_vel (ground truth). Estimate and truth have different lengths;
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.metrics import findings
-from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricError
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
@@ -106,12 +106,8 @@ class VelocitySeries:
 
         The last truth sample and the last `window` estimates before the cut stay, with times
         <= 0: the metric's interpolation and its moving average over `window` samples need them to
-        give at every grid point after the cut what they would give in the whole run.
-
-        Raises
-        ------
-        SeriesError
-            When nothing is left after the cut.
+        give at every grid point after the cut what they would give in the whole run. A SeriesError
+        when nothing is left after the cut.
         """
         if seconds <= 0:
             return self
@@ -189,7 +185,7 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
     notes: list[Finding] = []
     arrays: dict[str, Any] = {}
     for time, velocity in (('se_time', 'se_vel'), ('gt_time', 'gt_vel')):
-        pair = _drop_missing(table[time], table[velocity], where, time, velocity, notes)
+        pair = _drop_missing(table[time], table[velocity], where, f'{time}, {velocity}', notes)
         if drop_zeros and time == 'gt_time':
             pair = _drop_zeros(*pair, where, notes)
         elif len(pair[0]) > 1 and pair[0][-1] == 0.0 and np.any(pair[0] > 0.0):
@@ -238,22 +234,16 @@ def _columns(path: Path, where: str) -> dict[str, FloatArray]:
 
 
 def _drop_missing(
-    time: FloatArray,
-    velocity: FloatArray,
-    where: str,
-    time_name: str,
-    velocity_name: str,
-    notes: list[Finding],
+    time: FloatArray, velocity: FloatArray, where: str, columns: str, notes: list[Finding]
 ) -> tuple[FloatArray, FloatArray]:
     """Drop padding; say so where it is more than padding at the end."""
     keep = ~(np.isnan(time) | np.isnan(velocity))
     if not np.any(keep):
-        raise SeriesError(f'{where}: {time_name}, {velocity_name}: no sample; must have some')
+        raise SeriesError(f'{where}: {columns}: no sample; must have some')
     last = int(np.flatnonzero(keep)[-1])
     halves = int(np.count_nonzero(np.isnan(time) != np.isnan(velocity)))
     inside = int(np.count_nonzero(~keep[:last]))
     if halves or inside:
-        columns = f'{time_name}, {velocity_name}'
         notes.append(findings.INCOMPLETE(where, columns=columns, count=max(halves, inside)))
     return time[keep], velocity[keep]
 
@@ -276,6 +266,92 @@ def _drop_zeros(
     return kept_time, kept_velocity
 
 
+def speed(
+    linear_velocity_body: ArrayLike, orientation: ArrayLike, component: str = 'horizontal'
+) -> FloatArray:
+    """Return the speed behind odometry messages, of the truth or of an estimate.
+
+    Which velocity the files of [Mahajan2024] hold is partly unknown (docs/vepd.md). Horizontal
+    speed is the default because the judge as released fuses GPS increments, which are world
+    components, as body components: its forward speed is meaningless on a circle while its
+    horizontal speed is right (docs/judge.md). The price: horizontal speed is blind to
+    heading and >= 0, so noise about a standstill does not average out.
+
+    Parameters
+    ----------
+    linear_velocity_body : (n, 3) array_like
+        m/s, body frame (x forward, y left, z up), as in nav_msgs/Odometry.
+    orientation : (n, 4) array_like
+        Quaternions x y z w, body to world (ENU). Not used by `forward`.
+    component : {'horizontal', 'forward', 'x', 'y'}
+        Norm of the two horizontal components in the world; forward component in the body (signed);
+        east or north component in the world (signed).
+
+    Returns
+    -------
+    (n,) float array
+        m/s.
+
+    Raises
+    ------
+    MetricError
+        Unknown component, wrong shapes, values not finite, or a quaternion of norm zero.
+
+    Examples
+    --------
+    >>> speed([[3.0, 4.0, 12.0]], [[0.0, 0.0, 0.0, 1.0]])
+    array([5.])
+    """
+    if component not in SPEED_COMPONENTS:
+        raise MetricError(
+            f'speed component {component!r} is not allowed; must be one of '
+            + ', '.join(SPEED_COMPONENTS)
+        )
+    velocity = _array(linear_velocity_body, 3, 'linear_velocity_body')
+    world = velocity if component == 'forward' else _turned(velocity, orientation)
+    return _of_world(velocity, world, component)
+
+
+def all_speeds(linear_velocity_body: ArrayLike, orientation: ArrayLike) -> dict[str, FloatArray]:
+    """Return what `speed` does for every component, by component, turning the velocity once."""
+    velocity = _array(linear_velocity_body, 3, 'linear_velocity_body')
+    world = _turned(velocity, orientation)
+    return {name: _of_world(velocity, world, name) for name in SPEED_COMPONENTS}
+
+
+def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
+    quaternion = _array(orientation, 4, 'orientation')
+    if len(quaternion) != len(velocity):
+        raise MetricError(
+            f'orientation has {len(quaternion)} rows and linear_velocity_body {len(velocity)}; '
+            'must be as many'
+        )
+    norms = np.linalg.norm(quaternion, axis=1)
+    if np.any(norms < 1e-6):
+        index = int(np.flatnonzero(norms < 1e-6)[0])
+        raise MetricError(f'orientation[{index}] has norm zero; must be a quaternion x y z w')
+    if not len(velocity):
+        return np.zeros((0, 3))
+    return np.asarray(Rotation.from_quat(quaternion).apply(velocity))
+
+
+def _of_world(velocity: FloatArray, world: FloatArray, component: str) -> FloatArray:
+    if component == 'horizontal':
+        return np.asarray(np.hypot(world[:, 0], world[:, 1]))
+    column = {'forward': velocity[:, 0], 'x': world[:, 0], 'y': world[:, 1]}[component]
+    return np.array(column)
+
+
+def _array(values: ArrayLike, width: int, name: str) -> FloatArray:
+    array: FloatArray = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != width:
+        raise MetricError(f'{name} has shape {array.shape}; must be (n, {width})')
+    if not np.all(np.isfinite(array)):
+        index = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise MetricError(f'{name}[{index}] is {array[index].tolist()}; must be finite')
+    return array
+
+
 def velocity_series(
     judged: JudgedRun,
     truth: OdometryArray,
@@ -286,10 +362,7 @@ def velocity_series(
 ) -> VelocitySeries:
     """Return estimated and true speed of one run, times in seconds since `origin_ns`.
 
-    Raises
-    ------
-    MetricError
-        When the judge published nothing, or what is not a number.
+    A MetricError when the judge published nothing, or what is not a number.
     """
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')

@@ -14,7 +14,7 @@ import numpy as np
 
 from sim2real_eval.common.results import check_result_folder, fresh_folder
 from sim2real_eval.common.tables import write_json
-from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.cdr import encode, typestore
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.writing import BAG_FILES

@@ -15,9 +15,8 @@ from sim2real_eval.common.findings import from_records
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
-from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.metrics.series import VelocitySeries, all_speeds, speed
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.speeds import all_speeds, speed
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim2real_eval.study.store import RunStore
 from sim_sensors.core.errors import Sim2RealError

@@ -14,8 +14,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.metrics.caveats import advice
-from sim2real_eval.metrics.scores import RunScore, prepare, score_run
+from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.recording import Recording

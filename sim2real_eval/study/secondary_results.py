@@ -12,7 +12,7 @@ from typing import Any
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.by_scenario import uncertainty_by_scenario
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty_by_scenario
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import scored_runs

@@ -11,8 +11,7 @@ import numpy as np
 from sim2real_eval.metrics.error_curves import default_segment, spectrum
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.scores import prepare, resample
-from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.speeds import speed
+from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.report.page.tables import shown_model
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
