@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.message_types import FEATURES, NAMED_TYPES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
-from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from sim2real_eval.recording.message_types import (
 )
 from sim2real_eval.recording.metadata import Metadata, load_yaml, read_files, read_transforms
 from sim2real_eval.recording.recording import ROLE_CLASSES, Content
-from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 
 # The numbers of a camera as a CSV file, which has a column d0, d1 ... for each coefficient.
