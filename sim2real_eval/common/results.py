@@ -30,18 +30,8 @@ except ImportError:  # Windows
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
     """Refuse a folder that would be overwritten; with `overwrite`, one that is not ours.
 
-    And one that cannot be made, as far as that shows before the work is done.
-
-    Parameters
-    ----------
-    folder : str or Path
-    mark : str
-        File that every result of this kind holds.
-    overwrite : bool
-
-    Raises
-    ------
-    Sim2RealError
+    Ours holds the file `mark`, as every result of a kind. A folder that cannot be made is refused
+    as well, as far as that shows before the work is done.
     """
     target = Path(folder)
     _check_place(target)
@@ -54,21 +44,9 @@ def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> No
 
 
 def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> None:
-    """Refuse a folder in which files would be overwritten, or that cannot be made.
+    """Refuse a folder in which the files `names` would be overwritten, or that cannot be made.
 
     For results that may lie beside other files.
-
-    Parameters
-    ----------
-    folder : str or Path
-    names : sequence of str
-        Files that will be written.
-    overwrite : bool
-
-    Raises
-    ------
-    Sim2RealError
-        Naming what is in the way.
     """
     target = Path(folder)
     _check_place(target)
@@ -102,17 +80,8 @@ def hold(place: str | Path) -> Iterator[None]:
 
     The lock is on a hidden file beside it, `.NAME.lock`, and ends with the process, however that
     ends. Where nothing can be written beside it, the lock is on the folder itself; a file system
-    without locks (some network ones) is taken as it is. A thread may hold a place twice.
-
-    Parameters
-    ----------
-    place : str or Path
-        Need not exist.
-
-    Raises
-    ------
-    Sim2RealError
-        When it is held already, or cannot be made.
+    without locks (some network ones) is taken as it is. A thread may hold a place twice. The place
+    need not exist; one that is held already, or cannot be made, is a Sim2RealError.
     """
     target = Path(place).resolve()
     if fcntl is None or _HELD.get(target) == threading.get_ident():
@@ -180,21 +149,9 @@ def fresh_folder(
 ) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `folder` when the block ends well.
 
-    Of an older result the files go that the new one writes as well, and those that `older` names;
-    all others are not ours and stay.
-
-    Parameters
-    ----------
-    folder, mark, overwrite
-        As in `check_result_folder`.
-    older : callable
-        From the JSON content of an older mark: globs of what that result may hold and another
-        one may not.
-
-    Raises
-    ------
-    Sim2RealError
-        When the folder exists and may not be replaced; see `hold` and `new_folder`, too.
+    Of an older result the files go that the new one writes as well, and those under the globs
+    that `older` makes of the JSON content of its mark; all others are not ours and stay. Refused
+    is what `check_result_folder`, `hold` and `new_folder` refuse.
     """
     target = Path(folder)
     with hold(folder):
@@ -219,7 +176,8 @@ def new_folder(
     """Yield a path, not made yet, of the same name; what is there moves to `folder` at the end.
 
     Nothing that others have put there is lost: single files move into the new folder; from a
-    folder that is not replaced, or a file of the same name, the new one keeps away.
+    folder that is not replaced, or a file of the same name, the new one keeps away, and a
+    Sim2RealError says where it is.
 
     Parameters
     ----------
@@ -228,11 +186,6 @@ def new_folder(
         Asked at the end whether the folder that is there is to be replaced.
     older : iterable of str
         Globs of the files that are ours already, beside those that are written again.
-
-    Raises
-    ------
-    Sim2RealError
-        When something else is there at the end. It says where the new folder is.
     """
     target = Path(folder).resolve()
     before = _files(target)

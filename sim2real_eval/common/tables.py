@@ -26,13 +26,11 @@ def format_field(value: Field) -> str:
     """
     if value is None:
         return ''
+    if isinstance(value, str):
+        return value
     if isinstance(value, (bool, np.bool_)):
         return 'true' if value else 'false'
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    if isinstance(value, (float, np.floating)):
-        return repr(float(value))
-    return value
+    return repr(int(value) if isinstance(value, (int, np.integer)) else float(value))
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Field]]) -> str:
@@ -59,21 +57,9 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Field]]) -> str:
 
 
 def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[Field]]) -> Path:
-    """Write a CSV file; a reader sees the old file or the whole new one, never a part.
+    """Write a CSV file of `csv_text`; return its path.
 
-    Parameters
-    ----------
-    path : str or Path
-        File to write; its folder is made when missing.
-    header : sequence of str
-        Column names.
-    rows : iterable of sequences
-        Fields, see `format_field`.
-
-    Returns
-    -------
-    Path
-        The file written.
+    A reader sees the old file or the whole new one, never a part. A missing folder is made.
     """
     return write_bytes(path, csv_text(header, rows).encode())
 
@@ -83,12 +69,7 @@ def write_columns(
 ) -> Path:
     """Write columns of Python floats as `write_csv` would, several times faster.
 
-    Parameters
-    ----------
-    path : str or Path
-    header : sequence of str
-    columns : sequence of sequences of float
-        Shorter ones end in empty fields.
+    Shorter columns end in empty fields.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator='\n')
@@ -99,26 +80,10 @@ def write_columns(
 
 
 def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path:
-    r"""Write a record as JSON, indented, in UTF-8, with `\n` line ends on every platform.
+    r"""Write plain values as JSON, indented, in UTF-8, with `\n` line ends on every platform.
 
-    Parameters
-    ----------
-    path : str or Path
-        File to write, all or nothing as in `write_csv`.
-    record : Any
-        Plain values: mappings with text as keys, lists, numbers, text, None.
-    allow_nan : bool
-        False refuses numbers that are not finite, which JSON has no words for (RFC 8259).
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    ValueError
-        For a number that is not finite, unless it is allowed.
+    All or nothing, as `write_csv`. Without `allow_nan` a number that is not finite, which JSON has
+    no words for (RFC 8259), is a ValueError.
     """
     text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=allow_nan)
     return write_bytes(path, f'{text}\n'.encode())

@@ -45,17 +45,12 @@ def map_in_processes(
     Parameters
     ----------
     function : callable
-        Of a module's top level, so that it can be sent to a process.
-    items : sequence
+        Of a module's top level, so that it can be sent to a process. A process that dies, for
+        example for want of memory, is a Sim2RealError.
     jobs : int
         Processes; with one job or one item everything runs in this process.
     progress : callable, optional
         Called whenever an item is done.
-
-    Raises
-    ------
-    Sim2RealError
-        When a process dies, for example for want of memory.
     """
     with Workers(min(jobs, len(items))) as workers:
         return workers.map(function, items, progress=progress)
@@ -65,16 +60,7 @@ class Workers:
     """Processes that are started once for several maps; a context manager.
 
     They start when they are first needed, and end with the context: at once when that ends in an
-    exception.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes; with one everything runs in this process.
-
-    Attributes
-    ----------
-    jobs : int
+    exception. With one of `jobs` everything runs in this process.
     """
 
     def __init__(self, jobs: int = 1) -> None:

@@ -88,24 +88,14 @@ class Consistency:
 
 
 def consistency(squares: Squares, probability: float = 0.95) -> Consistency:
-    """Hold normalised squares against the chi-square distribution.
-
-    Parameters
-    ----------
-    squares : Squares
-    probability : float
-        Of the two-sided bounds.
-
-    Returns
-    -------
-    Consistency
-        With NaN for no samples.
-    """
+    """Hold normalised squares against two-sided chi-square bounds; NaN for no samples."""
     n, total, values = len(squares), int(np.sum(squares.freedom)), squares.squares
     if total == 0:
         nothing = (np.nan,) * 4
         return Consistency(squares.name, n, 0.0, *nothing, probability, np.nan)
-    effective = _effective(squares)
+    effective = effective_samples(values / squares.freedom) if squares.correlated else float(n)
+    if squares.correlated and effective < FEWEST:
+        effective = 1.0
     lower, upper = ratio_bounds(np.array([total / n * effective]), probability)
     return Consistency(
         name=squares.name,
@@ -118,13 +108,6 @@ def consistency(squares: Squares, probability: float = 0.95) -> Consistency:
         probability=probability,
         inside=inside_share(squares, probability),
     )
-
-
-def _effective(squares: Squares) -> float:
-    if not squares.correlated:
-        return float(len(squares))
-    found = effective_samples(squares.squares / squares.freedom)
-    return found if found >= FEWEST else 1.0
 
 
 def inside_share(squares: Squares, probability: float) -> float:
@@ -156,17 +139,8 @@ def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
     Innovations are put one after the other. Errors are summed over the runs at equal times since
     each run's first sample, to the end of the shortest ([BarShalom2001], 5.4.2, whose average
     over N runs is that sum over N): runs are independent, so more of them narrow the bounds where
-    longer ones hardly do.
-
-    Parameters
-    ----------
-    runs : sequence of sequence of Squares
-        Of each run; what a run has not, or no samples of, does not count.
-
-    Returns
-    -------
-    list of Squares
-        Stamps are those of the runs for innovations, else times since the first sample.
+    longer ones hardly do. What a run has not, or no samples of, does not count. Stamps are those
+    of the runs for innovations, else times since the first sample.
     """
     by_name: dict[str, list[Squares]] = {}
     for run in runs:
@@ -179,12 +153,9 @@ def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
 
 def _joined(same: Sequence[Squares]) -> Squares:
     if not same[0].correlated:
-        return dataclasses.replace(
-            same[0],
-            stamp_ns=np.concatenate([one.stamp_ns for one in same]),
-            squares=np.concatenate([one.squares for one in same]),
-            freedom=np.concatenate([one.freedom for one in same]),
-        )
+        names = ('stamp_ns', 'squares', 'freedom')
+        parts = {name: np.concatenate([getattr(one, name) for one in same]) for name in names}
+        return dataclasses.replace(same[0], **parts)
     if not len(same[0]):
         return same[0]
     since = [one.stamp_ns - one.stamp_ns[0] for one in same]
@@ -204,30 +175,14 @@ def _joined(same: Sequence[Squares]) -> Squares:
 
 
 class Checked(NamedTuple):
-    """Normalised squares of one run.
-
-    Attributes
-    ----------
-    squares : list of Squares
-        NIS of each part; NEES of each quantity if the recording has truth.
-    notes : tuple of Finding
-        How they were made, a line each.
-    """
+    """NIS of each part, and NEES of each quantity if there is truth; and how they were made."""
 
     squares: list[Squares]
     notes: tuple[Finding, ...]
 
 
 class WorldFrameTruth(NamedTuple):
-    """Truth as a judge's estimates can be held against it.
-
-    Attributes
-    ----------
-    truth : OdometryArray
-        Of the base frame, in the judge's world frame.
-    notes : tuple of Finding
-        How it came there, a line each.
-    """
+    """Truth of the base frame in a judge's world frame, and how it came there."""
 
     truth: OdometryArray
     notes: tuple[Finding, ...]
@@ -236,35 +191,21 @@ class WorldFrameTruth(NamedTuple):
 def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> Checked:
     """Normalise the innovations and, where there is truth, the errors of a run.
 
-    Parameters
-    ----------
-    judge : Judge
-        Who judged; of a filter in two_d_mode only x, y and yaw are looked at.
-    recording : Recording
-    judged : JudgedRun
-        What came of it.
-
-    Raises
-    ------
-    Sim2RealError
-        When the truth is of a frame that nothing connects to the base, or not of the same time.
+    Of a filter in two_d_mode only x, y and yaw are looked at. Raises what `judged_world` does.
     """
     squares = nis(judged, two_d=planar(judge))
-    notes = []
-    if planar(judge):
-        notes.append(findings.PLANAR())
+    notes = [findings.PLANAR()] if planar(judge) else []
     if not len(judged.corrections.part):
         notes.append(findings.NO_INNOVATIONS())
     truth = recording.truth
     if truth is None or len(truth) < 2:
         notes.append(findings.NO_TRUTH())
-        return Checked(squares, tuple(notes))
-    if not judged.finite.any():
+    elif not judged.finite.any():
         notes.append(findings.NO_NUMBERS())
-        return Checked(squares, tuple(notes))
-    world, said = judged_world(judge, recording, truth, judged)
-    notes += said
-    squares += nees(judged, world, *known_axes(judge))
+    else:
+        world, said = judged_world(judge, recording, truth, judged)
+        notes += said
+        squares += nees(judged, world, *known_axes(judge))
     return Checked(squares, tuple(notes))
 
 
@@ -283,20 +224,8 @@ def judged_world(
 ) -> WorldFrameTruth:
     """Lay the truth of a recording into the world of its judge; see `truth_in_world`.
 
-    Parameters
-    ----------
-    judge : Judge
-    recording : Recording
-        What was judged.
-    truth : OdometryArray
-        Its truth, of whatever frame.
-    judged : JudgedRun
-        With an estimate that is a number.
-
-    Raises
-    ------
-    Sim2RealError
-        When the truth is of a frame that nothing connects to the base, or not of the same time.
+    The truth may be of any frame, and some estimate is a number. A truth of a frame that nothing
+    connects to the base, or not of the same time, is a Sim2RealError.
     """
     base = judge.base_link_frame
     transforms = recording.transforms

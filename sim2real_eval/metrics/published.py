@@ -25,7 +25,7 @@ from sim2real_eval.metrics.series_folder import (
     SeriesKey,
     read_series_folder,
 )
-from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
 
 MODEL_LABELS: Mapping[str, str] = {
@@ -102,23 +102,12 @@ def published_vepd(model: str, scenario: str) -> float | None:
     return entry.vepd if entry is not None else None
 
 
-# VEPD tables from files: from the published data, or from the `series` folder of a
-# study.
+# VEPD tables from files: from the published data, or from the `series` folder of a study.
 
 
 @dataclasses.dataclass(frozen=True)
 class SeriesVepd:
-    """Result of `vepd_from_series`.
-
-    Attributes
-    ----------
-    rows : list of VepdRow
-        See `sim2real_eval.metrics.distances.vepd_table`.
-    scores : mapping
-        Score of every run.
-    notes : tuple of Finding
-        What was skipped, repaired or is uneven, one line each.
-    """
+    """Rows of `vepd_table`, the score of every run, and what was skipped, repaired or uneven."""
 
     rows: list[VepdRow]
     scores: Mapping[SeriesKey, RunScore]
@@ -138,19 +127,12 @@ def vepd_from_series(folder: str | Path, options: MetricOptions | None = None) -
     options = options or MetricOptions()
     read = read_series_folder(folder, drop_zeros=options.drop_zeros)
     scores = {key: score_run(series, options) for key, series in read.series.items()}
-    real, sim = _split(scores)
-    return SeriesVepd(vepd_table(real, sim), scores, (*read.notes, *coverage_notes(real, sim)))
-
-
-def _split(
-    scores: Mapping[SeriesKey, RunScore],
-) -> tuple[dict[str, list[RunScore]], dict[str, dict[str, list[RunScore]]]]:
     real: dict[str, list[RunScore]] = {}
     sim: dict[str, dict[str, list[RunScore]]] = {}
     for key, score in scores.items():
         runs = real if key.source == REAL else sim.setdefault(key.source, {})
         runs.setdefault(key.scenario, []).append(score)
-    return real, sim
+    return SeriesVepd(vepd_table(real, sim), scores, (*read.notes, *coverage_notes(real, sim)))
 
 
 # Do two rankings of the same models agree?
@@ -187,11 +169,7 @@ class RankAgreement:
 def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgreement:
     """Compare the orders of the same models by two numbers each.
 
-    Parameters
-    ----------
-    first, second : sequence of float
-        Numbers by which the models are ranked, model by model; NaN where a model has none, which
-        then does not count.
+    A model with a NaN among its numbers has none, and does not count.
     """
     from scipy.stats import rankdata
 
@@ -201,7 +179,7 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
     if n < 2 or (np.ptp(values, axis=1) == 0.0).any():
         return RankAgreement(n, None, None, None)
     ranks = np.stack([rankdata(row) for row in values])
-    one, other = _signs(ranks[0]), _signs(ranks[1])
+    one, other = (np.sign(row[:, None] - row[None, :]) for row in ranks)
     scale = math.sqrt(float(np.sum(one**2)) * float(np.sum(other**2)))
     orders = _orders(n)
     permuted = np.sum(one * other[orders[:, :, None], orders[:, None, :]], axis=(1, 2)) / scale
@@ -210,10 +188,6 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
     # Drawn orders count the observed one in, as B. Phipson and G. K. Smyth, 2010, ask.
     p_value = float(np.mean(permuted >= kendall - 1e-9))
     return RankAgreement(n, kendall, spearman, p_value)
-
-
-def _signs(ranks: FloatArray) -> FloatArray:
-    return np.asarray(np.sign(ranks[:, None] - ranks[None, :]))
 
 
 def _orders(n: int) -> IntArray:

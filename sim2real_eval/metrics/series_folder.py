@@ -58,6 +58,9 @@ def read_series_folder(
 ) -> SeriesFolder:
     """Read a folder of series; published folder and scenario names become ours.
 
+    No such folder, no series in it, the same run twice, or a file that cannot be read is a
+    SeriesError.
+
     Parameters
     ----------
     folder : str or Path
@@ -66,11 +69,6 @@ def read_series_folder(
         True for the published files, see `sim2real_eval.metrics.series.read_series`.
     skip : tuple of str
         Scenarios left out, as the paper leaves out `rest`; how many files is said in a note.
-
-    Raises
-    ------
-    SeriesError
-        No such folder, no series in it, the same run twice, or a file that cannot be read.
     """
     root = Path(folder)
     real, sim = root / 'Real', root / 'Sim'
@@ -78,8 +76,8 @@ def read_series_folder(
         if not part.is_dir():
             raise SeriesError(f'{root}: no folder {part.name}; must hold Real and Sim')
     ours = {published: model for model, published in MODEL_FOLDERS.items()}
-    sources = [(REAL, real)]
-    sources += [(ours.get(path.name, path.name), path) for path in _sorted_models(sim, ours)]
+    models = [(ours.get(path.name, path.name), path) for path in sim.iterdir() if path.is_dir()]
+    sources = [(REAL, real), *sorted(models, key=lambda item: _rank(item[0], MODEL_FOLDERS))]
     series: dict[SeriesKey, VelocitySeries] = {}
     notes: list[Finding] = []
     for source, path in sources:
@@ -97,22 +95,16 @@ def read_series_folder(
     return SeriesFolder(series, tuple(notes))
 
 
-def _sorted_models(sim: Path, ours: Mapping[str, str]) -> list[Path]:
-    """Model folders in the order of the paper, others after them by name."""
-    order = list(MODEL_FOLDERS)
-
-    def rank(path: Path) -> tuple[int, str]:
-        model = ours.get(path.name, path.name)
-        return (order.index(model) if model in order else len(order), model)
-
-    return sorted((path for path in sim.iterdir() if path.is_dir()), key=rank)
+def _rank(name: str, known: Mapping[str, str]) -> tuple[int, str]:
+    """What is known comes in the order of the paper, others after it by name."""
+    order = list(known)
+    return (order.index(name) if name in order else len(order), name)
 
 
 def _files(
     source: str, folder: Path, skip: tuple[str, ...], notes: list[Finding]
 ) -> Iterator[tuple[SeriesKey, Path]]:
     ours = {published: scenario for scenario, published in SCENARIO_FILES.items()}
-    order = list(SCENARIO_FILES)
     found: list[tuple[SeriesKey, Path]] = []
     skipped: dict[str, int] = {}
     for path in sorted(folder.iterdir()):
@@ -128,12 +120,9 @@ def _files(
     for scenario, count in skipped.items():
         notes.append(findings.SCENARIO_SKIPPED(str(folder), count=count, scenario=scenario))
 
-    def rank(item: tuple[SeriesKey, Path]) -> tuple[int, str, int]:
-        key = item[0]
-        known = order.index(key.scenario) if key.scenario in order else len(order)
-        return (known, key.scenario, key.run)
-
-    yield from sorted(found, key=rank)
+    yield from sorted(
+        found, key=lambda item: (_rank(item[0].scenario, SCENARIO_FILES), item[0].run)
+    )
 
 
 def write_series_folder(
@@ -146,22 +135,16 @@ def write_series_folder(
 
     The whole folder is written under a temporary name and then moved. An older folder of series
     is replaced, so that no stale run slips into a recomputation; a folder that holds anything else
-    is refused.
+    is refused, as is a label that cannot be a file name (SeriesError).
 
     Parameters
     ----------
     folder : str or Path
-        Folder to write.
     series : mapping
         `(source, scenario, run)` to series, see `SeriesKey`; source `real` is the real set.
     published_names : bool
         True: names of the published data (`chWalk_results`, `path`) where there is one, so that
         the paper's scripts find the files.
-
-    Raises
-    ------
-    SeriesError
-        A label that cannot be a file name, or a folder that holds other things.
     """
     target = Path(folder)
     _layout_only(target)
@@ -195,14 +178,10 @@ def _layout_only(target: Path) -> bool:
     """Say whether an older folder is there; refuse one with anything but series in it."""
     if not target.exists():
         return False
-    if target.is_dir():
-        foreign_entries = [
-            path for path in sorted(target.rglob('*')) if not _belongs(path.relative_to(target))
-        ]
-    else:
-        foreign_entries = [target]
-    if foreign_entries:
-        raise SeriesError(f'{foreign_entries[0]}: not a series; {target} must hold nothing else')
+    inside = sorted(target.rglob('*')) if target.is_dir() else [target]
+    for path in inside:
+        if not target.is_dir() or not _belongs(path.relative_to(target)):
+            raise SeriesError(f'{path}: not a series; {target} must hold nothing else')
     return True
 
 

@@ -89,24 +89,27 @@ def uncertainty(
     if not len(real) or not sims or not all(len(runs) for runs in sims.values()):
         raise MetricError('no runs to compare; need at least one real and one simulated run')
     permutations = _permutations(real, sims, options, seed)
-    values = {
-        model: MeanWasserstein.of(np.concatenate([real.values, runs.values])).between(
-            permutations[model].real
-        )
+    distances = {
+        model: MeanWasserstein.of(np.concatenate([real.values, runs.values]))
         for model, runs in sims.items()
     }
+    values = {model: one.between(permutations[model].real) for model, one in distances.items()}
+    if len({len(row) for row in values.values()}) == 1:
+        together = list(values.values())
+    else:
+        # Models with runs of their own: as many permutations of each, the same draws.
+        drawn_labels = _permutations(real, sims, options, seed, drawn=True)
+        together = [one.between(drawn_labels[model].real) for model, one in distances.items()]
+    adjusted = joint_p_values(np.stack(together)).adjusted
     draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
-    adjusted = dict(
-        zip(sims, _adjusted(real, sims, permutations, values, options, seed), strict=True)
-    )
     found: list[DistanceUncertainty] = []
     drawn: dict[str, DrawnDistance] = {}
-    for model, runs in sims.items():
+    for (model, runs), among_all in zip(sims.items(), adjusted, strict=True):
         one, drawn[model] = _judged(
             model, real, runs, permutations[model], values[model], draws, options
         )
         if one.p_value is not None:
-            one = dataclasses.replace(one, adjusted=adjusted[model])
+            one = dataclasses.replace(one, adjusted=among_all)
         found.append(one)
     freedom = draws.freedom(real, *sims.values())
     motions = len(set(real.names))
@@ -131,7 +134,12 @@ def uncertainty(
 
 
 def _permutations(
-    real: ScoredRuns, sims: Mapping[str, ScoredRuns], options: UncertaintyOptions, seed: int
+    real: ScoredRuns,
+    sims: Mapping[str, ScoredRuns],
+    options: UncertaintyOptions,
+    seed: int,
+    *,
+    drawn: bool = False,
 ) -> dict[str, LabelPermutations]:
     known: dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations] = {}
     found = {}
@@ -144,35 +152,10 @@ def _permutations(
                 options.resamples,
                 seed,
                 strata=(real.scenario, runs.scenario),
+                drawn=drawn,
             )
         found[model] = known[key]
     return found
-
-
-def _adjusted(
-    real: ScoredRuns,
-    sims: Mapping[str, ScoredRuns],
-    permutations: Mapping[str, LabelPermutations],
-    values: Mapping[str, FloatArray],
-    options: UncertaintyOptions,
-    seed: int,
-) -> tuple[float, ...]:
-    if len({len(row) for row in values.values()}) == 1:
-        return joint_p_values(np.stack(list(values.values()))).adjusted
-    # Models with runs of their own: as many permutations of each, the same draws.
-    rows = []
-    for runs in sims.values():
-        labels = permute_labels(
-            real.names,
-            runs.names,
-            options.resamples,
-            seed,
-            strata=(real.scenario, runs.scenario),
-            drawn=True,
-        )
-        both = np.concatenate([real.values, runs.values])
-        rows.append(MeanWasserstein.of(both).between(labels.real))
-    return joint_p_values(np.stack(rows)).adjusted
 
 
 def _judged(

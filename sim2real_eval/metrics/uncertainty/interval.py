@@ -67,9 +67,6 @@ def bounds(
     ----------
     real, simulated : ResampledRuns
         In the same resamples.
-    level : float
-    freedom : Freedom
-        Of the motions.
     nulls : sequence of float
         Median distance of each coordinate over permutations.
     differs : bool
@@ -95,10 +92,9 @@ def bounds(
     below = (
         tail * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0) if scale else tail + 0 * distance
     )
-    highest = np.array(
-        [np.quantile(row, 1.0 - 2.0 * tail + part) for row, part in zip(wide, below, strict=True)]
-    )
-    lowest = np.array([np.quantile(row, part) for row, part in zip(wide, below, strict=True)])
+    rows = list(zip(wide, below, strict=True))
+    highest = np.array([np.quantile(row, 1.0 - 2.0 * tail + part) for row, part in rows])
+    lowest = np.array([np.quantile(row, part) for row, part in rows])
     median = np.median(drawn, axis=1)
     low = 0.0
     if differs:
@@ -116,22 +112,14 @@ def _crossing(seen: float, curve: FloatArray, distance: FloatArray) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Path:
-    """Resampled distances of one coordinate at rising true distances.
-
-    Attributes
-    ----------
-    seen : float
-        Distance of the runs as they are.
-    error : float
-        Standard error of the difference of the means.
-    distance : (levels,) float
-    drawn : (levels, p) float
-    """
+    """Resampled distances of one coordinate at rising true distances."""
 
     seen: float
+    """Distance of the runs as they are."""
     error: float
-    distance: FloatArray
-    drawn: FloatArray
+    """Standard error of the difference of the means."""
+    distance: FloatArray  # (levels,)
+    drawn: FloatArray  # (levels, p)
 
     @classmethod
     def of(
@@ -179,22 +167,12 @@ class _Path:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Parts:
-    """Which part of each run goes where in the optimal transport: rank by rank.
+    """Which part of each run goes where in the optimal transport: rank by rank."""
 
-    Attributes
-    ----------
-    i, j : (parts,) int
-        Run of either side.
-    mass : (parts,) float
-        Summing up to 1.
-    n, m : int
-        Runs of either side.
-    """
-
-    i: np.ndarray
+    i: np.ndarray  # run of either side, (parts,)
     j: np.ndarray
-    mass: FloatArray
-    n: int
+    mass: FloatArray  # summing up to 1, (parts,)
+    n: int  # runs of either side
     m: int
 
     @classmethod
@@ -224,15 +202,11 @@ class _Parts:
         return found
 
 
-# The Wasserstein distance between two sets of runs, for thousands of ways to weigh them
-# at once.
+# The Wasserstein distance between two sets of runs, for thousands of ways to weigh them at once.
 #
-# With F and G the distribution functions of the two sets, W1 is the integral of |F - G|
-# (S. S.
-# Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of
-# all runs both
-# are constant and linear in the weights of the runs, so that one matrix product gives
-# them for all
+# With F and G the distribution functions of the two sets, W1 is the integral of |F - G| (S. S.
+# Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of all runs both
+# are constant and linear in the weights of the runs, so that one matrix product gives them for all
 # weights.
 
 _ROUNDING = 1e-12  # equal sets, added up in another order

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from sim2real_eval.metrics.scores import RunScore
 
 
-# Scores of the runs of one source, with what resampling must know of them.
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScoredRuns:
     """Scores of real runs, or of the runs of one model.
@@ -109,21 +106,12 @@ class Freedom:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MotionDraws:
-    """How often each motion was drawn.
-
-    Attributes
-    ----------
-    counts : mapping
-        Motion to `(p,)` float.
-    strata : mapping
-        Motion to the stratum inside which it was drawn.
-    real : frozenset of str
-        Motions that real runs follow; the others were drawn apart.
-    """
+    """How often each motion was drawn, `(p,)`, and the stratum inside which it was."""
 
     counts: Mapping[str, FloatArray]
     strata: Mapping[str, str]
     real: frozenset[str]
+    """Motions that real runs follow; the others were drawn apart."""
 
     @classmethod
     def of(
@@ -136,9 +124,8 @@ class MotionDraws:
         of_real = dict(zip(real.names, real.scenario, strict=True))
         others: dict[str, str] = {}
         for runs in sims:
-            for name, scenario in zip(runs.names, runs.scenario, strict=True):
-                if name not in of_real:
-                    others.setdefault(name, scenario)
+            others = {**others, **dict(zip(runs.names, runs.scenario, strict=True))}
+        others = {name: scenario for name, scenario in others.items() if name not in of_real}
         counts: dict[str, FloatArray] = {}
         strata: dict[str, str] = {}
         for side, motions in (('real', of_real), ('simulated', others)):

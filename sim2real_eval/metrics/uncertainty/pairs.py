@@ -6,16 +6,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
 
 import numpy as np
 
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, side_weights
 from sim2real_eval.metrics.uncertainty.motions import Freedom, ScoredRuns
-from sim2real_eval.metrics.uncertainty.permutation_test import (
-    LabelPermutations,
-    joint_p_values,
-    permute_labels,
-)
+from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.metrics.uncertainty.result import PairUncertainty, UncertaintyOptions
 from sim_sensors.core.measurements import FloatArray
 
@@ -55,11 +52,7 @@ def exchanged(
 ) -> FloatArray:
     """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
 
-    Parameters
-    ----------
-    real, first, second : ScoredRuns
-    sides : two (p, runs of both models) float
-        Weights of the runs in either model, from `side_weights`.
+    `sides` are the weights of the runs in either model, (p, runs of both), from `side_weights`.
     """
     distance = MeanWasserstein.of(np.concatenate([real.values, first.values, second.values]))
     n = len(real)
@@ -88,32 +81,33 @@ def compare_pairs(
     permutation test, which is exact for models of one process and may call unlike models of equal
     distance different; and resampling of the motions, which asks for the distances alone and is
     exact for many motions only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest
-    studentised difference).
-
-    Parameters
-    ----------
-    real : ScoredRuns
-    sims, distances : mapping
-        By model.
-    freedom : Freedom
-    options : UncertaintyOptions
-    motions : int
-    seed : int
+    studentised difference). `sims` and `distances` are by model.
     """
     couples = list(itertools.combinations(sims, 2))
     if not couples:
         return []
     level = 1.0 - options.level
     structures = {(runs.names, runs.scenario) for runs in sims.values()}
-    known = _permutations(structures, options, seed)
+    # Models with runs of their own: all are drawn, since they are looked at together.
+    known = {
+        (first, second): permute_labels(
+            first,
+            second,
+            options.resamples,
+            seed,
+            strata=(of_first, of_second),
+            drawn=len(structures) > 1,
+        )
+        for first, of_first in structures
+        for second, of_second in structures
+    }
     permutations = [known[sims[a].names, sims[b].names] for a, b in couples]
     # Models that follow the same motions share their permutations: weights once for all of them.
     sides = {names: side_weights(one.real) for names, one in known.items()}
     values = [
-        np.abs(exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names]))
-        for a, b in couples
+        exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names]) for a, b in couples
     ]
-    p_values = joint_p_values(np.stack(values))
+    p_values = joint_p_values(np.abs(np.stack(values)))
     drawn = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
     away = drawn - drawn.mean(axis=1, keepdims=True)
     # Where sets overlap, resampled distances are bounded by zero more than the distance is, and
@@ -165,27 +159,6 @@ def compare_pairs(
     return found
 
 
-def _permutations(
-    structures: set[tuple[tuple[str, ...], tuple[str, ...]]],
-    options: UncertaintyOptions,
-    seed: int,
-) -> dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations]:
-    """Return the permutations by the names of both models, as many of each."""
-    # Models with runs of their own: all are drawn, since they are looked at together.
-    return {
-        (first, second): permute_labels(
-            first,
-            second,
-            options.resamples,
-            seed,
-            strata=(of_first, of_second),
-            drawn=len(structures) > 1,
-        )
-        for first, of_first in structures
-        for second, of_second in structures
-    }
-
-
 def _more(
     difference: float, error: float, critical: float, motions: int, options: UncertaintyOptions
 ) -> int | None:
@@ -204,10 +177,6 @@ def _more(
     wanted = critical * student + stats.norm.ppf(options.power)
     enough = np.flatnonzero(difference >= wanted * error * np.sqrt(motions / total))
     return int(total[enough[0]] - motions) if len(enough) else None
-
-
-# Ranks of models over resamples, and groups of models that are not significantly
-# different.
 
 
 def rank_distribution(distances: FloatArray) -> FloatArray:
@@ -233,13 +202,7 @@ def significance_groups(
 
     Insert and absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004): all models start in one
     group; each significantly different pair splits the groups that hold both; groups inside others
-    go.
-
-    Parameters
-    ----------
-    order : sequence of str
-        Models, the closest first; it gets the first letters.
-    distinguishable : iterable of pairs
+    go. The first model in `order`, the closest, gets the first letters: a, b, ... z, a2, b2, ...
     """
     groups = [frozenset(order)]
     for first, second in distinguishable:
@@ -252,13 +215,9 @@ def significance_groups(
             if not any(group <= other for other in groups):
                 groups.append(group)
     groups.sort(key=lambda group: sorted(order.index(model) for model in group))
+    turns = ('', *range(2, len(groups) // 26 + 2))
+    names = [f'{letter}{turn}' for turn in turns for letter in ascii_lowercase]
     return {
-        model: ''.join(_group_name(k) for k, group in enumerate(groups) if model in group)
+        model: ''.join(name for name, group in zip(names, groups, strict=False) if model in group)
         for model in order
     }
-
-
-def _group_name(number: int) -> str:
-    """Return a, b, ... z, a2, b2, ..."""
-    turn, place = divmod(number, 26)
-    return chr(ord('a') + place) + (str(turn + 1) if turn else '')

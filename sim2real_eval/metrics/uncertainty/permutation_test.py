@@ -78,7 +78,6 @@ def permute_labels(
     ----------
     real, simulated : sequence of str
         Names of the runs; in the result the real ones come first.
-    most : int
     seed : int
         Of the draws, when there are more than `most`.
     strata : pair of sequences of str, optional
@@ -88,7 +87,8 @@ def permute_labels(
     """
     labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
     labels[0, : len(real)] = True
-    paired = _are_paired(real, simulated)
+    repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
+    paired = not set(real).isdisjoint(simulated) and (repeated or set(simulated) <= set(real))
     blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
     count = math.prod(math.comb(len(block.units), block.real) for block in blocks)
     if count <= most and not drawn:
@@ -117,17 +117,8 @@ class _Block(NamedTuple):
     real: int
 
 
-def _are_paired(real: Sequence[str], simulated: Sequence[str]) -> bool:
-    if set(real).isdisjoint(simulated):
-        return False
-    repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
-    return repeated or set(simulated) <= set(real)
-
-
 def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_Block]:
-    blocks: dict[str, _Block] = {
-        name: _Block([], real.count(name)) for name in dict.fromkeys(real)
-    }
+    blocks = {name: _Block([], real.count(name)) for name in dict.fromkeys(real)}
     for i, name in enumerate([*real, *simulated]):
         if name in blocks:
             blocks[name].units.append([i])
