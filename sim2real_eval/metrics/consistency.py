@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -154,7 +154,9 @@ def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
 def _joined(same: Sequence[Squares]) -> Squares:
     if not same[0].correlated:
         names = ('stamp_ns', 'squares', 'freedom')
-        parts = {name: np.concatenate([getattr(one, name) for one in same]) for name in names}
+        parts: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in same]) for name in names
+        }
         return dataclasses.replace(same[0], **parts)
     if not len(same[0]):
         return same[0]
