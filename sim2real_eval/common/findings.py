@@ -66,20 +66,7 @@ class FindingKind:
     per_model: bool = False
 
     def __call__(self, subject: str = '', /, **values: Any) -> Finding:
-        """Make a finding.
-
-        Parameters
-        ----------
-        subject : str
-            Topic, input or file that it is about.
-        **values
-            One for each name in the template.
-
-        Raises
-        ------
-        ValueError
-            When the names are not those of the template.
-        """
+        """Make a finding about a topic, input or file, with a value for each name in the text."""
         if values.keys() != {name for name, _, _ in self.fields}:
             raise ValueError(f'{self.code}: {sorted(values)} do not fit {self.text!r}')
         numbers = {name: values[name] for name, form, _ in self.fields if form}
@@ -193,13 +180,7 @@ class Finding:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Finding:
-        """Return the finding that `to_record` wrote.
-
-        Raises
-        ------
-        Sim2RealError
-            When no folder declares its code.
-        """
+        """Return the finding that `to_record` wrote; an unknown code is a Sim2RealError."""
         kind = _KINDS.get(record['code']) or declared_kinds().get(record['code'])
         if kind is None:
             raise Sim2RealError(f'finding {record["code"]!r} is unknown; see docs/findings.md')
@@ -257,12 +238,7 @@ def from_records(records: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
 
 
 def merge_findings(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
-    """Merge the findings of many runs by code, subject and words.
-
-    Parameters
-    ----------
-    runs : iterable of (group, findings)
-        Group of each run, such as `real` or `simulated`, and its findings.
+    """Merge the findings of many runs, each of a group such as `real`, by code, subject and words.
 
     Returns
     -------
@@ -274,13 +250,7 @@ def merge_findings(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Findin
 
 
 def shared_findings(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
-    """Say once what all judges share, and of the rest which judge it is about.
-
-    Parameters
-    ----------
-    found : mapping of str to sequence of Finding
-        By judge.
-    """
+    """Say once what all judges, the keys, share, and of the rest which judge it is about."""
     shared = set.intersection(*(set(findings) for findings in found.values()))
     return by_severity(
         finding if finding in shared else finding.of(f'judge {judge}')
@@ -290,13 +260,9 @@ def shared_findings(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
 
 
 def merge_models(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
-    """Merge as `merge_findings`, for runs of several models.
+    """Merge as `merge_findings`, for runs of several models and `real` ones.
 
-    Parameters
-    ----------
-    runs : iterable of (model, findings)
-        Model of each run, or `real`. All models form the group `simulated`, except for a kind
-        with `per_model`.
+    All models form the group `simulated`, except for a kind with `per_model`.
     """
     return _merge(
         ('real', 'real', findings)
@@ -312,30 +278,22 @@ def _merge(runs: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Finding]:
     for group, own_group, findings in runs:
         for name in {group, own_group}:
             totals[name] = totals.get(name, 0) + 1
-        counted = set()
-        for finding in findings:
-            key = (finding._key, finding.where)
+        for key in dict.fromkeys((finding._key, finding.where) for finding in findings):
+            same = [each for each in findings if (each._key, each.where) == key]
             counts, members = found.setdefault(key, ({}, []))
-            members.append(finding)
-            if key not in counted:
-                counted.add(key)
-                name = own_group if finding.kind.per_model else group
-                counts[name] = counts.get(name, 0) + 1
-    merged = [
-        dataclasses.replace(
-            members[0],
-            numbers={name: _range(members, name) for name in members[0].numbers},
-            runs=tuple((group, count, totals[group]) for group, count in sorted(counts.items())),
-        )
-        for counts, members in found.values()
-    ]
+            members += same
+            name = own_group if same[0].kind.per_model else group
+            counts[name] = counts.get(name, 0) + 1
+    merged = []
+    for counts, members in found.values():
+        numbers: dict[str, Number] = {}
+        for name in members[0].numbers:
+            lows, highs = zip(*(_ends(member.numbers[name]) for member in members), strict=True)
+            low, high = min(lows), max(highs)
+            numbers[name] = low if low == high else (low, high)
+        shares = tuple((group, count, totals[group]) for group, count in sorted(counts.items()))
+        merged.append(dataclasses.replace(members[0], numbers=numbers, runs=shares))
     return sorted(merged, key=lambda finding: (finding.severity, finding._key, finding.where))
-
-
-def _range(members: Sequence[Finding], name: str) -> Number:
-    ends = [_ends(member.numbers[name]) for member in members]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    return low if low == high else (low, high)
 
 
 def _ends(number: Number) -> tuple[float, float]:

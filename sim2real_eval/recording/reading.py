@@ -104,7 +104,10 @@ def read_recording(
     notes = content.notes + notes
     _check_topics(where, content, roles, notes)
     notes += check_overlap(where, content.messages, roles)
-    messages = _with_frames(content.messages, roles, given)
+    messages = dict(content.messages)
+    for role, frame in given.frames.items():
+        if role in roles:
+            messages[roles[role]] = dataclasses.replace(messages[roles[role]], frame=frame)
     truth = messages.get(roles.get('truth', ''))
     if given.low_pass is not None and isinstance(truth, OdometryArray):
         topic = roles['truth']
@@ -190,16 +193,6 @@ def _check_topics(
         notes += remarks
 
 
-def _with_frames(
-    messages: Mapping[str, MessageArray], roles: Mapping[str, str], given: Metadata
-) -> dict[str, MessageArray]:
-    result = dict(messages)
-    for role, frame in given.frames.items():
-        if role in roles:
-            result[roles[role]] = dataclasses.replace(result[roles[role]], frame=frame)
-    return result
-
-
 def _given_transforms(
     given: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
 ) -> list[StaticTransform]:
@@ -209,12 +202,13 @@ def _given_transforms(
     """
     if not given.lever_arms:
         return list(given.transforms)
+    frames = {role: messages[topic].frame for role, topic in roles.items()}
     stated = {transform.child for transform in given.transforms}
     # A magnetometer in the frame of an IMU whose arm is given has that arm.
-    stated |= {messages[roles[role]].frame for role in roles if role in given.lever_arms}
+    stated |= {frame for role, frame in frames.items() if role in given.lever_arms}
     arms = [
         StaticTransform(given.base_frame, frame, given.lever_arms.get(role, (0.0, 0.0, 0.0)))
-        for role, frame in ((role, messages[roles[role]].frame) for role in roles)
+        for role, frame in frames.items()
         if role not in NAMED_ROLES and (role in given.lever_arms or frame not in stated)
     ]
     return [*given.transforms, *arms]
@@ -245,17 +239,14 @@ def _merged(
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where a recording is and what it is called.
+    """Where a recording is, and what overrides its own statements.
 
     Attributes
     ----------
-    path : str
     name : str or None
-        Label of rows and random streams that overrides the recording's own.
+        Label of rows and random streams.
     topics : tuple of (role, topic)
-        Topics that override the recording's own roles.
     scenario : str or None
-        Label that overrides the recording's own.
     transforms : TransformFile or None
         Static transforms that replace or complete the recording's own.
     """
