@@ -12,7 +12,7 @@ from sim_sensors.camera.pinhole import Distortion, Intrinsics
 from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.landmarks import Landmarks
+from sim_sensors.world.scene import Landmarks
 from sim_sensors.world.world import World
 
 LENS = Distortion(k1=-0.28, k2=0.11, p1=0.0012, p2=-0.0008, k3=-0.02)

@@ -22,7 +22,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.landmarks import Landmarks, Tags
+from sim_sensors.world.scene import Landmarks, Tags
 from sim_sensors.world.world import World
 
 

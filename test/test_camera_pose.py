@@ -12,7 +12,7 @@ from sim_sensors.camera.dlt import CameraPose, dlt_pose, is_planar
 from sim_sensors.camera.pose import PoseEstimate, refined_pose
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.world.landmarks import chessboard
+from sim_sensors.world.scene import chessboard
 from sim_sensors.world.world import World
 
 TILTED = CameraPose(

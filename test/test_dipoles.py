@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.world.dipoles import Dipoles
+from sim_sensors.world.scene import Dipoles
 from sim_sensors.world.world import load_world
 
 RNG = np.random.default_rng(5)

@@ -29,8 +29,8 @@ from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.noise.processes import WhiteDensity, correlation_root
 from sim_sensors.sensor.catalogue import names
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.dipoles import Dipoles
 from sim_sensors.world.fields import EarthField
+from sim_sensors.world.scene import Dipoles
 from sim_sensors.world.world import World, load_world
 
 EARTH = (1e-6, 2.2e-5, -4.2e-5)

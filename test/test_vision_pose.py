@@ -21,7 +21,7 @@ from sim_sensors.sensor.catalogue import names
 from sim_sensors.vision import vision_pose
 from sim_sensors.vision.view import Frc2024, Gate, TagDistance
 from sim_sensors.vision.vision_pose import VisionModel, load_vision
-from sim_sensors.world.landmarks import Tags
+from sim_sensors.world.scene import Tags
 from sim_sensors.world.world import World, load_world
 
 SIGMAS = 4.5

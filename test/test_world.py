@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import builtins
-import datetime
 import math
 
 import numpy as np
@@ -17,9 +16,9 @@ from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.imu.imu import simulate
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.world.fields import EarthField, Gravity, decimal_year, normal_gravity, wmm_field
+from sim_sensors.world.fields import EarthField, Gravity, normal_gravity, wmm_field
 from sim_sensors.world.geodesy import LocalFrame
-from sim_sensors.world.landmarks import Landmarks, Tags, chessboard
+from sim_sensors.world.scene import Landmarks, Tags, chessboard
 from sim_sensors.world.world import World, load_world, world_names
 
 # WGS84: GM (m^3/s^2), angular rate (rad/s), semi-axes (m); NIMA TR8350.2, tables 3.1 and 3.3.
@@ -120,12 +119,6 @@ def test_the_field_of_a_world_depends_on_place_and_date_and_can_be_given() -> No
     assert 1e-8 < np.abs(later.undisturbed_field - madison.undisturbed_field).max() < 1e-6
     given = World(earth_field=EarthField(model='constant', value=(1e-6, 2e-5, -4e-5)))
     assert given.magnetic_field(np.zeros((1, 3))).tolist() == [[1e-6, 2e-5, -4e-5]]
-
-
-def test_a_date_is_a_decimal_year() -> None:
-    assert decimal_year(datetime.date(2025, 1, 1)) == 2025.0
-    assert decimal_year(datetime.date(2025, 7, 2)) == pytest.approx(2025.0 + 182 / 365)
-    assert decimal_year(datetime.date(2024, 12, 31)) == pytest.approx(2024.0 + 365 / 366)
 
 
 def test_where_and_when_there_is_no_model_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from sim2real_eval.benches.world import WorldMap
 from sim2real_eval.report.console import add_words, plain_table
 from sim2real_eval.report.style import VERMILION, new_figure, tidy
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.world.landmarks import Landmarks, Tags
+from sim_sensors.world.scene import Landmarks, Tags
 
 _KINDS = ('dipole', 'landmark', 'chessboard', 'tag')
 

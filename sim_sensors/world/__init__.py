@@ -10,9 +10,9 @@ from sim_sensors.core.faces import lazily
 if TYPE_CHECKING:
     from sim_sensors.world.fields import EarthField, Gravity, normal_gravity
     from sim_sensors.world.geodesy import LocalFrame
-    from sim_sensors.world.landmarks import Tags
+    from sim_sensors.world.scene import Tags
     from sim_sensors.world.world import World, load_world
 
 __all__ = ['EarthField', 'Gravity', 'LocalFrame', 'Tags', 'World', 'load_world', 'normal_gravity']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'world', 'geodesy', 'fields', 'landmarks')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'world', 'geodesy', 'fields', 'scene')

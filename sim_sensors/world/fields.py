@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import functools
 
 import numpy as np
@@ -13,13 +12,10 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
+from sim_sensors.world.geodesy import STANDARD_GRAVITY, WGS84_A, WGS84_E2, WGS84_F, LocalFrame
 
-# WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: semi-major axis (m), flattening, normal
-# gravity at the equator (m/s^2), Somigliana's constant, and m = omega^2 a^2 b / GM.
-_A = 6378137.0
-_F = 1.0 / 298.257223563
-_E2 = _F * (2.0 - _F)
+# WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: normal gravity at the equator (m/s^2), Somigliana's
+# constant, and m = omega^2 a^2 b / GM.
 _EQUATOR = 9.7803253359
 _K = 0.00193185265241
 _M = 0.00344978650684
@@ -45,9 +41,9 @@ def normal_gravity(latitude_deg: ArrayLike, altitude_m: ArrayLike = 0.0) -> Floa
     9.8062
     """
     sin2 = np.sin(np.radians(np.asarray(latitude_deg, dtype=np.float64))) ** 2
-    h = np.asarray(altitude_m, dtype=np.float64) / _A
-    on_ellipsoid = _EQUATOR * (1.0 + _K * sin2) / np.sqrt(1.0 - _E2 * sin2)
-    series = 1.0 - 2.0 * (1.0 + _F + _M - 2.0 * _F * sin2) * h + 3.0 * h * h
+    h = np.asarray(altitude_m, dtype=np.float64) / WGS84_A
+    on_ellipsoid = _EQUATOR * (1.0 + _K * sin2) / np.sqrt(1.0 - WGS84_E2 * sin2)
+    series = 1.0 - 2.0 * (1.0 + WGS84_F + _M - 2.0 * WGS84_F * sin2) * h + 3.0 * h * h
     return np.asarray(on_ellipsoid * series)
 
 
@@ -86,13 +82,6 @@ _LAST = 2030.0
 _LOWEST, _HIGHEST = -1e3, 850e3
 
 
-def decimal_year(date: datetime.date) -> float:
-    """Return the start of a day as a year with fraction, as the WMM counts time."""
-    first = datetime.date(date.year, 1, 1)
-    days = (datetime.date(date.year + 1, 1, 1) - first).days
-    return date.year + (date - first).days / days
-
-
 def wmm_epoch(year: float) -> str:
     """Return which World Magnetic Model is in force at a decimal year: 2010, 2015v2, 2020 or 2025.
 
@@ -113,13 +102,7 @@ def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
     """Return the field of the World Magnetic Model at the origin of `frame`: east, north, up, T.
 
     Coefficients are those in force at that time; see `wmm_epoch`.
-
-    Parameters
-    ----------
-    frame : LocalFrame
-        Its origin, -1 to 850 km above the ellipsoid.
-    year : float
-        Decimal year, 2010 to 2030.
+    The origin is -1 to 850 km above the ellipsoid, the decimal year 2010 to 2030.
 
     Raises
     ------

@@ -18,6 +18,10 @@ from sim_sensors.core.parameters import Parameters, parameter
 
 # m/s^2; CGPM 1901, the value that robot_localization removes and AirSim adds.
 STANDARD_GRAVITY = 9.80665
+# WGS84 (EPSG:7030): semi-major axis in m, flattening and first eccentricity squared.
+WGS84_A = 6378137.0
+WGS84_F = 1.0 / 298.257223563
+WGS84_E2 = WGS84_F * (2.0 - WGS84_F)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +56,8 @@ class LocalFrame(Parameters):
     altitude_m: float = parameter(0.0, 'm', 'Height of the origin above the WGS84 ellipsoid.')
 
     def to_geodetic(self, enu: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return latitude (deg), longitude (deg) and ellipsoidal altitude (m), each `(n,)`.
-
-        Parameters
-        ----------
-        enu : (n, 3)
-            Position in this frame, m.
+        """Return latitude (deg), longitude (deg) and ellipsoidal altitude (m), each `(n,)`, of
+        positions in this frame, `(n, 3)` m.
 
         Raises
         ------
@@ -80,11 +80,8 @@ class LocalFrame(Parameters):
         self, latitude_deg: FloatArray, longitude_deg: FloatArray, altitude_m: FloatArray
     ) -> FloatArray:
         """Return positions in this frame, `(n, 3)` m; the inverse of `to_geodetic`."""
-        given = [
-            np.atleast_1d(np.asarray(array, dtype=np.float64))
-            for array in (latitude_deg, longitude_deg, altitude_m)
-        ]
-        geodetic = np.stack(given, axis=1)
+        given = (latitude_deg, longitude_deg, altitude_m)
+        geodetic = np.stack([np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in given], 1)
         enu: FloatArray = _to_enu(geodetic, self._origin())
         self._check_finite(geodetic, enu)
         return enu
@@ -113,12 +110,6 @@ def _transformer(frame: LocalFrame) -> Transformer:
     )
 
 
-# WGS84 (EPSG:7030): semi-major axis in m and first eccentricity squared.
-_A = 6378137.0
-_F = 1.0 / 298.257223563
-_E2 = _F * (2.0 - _F)
-
-
 @compiled
 def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     """Return east, north, up of latitude, longitude (deg), altitude (m), each `(n, 3)`.
@@ -130,7 +121,7 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     out = np.empty_like(geodetic)
     f0 = math.radians(origin[0])
     sin0, cos0 = math.sin(f0), math.cos(f0)
-    w0 = math.sqrt(1.0 - _E2 * sin0 * sin0)
+    w0 = math.sqrt(1.0 - WGS84_E2 * sin0 * sin0)
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
         half = 0.5 * math.radians(geodetic[k, 0] - origin[0])
@@ -144,15 +135,15 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
         dl = math.radians(turn)
         h = geodetic[k, 2]
         dh = h - origin[2]
-        w = math.sqrt(1.0 - _E2 * math.sin(f) ** 2)
-        n = _A / w
-        dn = _A * _E2 * math.sin(f + f0) * math.sin(2.0 * half) / (w * w0 * (w + w0))
+        w = math.sqrt(1.0 - WGS84_E2 * math.sin(f) ** 2)
+        n = WGS84_A / w
+        dn = WGS84_A * WGS84_E2 * math.sin(f + f0) * math.sin(2.0 * half) / (w * w0 * (w + w0))
         dcos = -2.0 * math.sin(f0 + half) * math.sin(half)
         dsin = 2.0 * math.cos(f0 + half) * math.sin(half)
         p = (n + h) * math.cos(f)
         # Outward from the axis in the origin's meridian plane, and along the axis.
         dx = (n + h) * dcos + (dn + dh) * cos0 - 2.0 * p * math.sin(0.5 * dl) ** 2
-        dz = (n * (1.0 - _E2) + h) * dsin + (dn * (1.0 - _E2) + dh) * sin0
+        dz = (n * (1.0 - WGS84_E2) + h) * dsin + (dn * (1.0 - WGS84_E2) + dh) * sin0
         out[k, 0] = p * math.sin(dl)
         out[k, 1] = cos0 * dz - sin0 * dx
         out[k, 2] = cos0 * dx + sin0 * dz
@@ -165,11 +156,11 @@ def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
     out = np.empty_like(geodetic)
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
-        w = math.sqrt(1.0 - _E2 * math.sin(f) ** 2)
+        w = math.sqrt(1.0 - WGS84_E2 * math.sin(f) ** 2)
         h = geodetic[k, 2]
-        out[k, 0] = math.degrees(enu[k, 1] / (_A * (1.0 - _E2) / w**3 + h))
+        out[k, 0] = math.degrees(enu[k, 1] / (WGS84_A * (1.0 - WGS84_E2) / w**3 + h))
         # At a pole every longitude is the same point, so nothing is left to correct.
-        radius = max((_A / w + h) * math.cos(f), 1.0)
+        radius = max((WGS84_A / w + h) * math.cos(f), 1.0)
         out[k, 1] = math.degrees(enu[k, 0] / radius)
         out[k, 2] = enu[k, 2]
     return out
@@ -179,34 +170,27 @@ def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
 DEFAULT_ORIGIN = LocalFrame(43.070, -89.400, 260.0)
 
 
-# How simulators turn metres into degrees: WGS84, or the spheres and projections of
-# others.
+# How simulators turn metres into degrees: WGS84, or the spheres and projections of others.
 #
-# Everything but WGS84 is wrong by up to a few parts in a thousand and is offered to
-# repeat what
-# those simulators report, on any origin. Each is a closed formula of east, north, up in
-# metres;
-# R is the radius, f0 and l0 are latitude and longitude of the origin.
+# Everything but WGS84 is wrong by up to a few parts in a thousand and is offered to repeat what
+# those simulators report, on any origin. Each is a closed formula of east, north, up in metres; R
+# is the radius, f0 and l0 are latitude and longitude of the origin.
 #
 # chrono_sphere
 #     latitude = f0 + n / R, longitude = l0 + e / (R cos(latitude)), R = 6371000 m.
 # hector
-#     n over the meridian's radius and e over that of the parallel, both at the origin,
-# WGS84.
+#     n over the meridian's radius and e over that of the parallel, both at the origin, WGS84.
 # px4_classic
 #     Azimuthal equidistant projection of a sphere of 6353000 m.
 # carla_mercator
 #     Mercator projection of a sphere of 6378137 m, scaled to be true at the origin.
 # carla_transverse_mercator
-#     Transverse Mercator projection of that sphere with the scale 0.9996; the altitude
-# of the
+#     Transverse Mercator projection of that sphere with the scale 0.9996; the altitude of the
 #     origin is added twice, as in CARLA's code.
 #
-# Sources, in this order: [Chrono] ChGPSUtils; [Hector]; [PX4Classic]; [CARLA]
-# GeoLocation.cpp.
+# Sources, in this order: [Chrono] ChGPSUtils; [Hector]; [PX4Classic]; [CARLA] GeoLocation.cpp.
 
 _WGS84 = 'wgs84'
-_E2_GEODESY = (2.0 - 1.0 / 298.257223563) / 298.257223563
 _CHRONO_RADIUS = 6371000.0
 _PX4_RADIUS = 6353000.0
 _CARLA_SCALE = 0.9996
@@ -215,16 +199,9 @@ _CARLA_SCALE = 0.9996
 def to_geodetic(
     geodesy: str, frame: LocalFrame, enu: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return latitude (deg), longitude (deg) and altitude (m), each `(n,)`.
+    """Return latitude (deg), longitude (deg) and altitude (m), each `(n,)`, of `enu` `(n, 3)` m.
 
-    Parameters
-    ----------
-    geodesy : str
-        One of `GEODESIES`.
-    frame : LocalFrame
-        Its origin is that of the conversion.
-    enu : (n, 3)
-        Position, m.
+    `geodesy` is one of `GEODESIES`; the origin of the conversion is that of the frame.
 
     Raises
     ------
@@ -233,78 +210,71 @@ def to_geodetic(
     """
     if geodesy == _WGS84:
         return frame.to_geodetic(enu)
-    origin = np.array([frame.latitude_deg, frame.longitude_deg, frame.altitude_m])
-    rows = _FORMULAS[geodesy](origin, np.ascontiguousarray(enu))
-    return rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy()
+    rows = _FORMULAS[geodesy](frame.latitude_deg, frame.longitude_deg, np.ascontiguousarray(enu))
+    times = 2.0 if geodesy == 'carla_transverse_mercator' else 1.0
+    return rows[:, 0].copy(), rows[:, 1].copy(), times * frame.altitude_m + enu[:, 2]
 
 
 @compiled
-def _chrono_sphere(origin: FloatArray, enu: FloatArray) -> FloatArray:
-    out = np.empty_like(enu)
+def _chrono_sphere(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
+    out = np.empty((len(enu), 2))
     for k in range(len(enu)):
-        latitude = origin[0] + math.degrees(enu[k, 1] / _CHRONO_RADIUS)
+        latitude = latitude0 + math.degrees(enu[k, 1] / _CHRONO_RADIUS)
         parallel = _CHRONO_RADIUS * math.cos(math.radians(latitude))
-        out[k, 0] = latitude
-        out[k, 1] = origin[1] + math.degrees(enu[k, 0] / parallel)
-        out[k, 2] = origin[2] + enu[k, 2]
+        out[k] = latitude, longitude0 + math.degrees(enu[k, 0] / parallel)
     return out
 
 
 @compiled
-def _hector(origin: FloatArray, enu: FloatArray) -> FloatArray:
-    sine, cosine = math.sin(math.radians(origin[0])), math.cos(math.radians(origin[0]))
-    w = math.sqrt(1.0 - _E2_GEODESY * sine * sine)
-    meridian, parallel = _A * (1.0 - _E2_GEODESY) / w**3, _A / w * cosine
-    out = np.empty_like(enu)
+def _hector(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
+    sine, cosine = math.sin(math.radians(latitude0)), math.cos(math.radians(latitude0))
+    w = math.sqrt(1.0 - WGS84_E2 * sine * sine)
+    meridian, parallel = WGS84_A * (1.0 - WGS84_E2) / w**3, WGS84_A / w * cosine
+    out = np.empty((len(enu), 2))
     for k in range(len(enu)):
-        out[k, 0] = origin[0] + math.degrees(enu[k, 1] / meridian)
-        out[k, 1] = origin[1] + math.degrees(enu[k, 0] / parallel)
-        out[k, 2] = origin[2] + enu[k, 2]
+        out[k, 0] = latitude0 + math.degrees(enu[k, 1] / meridian)
+        out[k, 1] = longitude0 + math.degrees(enu[k, 0] / parallel)
     return out
 
 
 @compiled
-def _px4_classic(origin: FloatArray, enu: FloatArray) -> FloatArray:
-    sine, cosine = math.sin(math.radians(origin[0])), math.cos(math.radians(origin[0]))
-    out = np.empty_like(enu)
+def _px4_classic(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
+    sine, cosine = math.sin(math.radians(latitude0)), math.cos(math.radians(latitude0))
+    out = np.empty((len(enu), 2))
     for k in range(len(enu)):
         east, north = enu[k, 0] / _PX4_RADIUS, enu[k, 1] / _PX4_RADIUS
         c = math.hypot(east, north)
         ratio = math.sin(c) / c if c > 0.0 else 1.0
-        latitude = math.asin(math.cos(c) * sine + north * ratio * cosine)
         across = math.cos(c) * cosine - north * ratio * sine
-        out[k, 0] = math.degrees(latitude)
-        out[k, 1] = origin[1] + math.degrees(math.atan2(east * ratio, across))
-        out[k, 2] = origin[2] + enu[k, 2]
+        out[k, 0] = math.degrees(math.asin(math.cos(c) * sine + north * ratio * cosine))
+        out[k, 1] = longitude0 + math.degrees(math.atan2(east * ratio, across))
     return out
 
 
 @compiled
-def _carla_mercator(origin: FloatArray, enu: FloatArray) -> FloatArray:
-    f0 = math.radians(origin[0])
-    radius = _A * math.cos(f0)
+def _carla_mercator(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
+    f0 = math.radians(latitude0)
+    radius = WGS84_A * math.cos(f0)
     start = math.asinh(math.tan(f0))
-    out = np.empty_like(enu)
+    out = np.empty((len(enu), 2))
     for k in range(len(enu)):
         out[k, 0] = math.degrees(math.atan(math.sinh(start + enu[k, 1] / radius)))
-        out[k, 1] = origin[1] + math.degrees(enu[k, 0] / radius)
-        out[k, 2] = origin[2] + enu[k, 2]
+        out[k, 1] = longitude0 + math.degrees(enu[k, 0] / radius)
     return out
 
 
 @compiled
-def _carla_transverse_mercator(origin: FloatArray, enu: FloatArray) -> FloatArray:
-    f0, radius = math.radians(origin[0]), _A * _CARLA_SCALE
-    out = np.empty_like(enu)
+def _carla_transverse_mercator(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
+    f0, radius = math.radians(latitude0), WGS84_A * _CARLA_SCALE
+    out = np.empty((len(enu), 2))
     for k in range(len(enu)):
         east, foot = enu[k, 0] / radius, f0 + enu[k, 1] / radius
         out[k, 0] = math.degrees(math.asin(math.sin(foot) / math.cosh(east)))
-        out[k, 1] = origin[1] + math.degrees(math.atan2(math.sinh(east), math.cos(foot)))
-        out[k, 2] = 2.0 * origin[2] + enu[k, 2]
+        out[k, 1] = longitude0 + math.degrees(math.atan2(math.sinh(east), math.cos(foot)))
     return out
 
 
-_FORMULAS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+_FORMULAS: dict[str, Callable[[float, float, FloatArray], FloatArray]] = {
     'chrono_sphere': _chrono_sphere,
     'hector': _hector,
     'px4_classic': _px4_classic,

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -16,10 +17,9 @@ from sim_sensors.core.config_files import config_names, config_path, read_yaml_m
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
-from sim_sensors.world.dipoles import Dipoles
 from sim_sensors.world.fields import EarthField, Gravity
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
-from sim_sensors.world.landmarks import Landmarks, Tags, chessboard
+from sim_sensors.world.scene import Dipoles, Landmarks, Tags, chessboard
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,14 +81,11 @@ class World:
         return field
 
 
-# Worlds by name: the presets in `config/worlds/` and the user's own files of the same
-# form.
+# Worlds by name: the presets in `config/worlds/` and the user's own files of the same form.
 
 _KIND = 'worlds'
 _ZERO = (0.0, 0.0, 0.0)
 _RADIUS = Parameter(0.01, 'm', 'Radius of the dipoles.', minimum=0.0, minimum_excluded=True)
-
-P = TypeVar('P', bound=Parameters)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,17 +145,18 @@ class _Tag(Parameters):
     size: float = parameter(0.1651, 'm', 'Edge.', minimum=0.0, minimum_excluded=True)
 
 
-_KEYS = (
-    'origin',
-    'gravity',
-    'earth_field',
-    'dipole_radius',
-    'dipoles',
-    'scattered_dipoles',
-    'landmarks',
-    'chessboards',
-    'tags',
-)
+_PARTS: dict[str, Any] = {
+    'origin': DEFAULT_ORIGIN,
+    'gravity': Gravity(),
+    'earth_field': EarthField(),
+}
+_LISTS: dict[str, type[Parameters]] = {
+    'dipoles': _Dipole,
+    'scattered_dipoles': _Scattered,
+    'landmarks': _Landmark,
+    'chessboards': _Chessboard,
+    'tags': _Tag,
+}
 
 
 def world_names() -> list[str]:
@@ -190,94 +188,81 @@ def load_world(name_or_path: str | Path) -> World:
 
 
 def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
-    """Build a world from a plain mapping; docs/world.md lists its keys.
+    """Build a world from what a world file holds; docs/world.md lists its keys.
 
-    Parameters
-    ----------
-    mapping : mapping
-        What a world file holds. What is missing takes the defaults of `World`.
-    where : str
-        File or option that it came from, for messages.
+    What is missing takes the defaults of `World`; `where` is the file or option that it came from.
 
     Raises
     ------
     ParameterError
         On the first thing that is wrong.
     """
+    known = [*_PARTS, 'dipole_radius', *_LISTS]
     for key in mapping:
-        if key not in _KEYS:
-            raise ParameterError(where, str(key), not_among('unknown key', key, _KEYS))
+        if key not in known:
+            raise ParameterError(where, str(key), not_among('unknown key', key, known))
+    parts = {
+        key: type(default).from_mapping(mapping[key], where, key) if key in mapping else default
+        for key, default in _PARTS.items()
+    }
+    items = {key: _items(mapping, where, key) for key in _LISTS}
     radius = _RADIUS.parse(mapping.get('dipole_radius', _RADIUS.default), where, 'dipole_radius')
-    boards = _items(mapping, where, 'chessboards', _Chessboard)
     return World(
-        frame=DEFAULT_ORIGIN
-        if 'origin' not in mapping
-        else _part(mapping, where, 'origin', LocalFrame),
-        gravity_model=_part(mapping, where, 'gravity', Gravity),
-        earth_field=_part(mapping, where, 'earth_field', EarthField),
-        dipoles=_dipoles(mapping, where, radius),
-        landmarks=_landmarks(mapping, where, boards),
-        tags=_tags(mapping, where),
-        chessboards=tuple(board.ids for board in boards),
+        frame=parts['origin'],
+        gravity_model=parts['gravity'],
+        earth_field=parts['earth_field'],
+        dipoles=_dipoles(items['dipoles'], items['scattered_dipoles'], radius),
+        landmarks=_landmarks(items['landmarks'], items['chessboards'], where),
+        tags=_tags(items['tags'], where),
+        chessboards=tuple(board.ids for board in items['chessboards']),
     )
 
 
-def _dipoles(mapping: Mapping[str, object], where: str, radius: float) -> Dipoles:
-    items = _items(mapping, where, 'dipoles', _Dipole)
+def _dipoles(items: list[_Dipole], boxes: list[_Scattered], radius: float) -> Dipoles:
     dipoles = Dipoles.posed(
-        _rows([item.position for item in items]),
-        _rows([item.rpy for item in items]),
+        [item.position for item in items],
+        [item.rpy for item in items],
         [item.moment for item in items],
         radius=radius,
     )
-    for box in _items(mapping, where, 'scattered_dipoles', _Scattered):
-        dipoles = dipoles.joined(
-            Dipoles.scattered(box.count, box.low, box.high, box.moment, seed=box.seed)
-        )
+    for box in boxes:
+        dipoles = dipoles.joined(Dipoles.scattered(**box.to_mapping()))
     return dipoles
 
 
-def _landmarks(mapping: Mapping[str, object], where: str, boards: list[_Chessboard]) -> Landmarks:
-    items = _items(mapping, where, 'landmarks', _Landmark)
+def _landmarks(items: list[_Landmark], boards: list[_Chessboard], where: str) -> Landmarks:
     ids = [np.array([item.id for item in items], dtype=np.int64)]
-    places = [_rows([item.position for item in items])]
-    for board in boards:
-        places.append(
-            chessboard(board.rows, board.columns, board.square, board.position, board.rpy)
-        )
-        ids.append(board.ids.reshape(-1))
-    try:
+    ids += [board.ids.reshape(-1) for board in boards]
+    places = [np.array([item.position for item in items]).reshape(-1, 3)]
+    places += [chessboard(b.rows, b.columns, b.square, b.position, b.rpy) for b in boards]
+    with _naming(where, 'landmarks'):
         return Landmarks(np.concatenate(ids), np.concatenate(places))
-    except ParameterError as error:
-        raise ParameterError(where, f'landmarks.{error.key}', error.problem) from None
 
 
-def _tags(mapping: Mapping[str, object], where: str) -> Tags:
-    items = _items(mapping, where, 'tags', _Tag)
+def _tags(items: list[_Tag], where: str) -> Tags:
     if not items:
         return Tags()
-    try:
+    with _naming(where, 'tags'):
         return Tags(
             np.array([item.id for item in items]),
-            _rows([item.position for item in items]),
+            np.array([item.position for item in items]),
             Rotation.from_euler('xyz', [item.rpy for item in items]).as_quat(),
             np.array([item.size for item in items]),
         )
+
+
+@contextlib.contextmanager
+def _naming(where: str, key: str) -> Iterator[None]:
+    """Let an error name the file and the list."""
+    try:
+        yield
     except ParameterError as error:
-        raise ParameterError(where, f'tags.{error.key}', error.problem) from None
+        raise ParameterError(where, f'{key}.{error.key}', error.problem) from None
 
 
-def _items(mapping: Mapping[str, object], where: str, key: str, kind: type[P]) -> list[P]:
+def _items(mapping: Mapping[str, object], where: str, key: str) -> list[Any]:
     """Return the entries of a list of mappings."""
     given = mapping.get(key) or []
     if not isinstance(given, list):
         raise ParameterError(where, key, f'{given!r} is not allowed; must be a list of mappings')
-    return [kind.from_mapping(item, where, f'{key}[{k}]') for k, item in enumerate(given)]
-
-
-def _part(mapping: Mapping[str, object], where: str, key: str, kind: type[P]) -> P:
-    return kind.from_mapping(cast(Mapping[str, object], mapping.get(key, {})), where, key)
-
-
-def _rows(rows: list[tuple[float, float, float]]) -> FloatArray:
-    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+    return [_LISTS[key].from_mapping(item, where, f'{key}[{k}]') for k, item in enumerate(given)]
