@@ -120,7 +120,10 @@ def test_the_room_of_the_paper_has_500_magnets_anywhere_in_any_direction() -> No
 @pytest.mark.parametrize(
     ('words', 'problem'),
     [
-        ({'positions': np.zeros((2, 3)), 'moments': np.zeros((1, 3))}, 'are 1; must be as many'),
+        (
+            {'positions': np.zeros((2, 3)), 'moments': np.zeros((1, 3))},
+            r'have shape \(1, 3\); must',
+        ),
         ({'positions': [[0.0, np.nan, 0.0]], 'moments': [[0.0] * 3]}, 'not finite'),
         ({'radius': 0.0}, r'radius: 0.0 is not allowed; must be a number > 0 \[m\]'),
     ],

@@ -19,7 +19,6 @@ from sim_sensors.following.follower import (
     PoseSensor,
     SimulatedDrive,
     drive_along,
-    heading_of,
 )
 from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion, tracking_error
 from sim_sensors.following.tracking import (
@@ -32,7 +31,7 @@ from sim_sensors.following.tracking import (
 )
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.planar import Pose, advance, relative, twist_between, wrap
+from sim_sensors.motion.planar import Pose, advance, heading_of, relative, twist_between, wrap
 from sim_sensors.motion.waypoint_table import Waypoints, repaired_waypoints
 
 PERFECT = DifferentialDrive(wheel_lag=0.0)

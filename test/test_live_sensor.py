@@ -18,8 +18,7 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.live.odometry import LiveOdometry, Verdict
-from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.live import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import motion_of, truth_of
@@ -121,7 +120,7 @@ def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
             assert sensor.push(truth.take([k])).accepted
             if k in cuts:
                 live += list(sensor.measure())
-        sensor.finish()
+        sensor.odometry.finish()
         live += list(sensor.measure())
         assert not list(sensor.measure())
         batch = module.simulate(model, motion, seed=4, run='a', start_ns=start, origin_ns=origin)
@@ -150,7 +149,7 @@ def test_what_sensors_of_every_kind_send_is_that_of_the_batch_run(kind: str) -> 
     for k in range(len(truth)):
         assert sensor.push(truth.take([k])).accepted
         if k == len(truth) - 1:
-            sensor.finish()
+            sensor.odometry.finish()
         elif rng.random() < 0.7:
             continue
         for stamp_ns, measured in sensor.measure():
@@ -186,13 +185,13 @@ def test_finish_of_less_than_a_motion_is_an_error_until_reset() -> None:
     sensor.push(TRUTH.take([0]))
     sensor.push(TRUTH.take([1]))
     with pytest.raises(MotionError, match='2 samples'):
-        sensor.finish()
+        sensor.odometry.finish()
     assert not list(sensor.measure())
     assert sensor.push(TRUTH.take([2])) is Verdict.FINISHED
     sensor.reset()
     navsat_inputs(sensor, TRUTH)
-    sensor.finish()
-    assert sensor.final_ns == TRUTH.stamp_ns[-1] + 1
+    sensor.odometry.finish()
+    assert sensor.odometry.final_ns == TRUTH.stamp_ns[-1] + 1
 
 
 def test_next_loop_may_begin_before_the_clock_tells_also_after_finish() -> None:
@@ -223,7 +222,7 @@ def test_long_gap_is_measured_in_chunks_and_a_longer_one_is_a_new_start() -> Non
         verdicts.append(sensor.push(at(stamp)))
         sizes += [len(chunk) for chunk, _ in sensor.measure()]
     assert verdicts[4] is Verdict.GAP
-    assert sensor.gap == pytest.approx(49.7)
+    assert sensor.odometry.gap == pytest.approx(49.7)
     assert max(sizes) == 1000
     assert sum(sizes) == 50_100
     assert sensor.push(at(stamps[-1] + 61 * 10**9)) is Verdict.RESTARTED

@@ -16,8 +16,8 @@ from nav_msgs.msg import Path
 from ros_examples import TIMEOUT, Graph, graph_of_its_own
 
 from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.following.follower import LiveFollower, Step
 from sim_sensors.following.tracking import TRACKERS
-from sim_sensors.live.follower import LiveFollower, Step
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.waypoint_table import read_waypoints

@@ -17,9 +17,10 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
-from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive_along, heading_of
+from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive_along
 from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion
 from sim_sensors.motion.motions import START_NS
+from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoint_table import Waypoints, repaired_waypoints, thinned
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.following.follower import Follower, FollowSettings, SimulatedDrive
+    from sim_sensors.following.follower import (
+        Follower,
+        FollowSettings,
+        LiveFollower,
+        SimulatedDrive,
+    )
     from sim_sensors.following.reference import ReferenceMotion
     from sim_sensors.following.tracking import TRACKERS, Tracker
 
@@ -16,6 +21,7 @@ __all__ = [
     'TRACKERS',
     'FollowSettings',
     'Follower',
+    'LiveFollower',
     'ReferenceMotion',
     'SimulatedDrive',
     'Tracker',

@@ -4,15 +4,23 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 
 import numpy as np
 
 from sim_sensors.core import rotations
+from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.following.reference import INTERPOLATIONS, ReferenceMotion, TrackingErrors
+from sim_sensors.following.reference import (
+    INTERPOLATIONS,
+    ReferenceMotion,
+    TrackingError,
+    TrackingErrors,
+    tracking_error,
+)
 from sim_sensors.following.tracking import (
     NonlinearTracker,
     OpenLoop,
@@ -21,7 +29,9 @@ from sim_sensors.following.tracking import (
     YawPid,
 )
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
-from sim_sensors.motion.planar import Pose
+from sim_sensors.motion.odometry import check_values
+from sim_sensors.motion.planar import Pose, heading_of
+from sim_sensors.motion.waypoint_table import Waypoints
 
 _NS = 1_000_000_000
 
@@ -216,7 +226,10 @@ def drive_along(
     state = robot.at(start, wheels)
     follower = Follower(reference, robot, settings.tracker(controller), settings.control_rate)
     grip = robot.noise(stream(seed, run, 'robot', 'grip'), steps)
-    error = _pose_noise(sensor, seed, run, steps + 1)
+    error = None
+    if sensor.position_std or sensor.yaw_std:
+        drawn = stream(seed, run, 'pose', 'white').standard_normal((steps + 1, 3))
+        error = (drawn * [sensor.position_std, sensor.position_std, sensor.yaw_std]).tolist()
     delay = round(sensor.latency * rate)
     states: list[RobotState] = []
     commands: list[tuple[float, float, float, float]] = []
@@ -243,16 +256,109 @@ def drive_along(
     )
 
 
-def heading_of(x: float, y: float, z: float, w: float) -> float:
-    """Return the heading, rad in [-pi, pi], of a quaternion x y z w that need not be of norm 1."""
-    return math.atan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
+# A follower on odometry as it comes, with a path that may be given late or anew.
 
 
-def _pose_noise(
-    sensor: PoseSensor, seed: int, run: str, count: int
-) -> list[tuple[float, float, float]]:
-    if sensor.position_std == sensor.yaw_std == 0.0:
-        return []
-    drawn = stream(seed, run, 'pose', 'white').standard_normal((count, 3))
-    scaled = drawn * np.array([sensor.position_std, sensor.position_std, sensor.yaw_std])
-    return [(float(a), float(b), float(c)) for a, b, c in scaled]
+class OdometryUse(enum.Enum):
+    """What became of an odometry message."""
+
+    USED = 'used'
+    EARLY = 'no command is due yet'
+    NO_PATH = 'there is no path'
+    LATE = 'its stamp does not come after the latest'
+    INVALID = 'it holds no pose'
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What one odometry message led to.
+
+    Attributes
+    ----------
+    heard : OdometryUse
+    command : VelocityCommand or None
+        Where one was due.
+    error : TrackingError or None
+        Of the robot at that time, where there is a command.
+    """
+
+    heard: OdometryUse
+    command: VelocityCommand | None = None
+    error: TrackingError | None = None
+
+
+class LiveFollower:
+    """Follows a path by odometry; the batch run over the same messages gives the same bits.
+
+    The path begins with the first odometry message after it was given.
+
+    Parameters
+    ----------
+    robot : DifferentialDrive
+        Its kinematics; a live robot brings its own dynamics.
+    tracker : TrackerModel
+    control_rate : float
+        Hz.
+    interpolation : str
+        As in `ReferenceMotion`.
+    at_robot : bool
+        True: the path is moved and turned to begin where the robot is. False: it is in the frame
+        of the odometry.
+    """
+
+    def __init__(
+        self,
+        robot: DifferentialDrive,
+        tracker: TrackerModel,
+        *,
+        control_rate: float,
+        interpolation: str = 'spline',
+        at_robot: bool = False,
+    ) -> None:
+        self._robot = robot
+        self._tracker = tracker
+        self._rate = control_rate
+        self._interpolation = interpolation
+        self._at_robot = at_robot
+        self._waypoints: Waypoints | None = None
+        self._follower: Follower | None = None
+        self._latest_ns: int | None = None
+
+    @property
+    def has_path(self) -> bool:
+        """True once there is a path."""
+        return self._waypoints is not None
+
+    def follow(self, waypoints: Waypoints) -> None:
+        """Follow another path from the next odometry on."""
+        self._waypoints = waypoints
+        self._follower = None
+
+    def reset(self) -> None:
+        """Begin the path again with the next odometry, whatever its stamp."""
+        self._follower = None
+        self._latest_ns = None
+
+    def push(self, odometry: OdometryArray) -> Step:
+        """Take one odometry message."""
+        try:
+            check_values(odometry)
+        except MotionError:
+            return Step(OdometryUse.INVALID)
+        stamp_ns = int(odometry.stamp_ns[0])
+        if self._latest_ns is not None and stamp_ns <= self._latest_ns:
+            return Step(OdometryUse.LATE)
+        self._latest_ns = stamp_ns
+        if self._waypoints is None:
+            return Step(OdometryUse.NO_PATH)
+        x, y, _ = odometry.position[0].tolist()
+        pose = Pose(x, y, heading_of(*odometry.orientation[0].tolist()))
+        if self._follower is None:
+            placed = self._waypoints.starting_at(pose) if self._at_robot else self._waypoints
+            reference = ReferenceMotion(placed, self._interpolation)
+            self._follower = Follower(reference, self._robot, self._tracker, self._rate)
+        command = self._follower.push(stamp_ns, pose)
+        if command is None:
+            return Step(OdometryUse.EARLY)
+        wanted = self._follower.reference.at(self._follower.time_of(stamp_ns)).pose
+        return Step(OdometryUse.USED, command, tracking_error(wanted, pose))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import NamedTuple
 
@@ -81,7 +82,7 @@ class ReferenceMotion:
             return poses
         return np.array([self.at(time).pose for time in times.tolist()]).reshape(-1, 3)
 
-    @property
+    @functools.cached_property
     def top_speed(self) -> float:
         """Greatest speed between waypoints, m/s."""
         w = self.waypoints

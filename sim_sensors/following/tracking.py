@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from typing import Any, ClassVar
 
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.following.reference import ReferenceMotion
@@ -19,70 +20,41 @@ from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
 
 
 class Tracker(abc.ABC):
-    """A controller at work. It is asked once per control period, in order of time."""
+    """A controller at work. It is asked once per control period, in order of time.
+
+    Parameters
+    ----------
+    model : TrackerModel
+        Parameters of the controller.
+    reference : ReferenceMotion
+        What is to be followed.
+    robot : DifferentialDrive
+        Its kinematics make wheel rates.
+    period : float
+        s.
+    """
 
     def __init__(
-        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+        self, model: Any, reference: ReferenceMotion, robot: DifferentialDrive, period: float
     ) -> None:
+        self.model = model
         self.reference = reference
         self.robot = robot
         self.period = period
 
     @abc.abstractmethod
     def command(self, time: float, pose: Pose) -> WheelRates:
-        """Return the wheel rates to hold for a period.
+        """Return the wheel rates to hold for a period from `time`, s since the first waypoint.
 
-        Parameters
-        ----------
-        time : float
-            s since the first waypoint.
-        pose : Pose
-            Of the robot, as it is known.
+        `pose` is that of the robot, as it is known.
         """
 
 
-class TrackerModel(Parameters, abc.ABC):
-    """Parameters of a controller."""
-
-    @abc.abstractmethod
-    def start(
-        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
-    ) -> Tracker:
-        """Return the controller in its first state; `period` in s."""
-
-
-@dataclasses.dataclass(frozen=True)
-class OpenLoop(TrackerModel):
-    """Wheel rates from differences of the reference; nobody looks where the robot is.
-
-    `twist`: the constant twist from this pose to that of one period later, whose lateral part the
-    robot cannot drive. `as_given`: v = cos(theta) dx/dt + sin(theta) dy/dt with the heading at the
-    start of the period, as in [Cesenek2019], which falls short of an arc by its chord.
-    """
-
-    kind = 'open_loop'
-    differences: str = parameter(
-        'twist', '', 'How differences become speeds.', choices=('twist', 'as_given')
-    )
-
-    def start(
-        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
-    ) -> Tracker:
-        """Return the controller in its first state."""
-        return _OpenLoopTracker(self, reference, robot, period)
-
-
 class _OpenLoopTracker(Tracker):
-    def __init__(
-        self, model: OpenLoop, reference: ReferenceMotion, robot: DifferentialDrive, period: float
-    ) -> None:
-        super().__init__(reference, robot, period)
-        self._as_given = model.differences == 'as_given'
-
     def command(self, time: float, pose: Pose) -> WheelRates:
         here = self.reference.at(time).pose
         there = self.reference.at(time + self.period).pose
-        if self._as_given:
+        if self.model.differences == 'as_given':
             dx, dy = there.x - here.x, there.y - here.y
             forward = math.cos(here.heading) * dx + math.sin(here.heading) * dy
             turn = there.heading - here.heading
@@ -91,16 +63,33 @@ class _OpenLoopTracker(Tracker):
         return self.robot.inverse(forward / self.period, turn / self.period)
 
 
-@dataclasses.dataclass(frozen=True)
-class Pid(Parameters):
-    """Gains of the PID of [Cesenek2019], without any dt: they belong to one control rate.
+class _YawPidTracker(Tracker):
+    def __init__(
+        self, model: Any, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> None:
+        super().__init__(model, reference, robot, period)
+        self._feedforward = model.feedforward.start(reference, robot, period)
+        self._yaw = _PidState(model.yaw)
 
-    u = |kp e + ki E + kd (e - e_old)|, E the sum of all e. The source gives no gains.
-    """
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        wheels = self._feedforward.command(time, pose)
+        error = wrap(self.reference.at(time).pose.heading - pose.heading)
+        return _turned(wheels, self._yaw.correction(error), error)
 
-    kp: float = parameter(4.0, 'rad/s per unit', 'Of the error.', minimum=0.0)
-    ki: float = parameter(0.0, 'rad/s per unit', 'Of the sum of all errors.', minimum=0.0)
-    kd: float = parameter(0.0, 'rad/s per unit', 'Of its change.', minimum=0.0)
+
+class _YawDistancePidTracker(_YawPidTracker):
+    def __init__(
+        self, model: Any, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> None:
+        super().__init__(model, reference, robot, period)
+        self._distance = _PidState(model.distance)
+
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        wheels = super().command(time, pose)
+        wanted = self.reference.at(time).pose
+        dx, dy = wanted.x - pose.x, wanted.y - pose.y
+        bearing = wrap(math.atan2(dy, dx) - pose.heading)
+        return _turned(wheels, self._distance.correction(math.hypot(dx, dy)), bearing)
 
 
 class _PidState:
@@ -125,6 +114,62 @@ def _turned(wheels: WheelRates, correction: float, error: float) -> WheelRates:
     return WheelRates(wheels.left - correction, wheels.right + correction)
 
 
+class _NonlinearTracker(Tracker):
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        # A reference at rest leaves k2 v_r at 0, whatever k2.
+        k2 = (self.model.bandwidth / max(self.reference.top_speed, 1e-3)) ** 2
+        target = self.reference.at(time)
+        e_x, e_y, e = relative(pose, target.pose)
+        v_r, w_r = target.speed, target.yaw_rate
+        frequency = math.sqrt(w_r * w_r + k2 * v_r * v_r + self.model.least_bandwidth**2)
+        gain = min(2.0 * self.model.damping * frequency, 0.5 / self.period)
+        sinc = math.sin(e) / e if abs(e) > 1e-8 else 1.0
+        speed = v_r * math.cos(e) + gain * e_x
+        yaw_rate = w_r + k2 * v_r * sinc * e_y + gain * e
+        return self.robot.inverse(speed, yaw_rate)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrackerModel(Parameters):
+    """Parameters of a controller."""
+
+    tracker: ClassVar[type[Tracker]]
+
+    def start(
+        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
+    ) -> Tracker:
+        """Return the controller in its first state; `period` in s."""
+        return self.tracker(self, reference, robot, period)
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenLoop(TrackerModel):
+    """Wheel rates from differences of the reference; nobody looks where the robot is.
+
+    `twist`: the constant twist from this pose to that of one period later, whose lateral part the
+    robot cannot drive. `as_given`: v = cos(theta) dx/dt + sin(theta) dy/dt with the heading at the
+    start of the period, as in [Cesenek2019], which falls short of an arc by its chord.
+    """
+
+    kind = 'open_loop'
+    tracker = _OpenLoopTracker
+    differences: str = parameter(
+        'twist', '', 'How differences become speeds.', choices=('twist', 'as_given')
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Pid(Parameters):
+    """Gains of the PID of [Cesenek2019], without any dt: they belong to one control rate.
+
+    u = |kp e + ki E + kd (e - e_old)|, E the sum of all e. The source gives no gains.
+    """
+
+    kp: float = parameter(4.0, 'rad/s per unit', 'Of the error.', minimum=0.0)
+    ki: float = parameter(0.0, 'rad/s per unit', 'Of the sum of all errors.', minimum=0.0)
+    kd: float = parameter(0.0, 'rad/s per unit', 'Of its change.', minimum=0.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class YawPid(TrackerModel):
     """Open loop and a PID of the yaw error, reference minus robot, wrapped; [Cesenek2019].
@@ -135,32 +180,9 @@ class YawPid(TrackerModel):
     """
 
     kind = 'yaw_pid'
+    tracker = _YawPidTracker
     feedforward: OpenLoop = dataclasses.field(default_factory=OpenLoop)
     yaw: Pid = dataclasses.field(default_factory=Pid)
-
-    def start(
-        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
-    ) -> Tracker:
-        """Return the controller in its first state."""
-        return _YawPidTracker(self.feedforward, self.yaw, reference, robot, period)
-
-
-class _YawPidTracker(_OpenLoopTracker):
-    def __init__(
-        self,
-        feedforward: OpenLoop,
-        yaw: Pid,
-        reference: ReferenceMotion,
-        robot: DifferentialDrive,
-        period: float,
-    ) -> None:
-        super().__init__(feedforward, reference, robot, period)
-        self._yaw = _PidState(yaw)
-
-    def command(self, time: float, pose: Pose) -> WheelRates:
-        wheels = super().command(time, pose)
-        error = wrap(self.reference.at(time).pose.heading - pose.heading)
-        return _turned(wheels, self._yaw.correction(error), error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,34 +202,10 @@ class YawDistancePid(TrackerModel):
     """
 
     kind = 'yaw_distance_pid'
+    tracker = _YawDistancePidTracker
     feedforward: OpenLoop = dataclasses.field(default_factory=OpenLoop)
     yaw: Pid = dataclasses.field(default_factory=Pid)
     distance: DistancePid = dataclasses.field(default_factory=DistancePid)
-
-    def start(
-        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
-    ) -> Tracker:
-        """Return the controller in its first state."""
-        return _YawDistancePidTracker(self, reference, robot, period)
-
-
-class _YawDistancePidTracker(_YawPidTracker):
-    def __init__(
-        self,
-        model: YawDistancePid,
-        reference: ReferenceMotion,
-        robot: DifferentialDrive,
-        period: float,
-    ) -> None:
-        super().__init__(model.feedforward, model.yaw, reference, robot, period)
-        self._distance = _PidState(model.distance)
-
-    def command(self, time: float, pose: Pose) -> WheelRates:
-        wheels = super().command(time, pose)
-        wanted = self.reference.at(time).pose
-        dx, dy = wanted.x - pose.x, wanted.y - pose.y
-        bearing = wrap(math.atan2(dy, dx) - pose.heading)
-        return _turned(wheels, self._distance.correction(math.hypot(dx, dy)), bearing)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,6 +229,7 @@ class NonlinearTracker(TrackerModel):
     """
 
     kind = 'nonlinear'
+    tracker = _NonlinearTracker
     bandwidth: float = parameter(
         2.0, 'rad/s', 'Natural frequency at the top speed.', minimum=0.0, minimum_excluded=True
     )
@@ -238,38 +237,6 @@ class NonlinearTracker(TrackerModel):
     least_bandwidth: float = parameter(
         0.5, 'rad/s', 'Natural frequency of e_x and e at rest.', minimum=0.0, minimum_excluded=True
     )
-
-    def start(
-        self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
-    ) -> Tracker:
-        """Return the controller in its first state."""
-        return _NonlinearTrackerState(self, reference, robot, period)
-
-
-class _NonlinearTrackerState(Tracker):
-    def __init__(
-        self,
-        model: NonlinearTracker,
-        reference: ReferenceMotion,
-        robot: DifferentialDrive,
-        period: float,
-    ) -> None:
-        super().__init__(reference, robot, period)
-        self._model = model
-        # A reference at rest leaves k2 v_r at 0, whatever k2.
-        self._k2 = (model.bandwidth / max(reference.top_speed, 1e-3)) ** 2
-
-    def command(self, time: float, pose: Pose) -> WheelRates:
-        model, k2 = self._model, self._k2
-        target = self.reference.at(time)
-        e_x, e_y, e = relative(pose, target.pose)
-        v_r, w_r = target.speed, target.yaw_rate
-        frequency = math.sqrt(w_r * w_r + k2 * v_r * v_r + model.least_bandwidth**2)
-        gain = min(2.0 * model.damping * frequency, 0.5 / self.period)
-        sinc = math.sin(e) / e if abs(e) > 1e-8 else 1.0
-        speed = v_r * math.cos(e) + gain * e_x
-        yaw_rate = w_r + k2 * v_r * sinc * e_y + gain * e
-        return self.robot.inverse(speed, yaw_rate)
 
 
 TRACKERS = {

@@ -46,6 +46,11 @@ def wrap(angle: float) -> float:
     return math.remainder(angle, 2.0 * math.pi)
 
 
+def heading_of(x: float, y: float, z: float, w: float) -> float:
+    """Return the heading, rad in [-pi, pi], of a quaternion x y z w that need not be of norm 1."""
+    return math.atan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
+
+
 def advance(pose: Pose, forward: float, left: float, turn: float) -> Pose:
     """Return pose Exp(xi): where a constant body twist leads, without integration error.
 
@@ -116,13 +121,6 @@ def _versinc_of_planar_steps(angle: float) -> float:
         return 0.5 * angle
     half = math.sin(0.5 * angle)
     return 2.0 * half * half / angle
-
-
-@compiled
-def heading_of(quaternion: FloatArray) -> float:
-    """Return the heading, rad, of a quaternion x y z w `(4,)`."""
-    x, y, z, w = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
-    return math.atan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
 
 
 @compiled

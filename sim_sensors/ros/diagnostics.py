@@ -11,7 +11,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from sim_sensors.live.odometry import Verdict
+from sim_sensors.live import Verdict
 
 # The worst few of a period, not a line for each of a thousand messages.
 _MOST_NEWS = 5

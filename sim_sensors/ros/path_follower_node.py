@@ -20,11 +20,11 @@ from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.following.follower import VelocityCommand, heading_of
+from sim_sensors.following.follower import LiveFollower, OdometryUse, Step, VelocityCommand
 from sim_sensors.following.reference import INTERPOLATIONS
 from sim_sensors.following.tracking import TRACKERS, TrackerModel
-from sim_sensors.live.follower import LiveFollower, OdometryUse, Step
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
+from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoint_table import Waypoints, read_waypoints, repaired_waypoints
 from sim_sensors.ros.diagnostics import News, Reporter
 from sim_sensors.ros.messages import stamp_ns, twist_message, vector_message

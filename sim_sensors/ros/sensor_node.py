@@ -23,8 +23,7 @@ from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.live.odometry import LiveOdometry, Verdict
-from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.live import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.ros.diagnostics import Reporter, SensorHealth
 from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
@@ -165,12 +164,12 @@ class SensorNode(Node):
     @property
     def newest_ns(self) -> int | None:
         """Stamp of the newest odometry that counts; None before any."""
-        return self._live.newest_ns
+        return self._live.odometry.newest_ns
 
     @property
     def final_ns(self) -> int | None:
         """Stamps before this one are measured; None before any can be."""
-        return self._live.final_ns
+        return self._live.odometry.final_ns
 
     @property
     def published(self) -> int:
@@ -190,7 +189,7 @@ class SensorNode(Node):
         """
         self._take_all()
         try:
-            self._live.finish()
+            self._live.odometry.finish()
         except MotionError as error:
             self._failed(error)
             raise
@@ -229,10 +228,10 @@ class SensorNode(Node):
     def _take(self, samples: list[OdometryArray]) -> None:
         for sample in samples:
             stamp_ns = int(sample.stamp_ns[0])
-            if self._live.is_new_start(stamp_ns):
+            if self._live.odometry.is_new_start(stamp_ns):
                 self._measure()
             verdict = self._live.push(sample)
-            self._health.saw(verdict, self._live.gap)
+            self._health.saw(verdict, self._live.odometry.gap)
             if not verdict.accepted:
                 self.get_logger().warning(
                     f'odometry {verdict.value} ({stamp_ns} ns)', throttle_duration_sec=_THROTTLE_S
@@ -261,7 +260,7 @@ class SensorNode(Node):
 
     def _release(self, *, all_of_it: bool = False) -> None:
         """Publish what has arrived by the stamp of the newest odometry, or all of it."""
-        newest_ns = self._live.newest_ns
+        newest_ns = self._live.odometry.newest_ns
         while self._waiting and newest_ns is not None:
             arrival_ns, stamp, measurement, truth = self._waiting[0]
             if arrival_ns > newest_ns and not all_of_it:

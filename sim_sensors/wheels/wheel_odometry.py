@@ -186,7 +186,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             steps[0] = dt[0] * np.array([*velocity[:2], truth.angular_velocity[0, 2]])
             steps[1:] = body_steps(position, orientation)
             if self.model.initial_pose == 'truth':
-                heading = heading_of(orientation[0])
+                heading = heading_of(*orientation[0])
                 self._pose[:] = position[0, 0], position[0, 1], heading
                 self.constants.start_at(self._pose[0])
                 self._height = float(position[0, 2])

@@ -153,7 +153,7 @@ class RecordedMotion:
         They add up steps in the plane of the body: zero on level ground.
         """
         position, orientation = self.truth.position, self.truth.orientation
-        start = np.array([*position[0, :2], heading_of(orientation[0])])
+        start = np.array([*position[0, :2], heading_of(*orientation[0])])
         told = poses_after(start, body_steps(position, orientation))
         error = told[:, :2] - position[1:, :2]
         return float(np.sqrt(np.mean(np.sum(error**2, axis=1))))
@@ -172,7 +172,7 @@ class RecordedMotion:
         """
         time = seconds(stamp_ns, self.start_ns)
         truth = self.motion.at(np.clip(time, self.motion.start, self.motion.end))
-        return truth.position[:, :2], np.array([heading_of(q) for q in truth.orientation])
+        return truth.position[:, :2], np.array([heading_of(*q) for q in truth.orientation])
 
 
 def _bare(truth: OdometryArray, name: str, scenario: str, path: str) -> Recording:
@@ -326,7 +326,7 @@ def _told(judge: JudgeSetup, drive: RecordedMotion) -> JudgeSetup:
     """Return the judge as it knows where the robot starts."""
     truth = drive.truth
     state, covariance = judge.filter.initial_state.copy(), judge.filter.initial_covariance.copy()
-    state[_PLANAR] = [*truth.position[0, :2], heading_of(truth.orientation[0])]
+    state[_PLANAR] = [*truth.position[0, :2], heading_of(*truth.orientation[0])]
     covariance[_PLANAR, _PLANAR] = _KNOWN
     told = dataclasses.replace(judge.filter, initial_state=state, initial_covariance=covariance)
     return dataclasses.replace(judge, filter=told)
@@ -353,7 +353,7 @@ def _drift(
     drive: RecordedMotion, stamp_ns: IntArray, position: FloatArray, orientation: FloatArray
 ) -> Drift:
     place, heading = drive.at(stamp_ns)
-    own = np.array([heading_of(q) for q in orientation])
+    own = np.array([heading_of(*q) for q in orientation])
     off = np.arctan2(np.sin(own - heading), np.cos(own - heading))
     error = np.asarray(np.linalg.norm(position[:, :2] - place, axis=1), dtype=np.float64)
     return Drift(seconds(stamp_ns, drive.start_ns), position[:, :2], error, off)

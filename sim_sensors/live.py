@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Odometry that is still arriving: which samples count, and which motion is final already."""
+"""Odometry that is still arriving, and a sensor on it: the bits of a batch run, once final.
+
+This is what a node steps. A sensor's grid of stamps starts at the first odometry stamp, which is
+also time 0, as in a batch run over the same odometry, or at a stamp of its own. The last interval
+waits for samples that never come until `LiveOdometry.finish` says so.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,20 @@ import dataclasses
 import enum
 import math
 import statistics
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.core.measurements import IntArray, OdometryArray
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
+from sim_sensors.motion.sampling import SampleGrid, seconds
+from sim_sensors.sensor.sensor import Sensor
+
+__all__ = ['LiveOdometry', 'LiveSensor', 'Verdict']
+
+T = TypeVar('T')
 
 # Those that the interval which the next sample makes final depends on, without that sample; the
 # interval that ends a record depends on the same.
@@ -130,8 +142,10 @@ class LiveOdometry:
         if not _is_valid(sample):
             return Verdict.INVALID
         stamp = int(sample.stamp_ns[0])
-        if self._is_stale(stamp):
-            return Verdict.STALE
+        if self._ceiling_ns is not None:
+            if 0 < stamp - self._ceiling_ns <= _STALE_NS:
+                return Verdict.STALE
+            self._ceiling_ns = None
         if self.finished:
             # The next loop may begin before the clock tells so.
             if self.newest_ns is not None and stamp < self.newest_ns:
@@ -152,7 +166,9 @@ class LiveOdometry:
             self._discard()
             self._start(sample, stamp)
             return Verdict.RESTARTED
-        is_gap = self._is_gap(interval)
+        is_gap = len(self._intervals) >= SAMPLES_AHEAD and (
+            interval > self._gap_factor * statistics.median_low(self._intervals)
+        )
         self._window.append(sample)
         self._intervals.append(interval)
         self.newest_ns = stamp
@@ -200,24 +216,11 @@ class LiveOdometry:
         self._window.append(sample)
         self.origin_ns = self.newest_ns = stamp
 
-    def _is_stale(self, stamp: int) -> bool:
-        if self._ceiling_ns is None:
-            return False
-        if 0 < stamp - self._ceiling_ns <= _STALE_NS:
-            return True
-        self._ceiling_ns = None
-        return False
-
     def _hold(self, sample: OdometryArray, stamp: int) -> None:
         if self._held and stamp <= int(self._held[-1].stamp_ns[0]):
             self._held.clear()
         if len(self._held) < _HELD:
             self._held.append(sample)
-
-    def _is_gap(self, interval: int) -> bool:
-        if len(self._intervals) < SAMPLES_AHEAD:
-            return False
-        return interval > self._gap_factor * statistics.median_low(self._intervals)
 
 
 def _is_valid(sample: OdometryArray) -> bool:
@@ -235,10 +238,115 @@ def _is_valid(sample: OdometryArray) -> bool:
 
 def _joined(samples: list[OdometryArray]) -> OdometryArray:
     """Return one array of all samples; frames are those of the first."""
-    fields = dataclasses.fields(OdometryArray)
     arrays: dict[str, Any] = {
         field.name: np.concatenate([getattr(sample, field.name) for sample in samples])
-        for field in fields
+        for field in dataclasses.fields(OdometryArray)
         if field.name not in ('frame', 'child_frame')
     }
     return dataclasses.replace(samples[0], **arrays)
+
+
+class LiveSensor(Generic[T]):
+    """A sensor with its grid of stamps, fed with odometry.
+
+    Parameters
+    ----------
+    switch_on : callable
+        Gives the sensor in its initial state, with its random streams at their start.
+    rate : float
+        Of the sensor, Hz.
+    odometry : LiveOdometry
+        Empty.
+    start_ns : int or None
+        Where the grid of stamps starts; those before the first odometry are left out. None: at
+        the first odometry stamp.
+    chunk : int
+        Measurements made at once; memory is bounded by it. With 1, one that fails takes no other
+        with it.
+
+    Attributes
+    ----------
+    odometry : LiveOdometry
+        Where a sample makes it start anew (`is_new_start`), measure before that is pushed.
+
+    Examples
+    --------
+    Every verdict is followed by whatever became final::
+
+        verdict = sensor.push(sample)
+        for stamp_ns, measurement in sensor.measure():
+            publish(measurement.messages(stamp_ns, frame))
+    """
+
+    def __init__(
+        self,
+        switch_on: Callable[[], Sensor[T]],
+        rate: float,
+        odometry: LiveOdometry,
+        *,
+        start_ns: int | None = None,
+        chunk: int = 1000,
+    ) -> None:
+        self._switch_on = switch_on
+        self._rate = rate
+        self.odometry = odometry
+        self._start_ns = start_ns
+        self._chunk = chunk
+        self._switch()
+
+    def _switch(self) -> None:
+        self._sensor = self._switch_on()
+        self._index: int | None = None
+
+    @property
+    def sensor(self) -> Any:
+        """The sensor as it is switched on now; `measure` yields what it measured."""
+        return self._sensor
+
+    def push(self, sample: OdometryArray) -> Verdict:
+        """Take the next odometry sample, one row."""
+        verdict = self.odometry.push(sample)
+        if verdict is Verdict.RESTARTED:
+            self._switch()
+        return verdict
+
+    def measure(self) -> Iterator[tuple[IntArray, T]]:
+        """Return stamps and measurements that the samples so far made final, in chunks.
+
+        Raises
+        ------
+        MotionError
+            The sensor cannot measure that motion. The chunk is lost; the next call goes on after
+            it.
+        """
+        end_ns, origin_ns = self.odometry.final_ns, self.odometry.origin_ns
+        if end_ns is None or origin_ns is None:
+            return
+        grid = SampleGrid(origin_ns if self._start_ns is None else self._start_ns, self._rate)
+        if self._index is None:
+            self._index = grid.count(origin_ns - 1)
+        count = grid.count(end_ns - 1)
+        # Made only when there is something to measure: a GPS skips nine samples of ten.
+        motion = self.odometry.motion() if self._index < count else None
+        while motion is not None and self._index < count:
+            stamp_ns = grid.stamps(self._index, min(self._index + self._chunk, count))
+            # Counted before it is measured: what fails is not tried for ever.
+            self._index += len(stamp_ns)
+            yield stamp_ns, self._sensor.measure(motion.at(seconds(stamp_ns, origin_ns)))
+        self.odometry.trim()
+
+    def reset(self) -> None:
+        """Start afresh with the same random numbers: the next sample is the first."""
+        self.odometry.reset()
+        self._switch()
+
+    def rewind(self) -> list[OdometryArray]:
+        """Start afresh because the clock jumped backward; return the samples to push again."""
+        again = self.odometry.rewind()
+        self._switch()
+        return again
+
+    def change(self, switch_on: Callable[[], Sensor[T]]) -> None:
+        """Go on, on the same stamps, with a sensor that is switched on anew."""
+        self._switch_on = switch_on
+        self._sensor = switch_on()
