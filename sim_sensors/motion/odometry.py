@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.motion.hermite import cubic, cubic_integral, parabola
-from sim_sensors.motion.odometry_check import OdometryCheck, check_odometry, velocity_is_absent
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
 SAMPLES_BEHIND = 2
@@ -25,6 +24,16 @@ SAMPLES_AHEAD = 2
 """Samples after a time that its output depends on (fewer at the end of the record)."""
 
 _SOURCES = ('auto', 'twist', 'position')
+
+# Below this extent [m] a record with zero twist is taken for one that stands still: five standard
+# deviations of RTK noise (1 cm) either way.
+_STANDSTILL_EXTENT = 0.1
+# Disagreements are worth a sentence when above both of these: absolute, and relative to the rms.
+_VELOCITY_THRESHOLD, _RATE_THRESHOLD, _RELATIVE_THRESHOLD = 0.05, 0.02, 0.05
+# The twist is suspected to be in the world frame when it then agrees this much better.
+_FRAME_FACTOR = 0.5
+# Intervals longer than this many medians are gaps; turns above this angle [rad] are ambiguous.
+_GAP_FACTOR, _TURN_THRESHOLD = 5.0, 1.0
 
 
 class OdometryMotion:
@@ -90,58 +99,56 @@ class OdometryMotion:
             allowed = ', '.join(_SOURCES)
             raise MotionError(f'velocity {velocity!r} is not allowed; must be one of {allowed}')
         _check(odometry)
+        self._odometry = odometry
         self._time = (odometry.stamp_ns - np.int64(origin_ns)) * 1e-9
+        self.start, self.end = float(self._time[0]), float(self._time[-1])
         self._interval = (np.diff(odometry.stamp_ns) * 1e-9)[:, None]
         self._position = odometry.position
         q = odometry.orientation
         norm = np.sqrt(q[:, 0] ** 2 + q[:, 1] ** 2 + q[:, 2] ** 2 + q[:, 3] ** 2)
         self._orientation = q / norm[:, None]
-        self._turn = rotations.between(self._orientation[:-1], self._orientation[1:])
-        self._rate, _ = self._slopes(self._turn, self._far_turns())
-
+        q = self._orientation
+        self._turn = rotations.between(q[:-1], q[1:])
+        far = rotations.between(q[:1], q[2:3]), rotations.between(q[-3:-2], q[-1:])
+        self._rate, _ = self._slopes(self._turn, far)
         if velocity == 'auto':
-            absent = velocity_is_absent(odometry.position, odometry.linear_velocity)
-            velocity = 'position' if absent else 'twist'
+            velocity = 'position' if _velocity_is_absent(odometry) else 'twist'
         self.velocity_source = velocity
         if self.velocity_source == 'twist':
             self._velocity = rotations.rotate(self._orientation, odometry.linear_velocity)
             self._acceleration, _ = self._slopes(*_steps(self._velocity))
         else:
             self._velocity, self._acceleration = self._slopes(*_steps(self._position))
-        self._odometry = odometry
 
     @functools.cached_property
-    def check(self) -> OdometryCheck:
-        """Agreement of the parts of the record with each other; made when first asked for."""
-        return check_odometry(self._odometry, self._orientation, self._interval, self._turn)
+    def velocity_disagreement(self) -> float:
+        """Rms over the intervals of the mean of both recorded velocities (rotated to the world)
+        less the position difference over the interval, norm, m/s.
+        """
+        recorded = rotations.rotate(self._orientation, self._odometry.linear_velocity)
+        return _rms(_mean(recorded) - self._displacement)
 
-    @property
+    @functools.cached_property
+    def rate_disagreement(self) -> float:
+        """The same of the recorded angular velocity and the relative rotation vector, rad/s."""
+        return _rms(_mean(self._odometry.angular_velocity) - self._turn / self._interval)
+
+    @functools.cached_property
     def remarks(self) -> tuple[Remark, ...]:
         """What the user should know about the record, one sentence each."""
-        return self.check.remarks
+        return (
+            *_about_time(self._interval[:, 0]),
+            *_about_velocity(self._odometry, self._displacement, self.velocity_disagreement),
+            *_about_orientation(self._turn, self._displacement),
+            *_about_rate(self._odometry, self._turn / self._interval, self.rate_disagreement),
+        )
 
     @property
-    def velocity_disagreement(self) -> float:
-        """Rms of recorded velocity against position differences, m/s."""
-        return self.check.velocity_disagreement
-
-    @property
-    def rate_disagreement(self) -> float:
-        """Rms of recorded angular velocity against orientation differences, rad/s."""
-        return self.check.rate_disagreement
+    def _displacement(self) -> FloatArray:
+        return np.asarray(np.diff(self._odometry.position, axis=0) / self._interval)
 
     def __len__(self) -> int:
         return len(self._time)
-
-    @property
-    def start(self) -> float:
-        """First time, s."""
-        return float(self._time[0])
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return float(self._time[-1])
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Motion at `times` `(n,)` s, in any order.
@@ -155,26 +162,12 @@ class OdometryMotion:
         k = np.clip(np.searchsorted(self._time, t, side='right') - 1, 0, len(self) - 2)
         h = self._interval[k]
         s = np.clip((t - self._time[k])[:, None] / h, 0.0, 1.0)
-        position, velocity, acceleration = self._translation(k, s, h)
-
         turn = self._turn[k]
         last_rate, _ = rotations.end_derivatives(turn, self._rate[k + 1])
-        curve = cubic(s, h, (np.zeros_like(turn), self._rate[k]), (turn, last_rate))
-        angular_velocity, angular_acceleration = rotations.body_rates(curve)
-        orientation = rotations.multiply(self._orientation[k], rotations.exp(curve[0]))
-        return Trajectory(
-            t,
-            position,
-            orientation,
-            velocity,
-            angular_velocity,
-            acceleration,
-            angular_acceleration,
-        )
+        swing = cubic(s, h, (np.zeros_like(turn), self._rate[k]), (turn, last_rate))
+        return Trajectory.along(t, self._path(k, s, h), self._orientation[k], swing)
 
-    def _translation(
-        self, k: np.ndarray[tuple[int, ...], np.dtype[np.intp]], s: FloatArray, h: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _path(self, k: NDArray[np.intp], s: FloatArray, h: FloatArray) -> rotations.Curve:
         p0, p1 = self._position[k], self._position[k + 1]
         ends = (
             (self._velocity[k], self._acceleration[k]),
@@ -183,20 +176,15 @@ class OdometryMotion:
         velocity, acceleration, _ = cubic(s, h, *ends)
         missed = p1 - p0 - cubic_integral(np.ones_like(s), h, *ends)
         step = s * s * (3.0 - 2.0 * s)
-        position = p0 + cubic_integral(s, h, *ends) + step * missed
-        return position, velocity, acceleration
+        return p0 + cubic_integral(s, h, *ends) + step * missed, velocity, acceleration
 
     def _slopes(
         self, step: FloatArray, far: tuple[FloatArray, FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Three-point slope and second derivative at every sample.
 
-        Parameters
-        ----------
-        step : (n-1, 3)
-            From each sample to the next.
-        far : (first, last)
-            `(1, 3)` each: from the first sample to the third, from the third last to the last.
+        `step` `(n-1, 3)` goes from each sample to the next, `far`, `(1, 3)` each, from the first
+        sample to the third and from the third last to the last.
         """
         h = self._interval
         first, last = far
@@ -207,10 +195,6 @@ class OdometryMotion:
         before = np.concatenate([-first, step])
         after = np.concatenate([step, -last])
         return parabola(h_before, before, h_after, after)
-
-    def _far_turns(self) -> tuple[FloatArray, FloatArray]:
-        q = self._orientation
-        return rotations.between(q[:1], q[2:3]), rotations.between(q[-3:-2], q[-1:])
 
 
 def _steps(values: FloatArray) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
@@ -246,3 +230,101 @@ def check_values(odometry: OdometryArray) -> None:
     bad = np.flatnonzero(norm < 1e-6)
     if len(bad):
         raise MotionError(f'odometry: orientation of sample {bad[0]} is no rotation (norm 0)')
+
+
+# What recorded odometry gets wrong about itself, in sentences for the user.
+
+
+def _velocity_is_absent(odometry: OdometryArray) -> bool:
+    """Say whether every recorded velocity is exactly zero although the position moves."""
+    moves = bool(np.ptp(odometry.position, axis=0).max() > _STANDSTILL_EXTENT)
+    return moves and not odometry.linear_velocity.any()
+
+
+def _about_time(interval: FloatArray) -> list[Remark]:
+    median = float(np.median(interval))
+    gaps = interval[interval > _GAP_FACTOR * median]
+    if not len(gaps):
+        return []
+    text = (
+        'odometry has {gaps:d} gaps, the longest {longest:.3g} s where {median:.3g} s is usual; '
+        'motion inside them is interpolated'
+    )
+    return [Remark(text, gaps=len(gaps), longest=gaps.max(), median=median)]
+
+
+def _about_velocity(odometry: OdometryArray, displacement: FloatArray, rms: float) -> list[Remark]:
+    if _velocity_is_absent(odometry):
+        text = (
+            'recorded linear velocity is all zero while the position moves: velocity and '
+            'acceleration are derived from the positions, with their noise'
+        )
+        return [Remark(text)]
+    speed = _rms(displacement)
+    if rms <= max(_VELOCITY_THRESHOLD, _RELATIVE_THRESHOLD * speed):
+        return []
+    unrotated = _rms(_mean(odometry.linear_velocity) - displacement)
+    if unrotated < _FRAME_FACTOR * rms:
+        frames = (odometry.frame or 'the world frame', odometry.child_frame or 'the body frame')
+        world, body = (name.replace('{', '{{').replace('}', '}}') for name in frames)
+        text = (
+            f'recorded linear velocity seems to be in {world}, not in {body} as nav_msgs/Odometry '
+            'asks: it differs from position differences by {unrotated:.3g} m/s rms unrotated, but '
+            '{rms:.3g} m/s rotated to the world, which is what is used'
+        )
+        return [Remark(text, unrotated=unrotated, rms=rms)]
+    text = (
+        'recorded linear velocity differs from position differences by {rms:.3g} m/s rms '
+        '(rms speed {speed:.3g} m/s)'
+    )
+    return [Remark(text, rms=rms, speed=speed)]
+
+
+def _about_orientation(turn: FloatArray, displacement: FloatArray) -> list[Remark]:
+    largest = float(np.sqrt((turn**2).sum(axis=1)).max())
+    if largest > _TURN_THRESHOLD:
+        text = (
+            'orientation turns by up to {largest:.0f} degrees between two samples: angular '
+            'velocity in between is a guess'
+        )
+        return [Remark(text, largest=np.degrees(largest))]
+    if largest < 1e-9 and _course_change(displacement) > np.radians(30.0):
+        text = (
+            'orientation never changes although the direction of travel does: the record seems '
+            'to hold no orientation, so body-frame velocity, specific force and rates are wrong'
+        )
+        return [Remark(text)]
+    return []
+
+
+def _about_rate(odometry: OdometryArray, rate: FloatArray, rms: float) -> list[Remark]:
+    turning = _rms(rate)
+    if not odometry.angular_velocity.any() and turning > _RATE_THRESHOLD:
+        text = (
+            'recorded angular velocity is all zero; rates come from the orientations in any case'
+        )
+        return [Remark(text)]
+    if rms <= max(_RATE_THRESHOLD, _RELATIVE_THRESHOLD * turning):
+        return []
+    text = (
+        'recorded angular velocity differs from orientation differences by {rms:.3g} rad/s '
+        'rms (rms rate {rate:.3g} rad/s); the rates used are those of the orientations'
+    )
+    return [Remark(text, rms=rms, rate=turning)]
+
+
+def _course_change(displacement: FloatArray) -> float:
+    """Largest angle between the first and any later direction of travel, rad, above 0.5 m/s."""
+    moving = displacement[np.hypot(displacement[:, 0], displacement[:, 1]) > 0.5]
+    if not len(moving):
+        return 0.0
+    course = np.arctan2(moving[:, 1], moving[:, 0]) - np.arctan2(moving[0, 1], moving[0, 0])
+    return float(np.abs(np.arctan2(np.sin(course), np.cos(course))).max())
+
+
+def _mean(values: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * (values[1:] + values[:-1]))
+
+
+def _rms(values: FloatArray) -> float:
+    return float(np.sqrt((values**2).sum(axis=1).mean()))

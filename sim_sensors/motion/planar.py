@@ -15,7 +15,8 @@ import numpy as np
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray
 
-# Below this angle [rad] sin(a)/a and its kin are taken from their series; its error is a^4/120.
+# Below this angle [rad] sin(a)/a and its kin are taken from their series, as the closed forms lose
+# digits; the error is a^4/120, < 1e-18.
 _SMALL = 1e-4
 
 
@@ -54,13 +55,8 @@ def heading_of(x: float, y: float, z: float, w: float) -> float:
 def advance(pose: Pose, forward: float, left: float, turn: float) -> Pose:
     """Return pose Exp(xi): where a constant body twist leads, without integration error.
 
-    Parameters
-    ----------
-    pose : Pose
-    forward, left : float
-        Path along the body's axes, m: speed times time.
-    turn : float
-        rad: yaw rate times time.
+    `forward` and `left` are the path along the body's axes, m: speed times time; `turn` is yaw
+    rate times time, rad.
     """
     a, b = _sinc(turn), _versinc(turn)
     dx, dy = a * forward - b * left, b * forward + a * left
@@ -100,47 +96,22 @@ def _versinc(angle: float) -> float:
     return 2.0 * half * half / angle
 
 
-# Steps in the plane over whole motions: from poses to body twists and back, compiled.
-#
-# What `sim_sensors.motion.planar` does for one pose at a time. Loops over scalars, so that
-# cutting a motion
-# into calls changes no bit.
+# Steps in the plane over whole motions: from poses to body twists and back, compiled. What is
+# above for one pose at a time. Loops over scalars, so that cutting a motion into calls changes no
+# bit.
 
-# Below this angle [rad] the closed forms lose digits; the series' first term left out is < 1e-18.
-
-
-@kernel
-def _sinc_of_planar_steps(angle: float) -> float:
-    return 1.0 - angle * angle / 6.0 if abs(angle) < _SMALL else math.sin(angle) / angle
-
-
-@kernel
-def _versinc_of_planar_steps(angle: float) -> float:
-    """(1 - cos a)/a."""
-    if abs(angle) < _SMALL:
-        return 0.5 * angle
-    half = math.sin(0.5 * angle)
-    return 2.0 * half * half / angle
+_sinc_in_loops = kernel(_sinc)
+_versinc_in_loops = kernel(_versinc)
 
 
 @compiled
 def body_steps(position: FloatArray, orientation: FloatArray) -> FloatArray:
-    """Return Log(pose[k]^-1 pose[k+1]) in the plane of the body, `(n - 1, 3)`.
+    """Return Log(pose[k]^-1 pose[k+1]) in the plane of the body, `(n - 1, 3)`: forward and left
+    path in m, turn in rad (the short way round).
 
     Exact for motion in a horizontal plane. On a slope the plane is that of the body: path and
-    rotation are those which wheels on that slope see.
-
-    Parameters
-    ----------
-    position : (n, 3)
-        m, world.
-    orientation : (n, 4)
-        Quaternions x y z w, body to world.
-
-    Returns
-    -------
-    (n - 1, 3)
-        Forward and left path in m, turn in rad (the short way round).
+    rotation are those which wheels on that slope see. `position` is `(n, 3)` m, world;
+    `orientation` are quaternions x y z w `(n, 4)`, body to world.
     """
     n = len(position) - 1
     out = np.empty((max(n, 0), 3))
@@ -165,7 +136,7 @@ def body_steps(position: FloatArray, orientation: FloatArray) -> FloatArray:
         dx += 2.0 * (x * y + w * z) * py + 2.0 * (x * z - w * y) * pz
         dy = 2.0 * (x * y - w * z) * px
         dy += (1.0 - 2.0 * (x * x + z * z)) * py + 2.0 * (y * z + w * x) * pz
-        a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
+        a, b = _sinc_in_loops(turn), _versinc_in_loops(turn)
         scale = a * a + b * b
         out[k, 0] = (a * dx + b * dy) / scale
         out[k, 1] = (a * dy - b * dx) / scale
@@ -173,27 +144,29 @@ def body_steps(position: FloatArray, orientation: FloatArray) -> FloatArray:
     return out
 
 
+@kernel
+def _displacement(heading: float, forward: float, left: float, turn: float) -> tuple[float, float]:
+    """Return how far in the world a body step leads, m."""
+    a, b = _sinc_in_loops(turn), _versinc_in_loops(turn)
+    dx, dy = a * forward - b * left, b * forward + a * left
+    c, s = math.cos(heading), math.sin(heading)
+    return c * dx - s * dy, s * dx + c * dy
+
+
 @compiled
 def poses_after(start: FloatArray, steps: FloatArray) -> FloatArray:
     """Return the poses after each step, start Exp(s_0) .. Exp(s_k), `(n, 3)`.
 
-    Parameters
-    ----------
-    start : (3,)
-        x, y in m and heading in rad, which is not wrapped.
-    steps : (n, 3)
-        As `body_steps` returns them.
+    `start` is x, y in m and heading in rad, which is not wrapped; steps are as `body_steps`
+    returns them.
     """
     x, y, heading = start[0], start[1], start[2]
     out = np.empty((len(steps), 3))
     for k in range(len(steps)):
-        forward, left, turn = steps[k, 0], steps[k, 1], steps[k, 2]
-        a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
-        dx, dy = a * forward - b * left, b * forward + a * left
-        c, s = math.cos(heading), math.sin(heading)
-        x += c * dx - s * dy
-        y += s * dx + c * dy
-        heading += turn
+        dx, dy = _displacement(heading, steps[k, 0], steps[k, 1], steps[k, 2])
+        x += dx
+        y += dy
+        heading += steps[k, 2]
         out[k, 0], out[k, 1], out[k, 2] = x, y, heading
     return out
 
@@ -208,16 +181,9 @@ def pose_covariances(
     diagonal and (-dy, dx) in the column of the heading, and G is the derivative of the pose by
     the step.
 
-    Parameters
-    ----------
-    headings : (n,)
-        Before each step, rad.
-    steps : (n, 3)
-        As `body_steps` returns them.
-    noise : (n, 3, 3)
-        Covariance Q of each step, independent of the others.
-    start : (3, 3)
-        Covariance before the first step; x, y, heading in the world.
+    Headings `(n,)`, rad, are those before each step. `noise` `(n, 3, 3)` is the covariance Q of
+    each step, independent of the others, and `start` `(3, 3)` that before the first; x, y, heading
+    in the world.
     """
     out = np.empty((len(steps), 3, 3))
     P = start.copy()
@@ -256,19 +222,15 @@ def squares_about(
         Without any change, as `body_steps` returns them.
     changes : (n, 3, m)
         Of each step, by each of `m` causes.
-    points : (p, m)
-        How much of each cause each body has.
-    weights : (p,)
-        Of the bodies, of sum 1.
+    points, weights : (p, m), (p,)
+        How much of each cause each body has, and the weights of the bodies, of sum 1.
     start : (p, 3)
         Poses of the bodies before the first step: x, y in m and heading in rad.
 
     Returns
     -------
-    squares : (n, 3, 3)
-        Sums of weight (pose - that of the body) (likewise)'.
-    last : (p, 3)
-        Poses of the bodies after the last step.
+    squares, last : (n, 3, 3), (p, 3)
+        Sums of weight (pose - that of the body) (likewise)', and the bodies' poses in the end.
     """
     out = np.zeros((len(steps), 3, 3))
     last, off = start.copy(), np.empty(3)
@@ -279,11 +241,9 @@ def squares_about(
                 forward += changes[k, 0, i] * points[j, i]
                 left += changes[k, 1, i] * points[j, i]
                 turn += changes[k, 2, i] * points[j, i]
-            a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
-            dx, dy = a * forward - b * left, b * forward + a * left
-            c, s = math.cos(last[j, 2]), math.sin(last[j, 2])
-            last[j, 0] += c * dx - s * dy
-            last[j, 1] += s * dx + c * dy
+            dx, dy = _displacement(last[j, 2], forward, left, turn)
+            last[j, 0] += dx
+            last[j, 1] += dy
             last[j, 2] += turn
             for i in range(3):
                 off[i] = poses[k, i] - last[j, i]
@@ -314,7 +274,7 @@ def _derive(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> N
     Both are of the identity at first, whose other elements stay.
     """
     forward, left, turn = step[0], step[1], step[2]
-    a, b = _sinc_of_planar_steps(turn), _versinc_of_planar_steps(turn)
+    a, b = _sinc_in_loops(turn), _versinc_in_loops(turn)
     if abs(turn) < _SMALL:
         da, db = -turn / 3.0, 0.5
     else:

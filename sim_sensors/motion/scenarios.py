@@ -9,7 +9,6 @@ import functools
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
@@ -46,8 +45,7 @@ class TimedMotion(Parameters):
         raise NotImplementedError
 
 
-# Speed profile of a scenario: rest, smooth ramp, constant speed, and a smooth stop if
-# wanted.
+# Speed profile of a scenario: rest, smooth ramp, constant speed, and a smooth stop if wanted.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +86,7 @@ class SpeedProfile:
         distance, speed, acceleration = self._ramp(times - self.rest_time)
         if self.stop:
             down = self._ramp(times - (self.duration - self.ramp_time))
-            distance = distance - down[0]
-            speed = speed - down[1]
-            acceleration = acceleration - down[2]
+            return distance - down[0], speed - down[1], acceleration - down[2]
         return distance, speed, acceleration
 
     def _ramp(self, since: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -109,10 +105,8 @@ class SpeedProfile:
 
 # Analytic motions on level ground: standstill, line, circle, half-sine, figure-eight.
 #
-# Each is a parameter set that is itself a `Motion`: exact at any time, not
-# interpolated. The body
-# follows a path by arc length s(t) with its x axis along the tangent T, normal N to the
-# left,
+# Each is a parameter set that is itself a `Motion`: exact at any time, not interpolated. The body
+# follows a path by arc length s(t) with its x axis along the tangent T, normal N to the left,
 # curvature k and speed v = s':
 #
 #     velocity = v T            acceleration = v' T + v^2 k N
@@ -147,22 +141,16 @@ class Scenario(TimedMotion):
         distance, speed, acceleration = self.profile.at(t)
         points = self.path.at(distance)
         cosine, sine = float(np.cos(self.heading)), float(np.sin(self.heading))
-        zero = np.zeros_like(t)
-        heading = points.heading + self.heading
-        tangent = np.column_stack([np.cos(heading), np.sin(heading), zero])
-        normal = np.column_stack([-tangent[:, 1], tangent[:, 0], zero])
+        x, y = cosine * points.x - sine * points.y, sine * points.x + cosine * points.y
         bend = speed * speed * points.curvature
         turning = acceleration * points.curvature + speed * speed * points.curvature_slope
-        return Trajectory(
+        return Trajectory.level(
             t,
-            np.column_stack(
-                [cosine * points.x - sine * points.y, sine * points.x + cosine * points.y, zero]
-            ),
-            rotations.from_heading(heading),
-            speed[:, None] * tangent,
-            np.column_stack([zero, zero, speed * points.curvature]),
-            acceleration[:, None] * tangent + bend[:, None] * normal,
-            np.column_stack([zero, zero, turning]),
+            (x, y),
+            points.heading + self.heading,
+            speed,
+            (acceleration, bend),
+            (speed * points.curvature, turning),
         )
 
 

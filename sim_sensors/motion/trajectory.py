@@ -11,7 +11,7 @@ import dataclasses
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
@@ -146,6 +146,43 @@ class Trajectory:
         off = np.abs(norm - 1.0) > _ROUNDING
         object.__setattr__(self, 'orientation', q / np.where(off, norm, 1.0)[:, None])
 
+    @classmethod
+    def along(
+        cls, time: FloatArray, path: rotations.Curve, first: FloatArray, swing: rotations.Curve
+    ) -> Trajectory:
+        """Return the motion with the positions of `path` and the orientations first Exp(swing)."""
+        rate, rate_change = rotations.body_rates(swing)
+        orientation = rotations.multiply(first, rotations.exp(swing[0]))
+        return cls(time, path[0], orientation, path[1], rate, path[2], rate_change)
+
+    @classmethod
+    def level(
+        cls,
+        time: FloatArray,
+        place: tuple[FloatArray, FloatArray],
+        heading: FloatArray,
+        speed: FloatArray,
+        push: tuple[FloatArray, FloatArray],
+        yaw: tuple[FloatArray, FloatArray],
+    ) -> Trajectory:
+        """Return the motion of a body that moves along its x axis on level ground.
+
+        `place` are x and y [m], `push` the acceleration along and across the motion [m/s^2], `yaw`
+        the rate and its derivative [rad/s, rad/s^2]; all `(n,)`.
+        """
+        zero = np.zeros_like(time)
+        tangent = np.column_stack([np.cos(heading), np.sin(heading), zero])
+        normal = np.column_stack([-tangent[:, 1], tangent[:, 0], zero])
+        return cls(
+            time,
+            np.column_stack([*place, zero]),
+            rotations.from_heading(heading),
+            speed[:, None] * tangent,
+            np.column_stack([zero, zero, yaw[0]]),
+            push[0][:, None] * tangent + push[1][:, None] * normal,
+            np.column_stack([zero, zero, yaw[1]]),
+        )
+
     def __len__(self) -> int:
         return len(self.time)
 
@@ -160,18 +197,13 @@ class Trajectory:
         return float(self.time[-1])
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Interpolate between the two samples around each time.
+        """Interpolate between the two samples around each of `times` `(n,)` s, in any order.
 
         Position is the quintic with the position, velocity and acceleration of both samples.
         Orientation is R_k Exp(phi(t)) with phi the quintic that has the recorded body rates and
         angular accelerations at both ends. So the samples themselves are returned unchanged, and
         every returned derivative is the exact derivative of what is returned above it.
         Error for samples h apart of a smooth motion: O(h^6) in position, O(h^4) in acceleration.
-
-        Parameters
-        ----------
-        times : (n,) s
-            In any order.
 
         Raises
         ------
@@ -189,47 +221,28 @@ class Trajectory:
         first, last = self._take(k), self._take(k + 1)
         h = (last.time - first.time)[:, None]
         s = (t - first.time)[:, None] / h
-        position, velocity, acceleration = quintic(
+        path = quintic(
             s,
             h,
             (first.position, first.velocity, first.acceleration),
             (last.position, last.velocity, last.acceleration),
         )
         turn = rotations.between(first.orientation, last.orientation)
-        end_rate, end_acceleration = rotations.end_derivatives(
-            turn, last.angular_velocity, last.angular_acceleration
-        )
-        curve = quintic(
+        swing = quintic(
             s,
             h,
             (np.zeros_like(turn), first.angular_velocity, first.angular_acceleration),
-            (turn, end_rate, end_acceleration),
-        )
-        angular_velocity, angular_acceleration = rotations.body_rates(curve)
-        orientation = rotations.multiply(first.orientation, rotations.exp(curve[0]))
-        return Trajectory(
-            t,
-            position,
-            orientation,
-            velocity,
-            angular_velocity,
-            acceleration,
-            angular_acceleration,
-        )
+            (turn, *rotations.end_derivatives(
+                turn, last.angular_velocity, last.angular_acceleration
+            )),
+        )  # fmt: skip
+        return Trajectory.along(t, path, first.orientation, swing)
 
     def at_lever_arm(self, offset_xyz: ArrayLike) -> Trajectory:
-        """Motion of another point of the same body.
+        """Return the motion of another point of the same body, at l = `offset_xyz`, m, in it.
 
-        Parameters
-        ----------
-        offset_xyz : (3,)
-            From this point to the other, m, body frame.
-
-        Returns
-        -------
-        Trajectory
-            Same attitude and rates; p + R l, v + R (w x l), a + R (wd x l + w x (w x l)).
-            Kinematics of a rigid body.
+        Same attitude and rates; p + R l, v + R (w x l), a + R (wd x l + w x (w x l)): kinematics
+        of a rigid body.
         """
         arm = np.asarray(offset_xyz, dtype=np.float64)
         if arm.shape != (3,) or not np.isfinite(arm).all():
@@ -246,17 +259,10 @@ class Trajectory:
         )
 
     def specific_force(self, gravity: ArrayLike) -> FloatArray:
-        """What an ideal accelerometer at this point reads: R^T (a - g_n).
+        """Return what an ideal accelerometer at this point reads, R^T (a - g_n), `(n, 3)` m/s^2.
 
-        Parameters
-        ----------
-        gravity : float or (3,)
-            Magnitude of gravity, m/s^2, pointing down; or the gravity vector g_n in the world.
-
-        Returns
-        -------
-        (n, 3) float
-            m/s^2, body frame; (0, 0, +g) at rest and level.
+        `gravity` is its magnitude, m/s^2, pointing down, or the vector g_n in the world. The
+        result is in the body's axes: (0, 0, +g) at rest and level.
         """
         g = np.asarray(gravity, dtype=np.float64)
         if g.shape not in ((), (3,)) or not np.isfinite(g).all():
@@ -264,7 +270,7 @@ class Trajectory:
         g_n = np.array([0.0, 0.0, -float(g)]) if g.shape == () else g
         return rotations.rotate_back(self.orientation, self.acceleration - g_n)
 
-    def _take(self, index: np.ndarray[tuple[int, ...], np.dtype[np.intp]]) -> Trajectory:
+    def _take(self, index: NDArray[np.intp]) -> Trajectory:
         return Trajectory(
             **{field.name: getattr(self, field.name)[index] for field in dataclasses.fields(self)}
         )

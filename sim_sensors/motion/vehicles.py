@@ -23,7 +23,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.trajectory import Trajectory
@@ -214,21 +213,17 @@ class AckermannVehicle(Parameters):
 
     def _trajectory(self, time: FloatArray, states: FloatArray) -> Trajectory:
         x, y, heading, speed, steer, steer_rate, drive = states.T
-        zero = np.zeros_like(x)
         pull = np.array([self._acceleration(*pair) for pair in zip(speed, drive, strict=True)])
-        tangent = np.column_stack([np.cos(heading), np.sin(heading), zero])
-        normal = np.column_stack([-tangent[:, 1], tangent[:, 0], zero])
         curvature = np.tan(steer) / self.wheelbase
         bending = steer_rate / (np.cos(steer) ** 2 * self.wheelbase)
         yaw_rate = speed * curvature
-        rear_axle = Trajectory(
+        rear_axle = Trajectory.level(
             time,
-            np.column_stack([x, y, zero]),
-            rotations.from_heading(heading),
-            speed[:, None] * tangent,
-            np.column_stack([zero, zero, yaw_rate]),
-            pull[:, None] * tangent + (speed * yaw_rate)[:, None] * normal,
-            np.column_stack([zero, zero, pull * curvature + speed * bending]),
+            (x, y),
+            heading,
+            speed,
+            (pull, speed * yaw_rate),
+            (yaw_rate, pull * curvature + speed * bending),
         )
         return rear_axle.at_lever_arm((self.cg_to_rear, 0.0, 0.0))
 

@@ -15,6 +15,9 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.trajectory import Trajectory, times_within
 
+Plane = tuple[FloatArray, FloatArray]
+"""Components of vectors in a plane, `(n,)` each."""
+
 _DEGREE = 5
 _SLOWEST = 1e-3  # m/s of horizontal speed that a tangent needs to have a direction
 
@@ -38,6 +41,11 @@ class WaypointMotion:
     rest_ends : bool
         Start and stop at rest, without acceleration. This needs `orientations`, as a body at rest
         has no direction of travel. Without it the ends are free (not-a-knot).
+
+    Attributes
+    ----------
+    start, end : float
+        First and last time, s.
 
     Raises
     ------
@@ -72,20 +80,10 @@ class WaypointMotion:
         ends: Any = (still, still) if rest_ends else None  # scipy-stubs know the texts only
         self._spline: BSpline = make_interp_spline(t, p, k=_DEGREE, bc_type=ends)
         self._derivatives = [self._spline.derivative(order) for order in (1, 2, 3)]
-        self._start, self._end = float(t[0]), float(t[-1])
+        self.start, self.end = float(t[0]), float(t[-1])
         self._rotation = None if orientations is None else _rotation_spline(t, orientations)
         if self._rotation is None:
             self._check_direction(t)
-
-    @property
-    def start(self) -> float:
-        """First time, s."""
-        return self._start
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return self._end
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Motion at `times` `(n,)` s, in any order.
@@ -157,11 +155,7 @@ def _tangent(
     return orientation, rate, change
 
 
-def _angle(
-    v: tuple[FloatArray, FloatArray],
-    a: tuple[FloatArray, FloatArray],
-    j: tuple[FloatArray, FloatArray],
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _angle(v: Plane, a: Plane, j: Plane) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Angle of the plane vector v with derivatives a and j, and the derivatives of that angle."""
     square = v[0] * v[0] + v[1] * v[1]
     first = (v[0] * a[1] - v[1] * a[0]) / square
