@@ -32,7 +32,7 @@ from sim_sensors.following.tracking import (
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import Pose, advance, heading_of, relative, twist_between, wrap
-from sim_sensors.motion.waypoint_table import Waypoints, repaired_waypoints
+from sim_sensors.motion.waypoints import Waypoints, repaired_waypoints
 
 PERFECT = DifferentialDrive(wheel_lag=0.0)
 SIZES = st.floats(0.01, 2.0)

@@ -20,7 +20,7 @@ from sim_sensors.following.follower import LiveFollower, Step
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.motions import motion_of, truth_of
-from sim_sensors.motion.waypoint_table import read_waypoints
+from sim_sensors.motion.waypoints import read_waypoints
 from sim_sensors.ros.messages import odometry_messages, stamp_ns, time_message
 
 # The robot drives a circle; the path asks for a wider one, so that all errors are alive.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.motion.waypoint_table import course, read_waypoints, repaired_waypoints
+from sim_sensors.motion.waypoints import course, read_waypoints, repaired_waypoints
 
 
 def test_waypoints_are_repaired_noted_and_moved_to_the_origin() -> None:

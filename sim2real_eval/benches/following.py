@@ -21,7 +21,7 @@ from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive
 from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.planar import heading_of
-from sim_sensors.motion.waypoint_table import Waypoints, repaired_waypoints, thinned
+from sim_sensors.motion.waypoints import Waypoints, repaired_waypoints, thinned
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 

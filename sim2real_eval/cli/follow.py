@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.signals.comparison import SignalComparison
     from sim_sensors.following.follower import FollowSettings
-    from sim_sensors.motion.waypoint_table import Waypoints
+    from sim_sensors.motion.waypoints import Waypoints
     from sim_sensors.world.geodesy import LocalFrame
 
 _CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear')
@@ -322,7 +322,7 @@ def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame)
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.roles import scenario_of
     from sim_sensors.motion.motions import START_NS
-    from sim_sensors.motion.waypoint_table import read_waypoints
+    from sim_sensors.motion.waypoints import read_waypoints
 
     path = Path(source.path)
     recording = None

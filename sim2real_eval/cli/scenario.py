@@ -159,8 +159,8 @@ def _params(settings: ScenarioSettings) -> PreintegrationParams:
 def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
     from pathlib import Path
 
-    from sim_sensors.motion.discrete_scenario import DiscreteScenario
     from sim_sensors.motion.motions import motion_of
+    from sim_sensors.motion.spatial_scenarios import DiscreteScenario
 
     if options.table is not None:
         if options.set:

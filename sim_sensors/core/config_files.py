@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import os
 import sysconfig
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
-from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.errors import MotionError, ParameterError, Sim2RealError
+from sim_sensors.core.measurements import FloatArray
 
 _SHARE = Path('share', 'sim2real_sensors', 'config')
 
@@ -104,8 +108,7 @@ def _candidates(module: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-# YAML files that people write, read strictly: every defect is named with its file and
-# line.
+# Files that people write, read strictly: every defect is named with its file and line.
 
 
 def read_yaml(path: Path) -> Any:
@@ -170,3 +173,47 @@ class _StrictLoader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             seen[key] = key_node.start_mark.line + 1
         return super().construct_mapping(node, deep)
+
+
+def read_columns(
+    path: Path, names: Sequence[str], optional: str = '', *, finite: bool = True
+) -> dict[str, FloatArray]:
+    """Return the columns of a CSV table of motion by their names, `(n,)` each; others are left.
+
+    The header may begin with #. With `finite` false a number may be infinite or none.
+
+    Raises
+    ------
+    MotionError
+        Naming file, line, value and what is allowed.
+    """
+    columns: dict[str, list[float]] = {}
+    try:
+        with path.open(newline='', encoding='utf-8-sig') as file:
+            lines = csv.reader(file)
+            header = [name.strip().removeprefix('#').strip() for name in next(lines, [])]
+            if missing := [name for name in names if name not in header]:
+                also = f' and may have {optional}' if optional else ''
+                raise MotionError(
+                    f'{path}: has no column {", ".join(missing)}; the header must have '
+                    f'{", ".join(names)}{also}'
+                )
+            columns = {name: [] for name in (*names, optional) if name in header}
+            for row in filter(None, lines):
+                for name, column in columns.items():
+                    text = dict(zip(header, row, strict=False)).get(name, '')
+                    column.append(_number_in(text, name, f'{path}: line {lines.line_num}', finite))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MotionError(f'{path}: cannot be read as CSV: {error}') from None
+    return {name: np.array(column) for name, column in columns.items()}
+
+
+def _number_in(text: str, name: str, where: str, finite: bool) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = None
+    if number is None or (finite and not math.isfinite(number)):
+        allowed = 'a finite number' if finite else 'a number'
+        raise MotionError(f'{where}: {name} {text!r} is not allowed; must be {allowed}')
+    return number

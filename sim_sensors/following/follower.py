@@ -31,7 +31,7 @@ from sim_sensors.following.tracking import (
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.odometry import check_values
 from sim_sensors.motion.planar import Pose, heading_of
-from sim_sensors.motion.waypoint_table import Waypoints
+from sim_sensors.motion.waypoints import Waypoints
 
 _NS = 1_000_000_000
 

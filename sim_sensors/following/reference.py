@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.planar import Pose, advance, relative, twist_between
-from sim_sensors.motion.waypoint_table import Waypoints
+from sim_sensors.motion.waypoints import Waypoints
 
 INTERPOLATIONS = ('spline', 'twist')
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.trajectory import Motion
+from sim_sensors.motion.trajectory import Trajectory
 
 States = tuple[FloatArray, FloatArray, FloatArray]
 """Orientations x y z w `(n, 4)`, positions and velocities `(n, 3)`."""
@@ -105,12 +106,16 @@ class NavState:
 # The motion of a body at one time, asked quantity by quantity as GTSAM's Scenario is.
 
 
-class PointQueries(Motion):
+class PointQueries(Protocol):
     """Adds GTSAM's names to whatever is a `Motion`: each method is one row of `at`.
 
     Suffixes: `_n` components in the world (navigation frame), `_b` in the body. Each method raises
     `MotionError` for a time outside the motion.
     """
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Return the motion at `times` `(n,)` s."""
+        ...
 
     def nav_state(self, t: float) -> NavState:
         """Return attitude, position and velocity at `t` s."""

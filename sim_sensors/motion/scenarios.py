@@ -41,7 +41,13 @@ class TimedMotion(Parameters):
         return self.duration
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Return the motion at `times` `(n,)` s; every motion says how it moves."""
+        """Return the motion at `times` `(n,)` s, in any order; every motion says how it moves.
+
+        Raises
+        ------
+        MotionError
+            When a time is outside 0 .. `duration`.
+        """
         raise NotImplementedError
 
 
@@ -130,13 +136,7 @@ class Scenario(TimedMotion):
         return LinePath()
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Motion at `times` `(n,)` s, in any order.
-
-        Raises
-        ------
-        MotionError
-            When a time is outside 0 .. `duration`.
-        """
+        """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""
         t = times_within(times, self.start, self.end)
         distance, speed, acceleration = self.profile.at(t)
         points = self.path.at(distance)

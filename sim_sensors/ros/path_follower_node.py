@@ -25,7 +25,7 @@ from sim_sensors.following.reference import INTERPOLATIONS
 from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.planar import heading_of
-from sim_sensors.motion.waypoint_table import Waypoints, read_waypoints, repaired_waypoints
+from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_waypoints
 from sim_sensors.ros.diagnostics import News, Reporter
 from sim_sensors.ros.messages import stamp_ns, twist_message, vector_message
 from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
