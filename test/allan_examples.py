@@ -7,8 +7,7 @@ import numpy as np
 
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, NoiseTerms
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.noise.flicker import Flicker
-from sim_sensors.noise.processes import RandomWalk, WhiteDensity
+from sim_sensors.noise.processes import Flicker, RandomWalk, WhiteDensity
 
 N = 1e-3
 

@@ -24,9 +24,8 @@ from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.noise.electronics import IncrementQuantiser, LowPass, Temperature, saturate
-from sim_sensors.noise.flicker import Flicker
-from sim_sensors.noise.processes import Ramp
+from sim_sensors.noise.electronics import IncrementQuantiser, LowPass, Ramp, Temperature, saturate
+from sim_sensors.noise.processes import Flicker
 
 SIGMAS = 4.5
 PLATEAU = math.sqrt(2.0 * math.log(2.0) / math.pi)

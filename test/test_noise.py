@@ -18,12 +18,10 @@ from hypothesis import strategies as st
 
 from sim_sensors.core.seeding import stream
 from sim_sensors.gps.position_noise import BoundedWalk
-from sim_sensors.noise.electronics import quantise
+from sim_sensors.noise.electronics import Decay, Ramp, quantise
 from sim_sensors.noise.processes import (
-    Decay,
     GaussMarkov,
     IntegralNoise,
-    Ramp,
     RandomWalk,
     TurnOn,
     White,

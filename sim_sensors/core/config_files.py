@@ -195,8 +195,8 @@ def read_columns(
             if missing := [name for name in names if name not in header]:
                 also = f' and may have {optional}' if optional else ''
                 raise MotionError(
-                    f'{path}: has no column {", ".join(missing)}; the header must have '
-                    f'{", ".join(names)}{also}'
+                    f'{path}: has no column {", ".join(missing)}; must have {", ".join(names)}'
+                    f'{also} in its header'
                 )
             columns = {name: [] for name in (*names, optional) if name in header}
             for row in filter(None, lines):

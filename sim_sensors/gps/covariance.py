@@ -15,7 +15,7 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.core.shared_parameters import axes
-from sim_sensors.noise.processes import Decay
+from sim_sensors.noise.electronics import Decay
 
 # sensor_msgs/NavSatFix position_covariance_type.
 COVARIANCE_TYPES = {'unknown': 0, 'approximated': 1, 'diagonal_known': 2, 'known': 3}

@@ -17,16 +17,16 @@ from sim_sensors.imu.imu import ImuModel
 from sim_sensors.noise.electronics import (
     IncrementQuantiser,
     LowPass,
+    Ramp,
     Temperature,
     quantise,
     saturate,
 )
-from sim_sensors.noise.flicker import Flicker
 from sim_sensors.noise.processes import (
+    Flicker,
     GaussMarkov,
     IntegralNoise,
     Process,
-    Ramp,
     RandomWalk,
     TurnOn,
     WhiteDensity,

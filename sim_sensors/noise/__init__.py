@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.noise.flicker import Flicker
-    from sim_sensors.noise.processes import GaussMarkov, RandomWalk, White
+    from sim_sensors.noise.processes import Flicker, GaussMarkov, RandomWalk, White
 
 __all__ = ['Flicker', 'GaussMarkov', 'RandomWalk', 'White']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'processes', 'flicker')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'processes')

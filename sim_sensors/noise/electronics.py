@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.noise.processes import Decay, Ramp
+from sim_sensors.noise.processes import Remembered, per_axis
 
 
 class LowPass:
@@ -106,12 +106,7 @@ def _filter(
 def saturate(values: FloatArray, limit: ArrayLike) -> FloatArray:
     """Hold values within +-limit; a limit of 0 leaves them alone.
 
-    Parameters
-    ----------
-    values : (n, axes)
-        Unit u.
-    limit : float or (axes,)
-        u, >= 0.
+    `values` are `(n, axes)`, the limit is one number or one per axis, in their unit.
     """
     limits = np.asarray(limit, dtype=np.float64)
     bound = np.where(limits > 0.0, limits, np.inf)
@@ -123,12 +118,7 @@ def quantise(values: FloatArray, step: ArrayLike) -> FloatArray:
 
     The error is uniform in +-step/2 with variance step^2/12 when the signal moves over many steps.
 
-    Parameters
-    ----------
-    values : (n, axes)
-        Unit u.
-    step : float or (axes,)
-        u, >= 0.
+    `values` are `(n, axes)`, the step is one number or one per axis, in their unit.
     """
     steps = np.broadcast_to(np.asarray(step, dtype=np.float64), values.shape)
     safe = np.where(steps > 0.0, steps, 1.0)
@@ -151,7 +141,7 @@ class IncrementQuantiser:
     """
 
     def __init__(self, step: ArrayLike, *, axes: int = 3) -> None:
-        self._step = np.array(np.broadcast_to(np.asarray(step, dtype=np.float64), (axes,)))
+        self._step = per_axis(step, axes)
         self._rest: FloatArray = np.zeros(axes)
 
     def apply(self, values: FloatArray, dt: FloatArray) -> FloatArray:
@@ -177,7 +167,57 @@ def _increments(
     return out
 
 
-# Temperature of a sensor since it was switched on.
+# Temperature of a sensor since it was switched on, and other drifts without noise.
+
+
+class Decay(Remembered):
+    """First-order low pass of a step, without noise: y[k] = a y[k-1] + (1 - a) limit with
+    a = exp(-dt / time_constant), so y(t) = limit + (initial - limit) exp(-t / time_constant) at
+    every step size.
+    """
+
+    def __init__(
+        self, initial: ArrayLike, limit: ArrayLike, time_constant: float, *, axes: int = 1
+    ) -> None:
+        super().__init__(initial, axes)
+        self._limit = per_axis(limit, axes)
+        self._time_constant = time_constant
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values after each step, `(n, axes)`."""
+        return self.keep_last(_decay(self.value, self._limit, self._time_constant, dt))
+
+
+class Ramp(Remembered):
+    """Drift at a constant rate, without noise: y = slope t, t since it was made.
+
+    The slope, u/s, is the rate ramp R of [IEEE952]; its Allan deviation is R tau / sqrt(2).
+    """
+
+    def __init__(self, slope: ArrayLike, *, axes: int = 3) -> None:
+        super().__init__(0.0, axes)
+        self._slope = per_axis(slope, axes)
+        self._elapsed = 0.0
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values after each step, `(n, axes)`."""
+        elapsed = np.add.accumulate(np.concatenate([[self._elapsed], dt]))
+        self._elapsed = float(elapsed[-1])
+        return self.keep_last(elapsed[1:, None] * self._slope)
+
+
+@compiled
+def _decay(
+    value: FloatArray, limit: FloatArray, time_constant: float, dt: FloatArray
+) -> FloatArray:
+    out = np.empty((dt.shape[0], value.shape[0]))
+    for axis in range(value.shape[0]):
+        y = value[axis]
+        for k in range(dt.shape[0]):
+            a = math.exp(-dt[k] / time_constant)
+            y = a * y + (1.0 - a) * limit[axis]
+            out[k, axis] = y
+    return out
 
 
 @dataclasses.dataclass(frozen=True)
