@@ -15,14 +15,8 @@ from functools import partial
 def run_node(module: str, *arguments: str, name: str = '') -> int:
     """Run the `main` of a node's module; return its exit status, 2 where ROS is missing.
 
-    Parameters
-    ----------
-    module : str
-        Such as `sim_sensors.ros.sensor_node`.
-    *arguments : str
-        For `main`, such as the kind of sensor.
-    name : str
-        Of the executable; by default the last part of the module's.
+    `arguments` are for `main`, such as the kind of sensor; `name` is that of the executable, by
+    default the last part of the module's.
     """
     try:
         return _run(module, arguments, name or module.split('.')[-1])

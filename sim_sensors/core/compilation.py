@@ -35,14 +35,9 @@ _COMPILES = 'numba:compile'
 
 
 class Announcement(numba.core.event.Listener):
-    """Tells when the first function is compiled that is not in the cache.
+    """Calls `say` with a sentence, once: when a function is compiled that is not in the cache.
 
     The judge takes a minute, in which a user would otherwise see nothing.
-
-    Parameters
-    ----------
-    say : callable
-        Called with a sentence, once.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:

@@ -21,17 +21,7 @@ _SHARE = Path('share', 'sim2real_sensors', 'config')
 
 
 def config_path(*parts: str) -> Path:
-    """Path of a shipped configuration file or folder.
-
-    Parameters
-    ----------
-    *parts : str
-        Names below ``config/``; none for ``config/`` itself.
-
-    Returns
-    -------
-    Path
-        An existing file or folder.
+    """Return the path of a shipped file or folder, by the names below ``config/``.
 
     Raises
     ------
@@ -56,17 +46,7 @@ def config_path(*parts: str) -> Path:
 
 
 def config_names(kind: str) -> list[str]:
-    """Names of the shipped configurations of one kind.
-
-    Parameters
-    ----------
-    kind : str
-        Folder below ``config/``, such as ``'imu'``, ``'gps'`` or ``'judge'``.
-
-    Returns
-    -------
-    list of str
-        Sorted stems of ``config/<kind>/*.yaml``.
+    """Return the sorted stems of ``config/<kind>/*.yaml``; a kind is `imu`, `gps`, `judge` ...
 
     Raises
     ------

@@ -17,14 +17,8 @@ def lazily(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package that loads its names late.
 
-    Parameters
-    ----------
-    package : str
-        Its `__name__`.
-    shown : sequence of str
-        Its `__all__`.
-    modules : str
-        Modules in it, or below it; the first that has a name gives it.
+    `package` is its `__name__` and `shown` its `__all__`. The first of the modules, in it or
+    below it, that has a name gives it.
     """
 
     def get(name: str) -> object:

@@ -2,9 +2,8 @@
 """One declaration per parameter: type, unit, range and meaning.
 
 A model declares its parameters as fields of a frozen dataclass that derives from `Parameters`. The
-YAML loader, the
-command line and the ROS parameter descriptors are all generated from that declaration, so they
-cannot disagree.
+YAML loader, the command line and the ROS parameter descriptors are all generated from that
+declaration, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -294,16 +293,9 @@ V = TypeVar('V', bound='VariedParameters')
 def variants(what: str, *bases: Any) -> Registry[Any]:
     """Return the registry of the parameter sets that derive from one of `bases`, by their `kind`.
 
-    Built in are those in the modules beside that of the first base. Others come from entry points
-    of the group `sim2real_sensors.sensor_models`, whose name has to be the `kind` of the class, or
-    from files.
-
-    Parameters
-    ----------
-    what : str
-        What one is called, with its article.
-    *bases : types
-        What one derives from.
+    `what` is what one is called, with its article. Built in are those in the modules beside that
+    of the first base. Others come from entry points of the group `sim2real_sensors.sensor_models`,
+    whose name has to be the `kind` of the class, or from files.
     """
     return Registry(
         'sim2real_sensors.sensor_models',

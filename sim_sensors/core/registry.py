@@ -102,15 +102,8 @@ class Registry(Generic[T]):
     def get(self, name: str, *, where: str = '', key: str = '', folder: Path | None = None) -> T:
         """Return the thing of a name, or of a file: `my_file.py:MyClass`.
 
-        Parameters
-        ----------
-        name : str
-            As given by the user.
-        where, key : str
-            File or option that gave it, and the key in it, for messages; by default what is asked
-            for.
-        folder : Path, optional
-            Folder that a relative path is relative to; by default the current one.
+        `where` is the file or option that gave the name and `key` the key in it, for messages, by
+        default what is asked for; a relative path is relative to `folder`, by default the current.
 
         Raises
         ------

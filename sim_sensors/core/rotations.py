@@ -130,18 +130,10 @@ def between(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def body_rates(curve: Curve) -> tuple[FloatArray, FloatArray]:
-    """Body rate and its derivative along the rotation R Exp(phi(t)).
+    """Return the body rate along R Exp(phi(t)) and its derivative, `(n, 3)` rad/s and rad/s^2.
 
-    Parameters
-    ----------
-    curve : (phi, dphi, ddphi)
-        Rotation vector and its time derivatives, `(n, 3)` each.
-
-    Returns
-    -------
-    angular_velocity, angular_acceleration : (n, 3)
-        rad/s and rad/s^2, body frame: omega = Jr(phi) dphi and its exact time derivative, with
-        Jr x = x - A phi x x + B phi x (phi x x).
+    The curve is the rotation vector phi and its time derivatives. The rate is omega = Jr(phi)
+    dphi, the other its exact time derivative, with Jr x = x - A phi x x + B phi x (phi x x).
     """
     phi, first, second = curve
     A, B, C, D = _jacobian_terms(_dot(phi, phi))
@@ -214,32 +206,21 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return result
 
 
-# Euler angles and quaternions where the package meets people and ROS: launch files,
-# diagnostics.
+# Euler angles and quaternions where the package meets people and ROS: launch files, diagnostics.
 #
-# `tf_transformations` does the work where ROS has it, scipy where it is missing or
-# broken. They
-# agree to some 1e-15, not to the bit. So models and judge, whose results must not
-# depend on what is
-# installed, do not use this module (`sim_sensors.core.rotations` and scipy serve them), and
-# what is
-# written by its means into a file is rounded.
+# `tf_transformations` does the work where ROS has it, scipy where it is missing or broken. They
+# agree to some 1e-15, not to the bit. So models and judge, whose results must not depend on what
+# is installed, do not use these (all above and scipy serve them), and what is written by their
+# means into a file is rounded.
 #
-# Quaternions are x y z w. Euler angles are roll, pitch, yaw about the fixed axes x, y,
-# z in this
+# Quaternions are x y z w. Euler angles are roll, pitch, yaw about the fixed axes x, y, z in this
 # order, rad, as in a static transform and a URDF.
 
 
 def quaternion_from_euler(
     roll: float, pitch: float, yaw: float
 ) -> tuple[float, float, float, float]:
-    """Return the quaternion x y z w of roll, pitch, yaw; of its two signs that with w >= 0.
-
-    Parameters
-    ----------
-    roll, pitch, yaw : float
-        rad.
-    """
+    """Return the quaternion x y z w of roll, pitch, yaw, rad; of both signs that with w >= 0."""
     library = _tf_transformations()
     if library is None:
         numbers = Rotation.from_euler('xyz', (roll, pitch, yaw)).as_quat().tolist()
@@ -251,12 +232,7 @@ def quaternion_from_euler(
 
 
 def euler_from_quaternion(quaternion: npt.ArrayLike) -> tuple[float, float, float]:
-    """Return roll, pitch, yaw of a quaternion, rad.
-
-    Parameters
-    ----------
-    quaternion : (4,) array_like
-        x y z w, of any length but zero.
+    """Return roll, pitch, yaw of a quaternion x y z w of any length but zero, rad.
 
     Raises
     ------

@@ -10,19 +10,11 @@ import numpy as np
 
 
 def run_label(purpose: str, repetition: int, name: str) -> str:
-    """Return the label of a run for `stream`.
+    """Return the label of a run for `stream`: purpose/repetition/name.
 
     Draws for different purposes are independent: a recording that was simulated (`recording`) is
-    not the very twin that is later compared with it (`twin`), though both have its name.
-
-    Parameters
-    ----------
-    purpose : str
-        What is drawn: `recording` or `twin`.
-    repetition : int
-        1 is the first draw.
-    name : str
-        Name of the recording.
+    not the very twin that is later compared with it (`twin`), though both have its name. The
+    repetition 1 is the first draw.
     """
     return f'{purpose}/{repetition}/{name}'
 
@@ -31,9 +23,8 @@ def stream(seed: int, run: str, sensor: str, source: str) -> np.random.Generator
     """Return the random stream of one noise source of one sensor in one run.
 
     The stream depends on the four arguments only: not on the number of workers, on which models
-    run beside, or on the order
-    of calls. Two models that share a source (the position noise of ch_gauss and ch_gauss_airsim)
-    thus share its draws.
+    run beside, or on the order of calls. Two models that share a source (the position noise of
+    ch_gauss and ch_gauss_airsim) thus share its draws.
 
     Parameters
     ----------
@@ -49,8 +40,7 @@ def stream(seed: int, run: str, sensor: str, source: str) -> np.random.Generator
     Returns
     -------
     numpy.random.Generator
-        PCG64 generator seeded by a numpy `SeedSequence` whose spawn key is a hash of the three
-        labels.
+        PCG64, seeded by a `SeedSequence` whose spawn key is a hash of the three labels.
 
     Examples
     --------

@@ -34,8 +34,7 @@ def turned(model: P, rotation: Rotation) -> P:
     return dataclasses.replace(model, **changes)
 
 
-# Models carried over from other simulators: as they should be, or with the defects they
-# have.
+# Models carried over from other simulators: as they should be, or with the defects they have.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -77,13 +77,8 @@ class FollowSettings(Parameters):
 class VelocityCommand:
     """What the follower asks for.
 
-    Attributes
-    ----------
-    wheels : WheelRates
-    speed, yaw_rate : float
-        The same as a twist, m/s and rad/s.
-    finished : bool
-        True: the reference has ended, and all is zero.
+    `speed` and `yaw_rate`, m/s and rad/s, are the same as the rates of the wheels; `finished`: the
+    reference has ended, and all is zero.
     """
 
     wheels: WheelRates
@@ -93,19 +88,11 @@ class VelocityCommand:
 
 
 class Follower:
-    """Turns poses, as they come, into commands at the control rate.
+    """Turns poses, as they come, into commands at the control rate, Hz.
 
     A command is made by the first pose at or after each multiple of the control period since the
     first pose, which is time 0 of the reference. What it returns depends on the stamps and poses
     alone.
-
-    Parameters
-    ----------
-    reference : ReferenceMotion
-    robot : DifferentialDrive
-    tracker : TrackerModel
-    control_rate : float
-        Hz.
     """
 
     def __init__(
@@ -150,7 +137,6 @@ class SimulatedDrive:
 
     Attributes
     ----------
-    controller : str
     time : (n,) s
         Since the first waypoint.
     poses : (n, 3)
@@ -159,7 +145,6 @@ class SimulatedDrive:
         Over the ground.
     commands : (m, 4)
         Time [s], left and right wheel [rad/s] as asked for, and number of the sample.
-    errors : TrackingErrors
     """
 
     controller: str
@@ -202,20 +187,9 @@ def drive_along(
     """Simulate the robot from the first waypoint to the time of the last.
 
     It starts with the reference's speed and yaw rate, as a recording may begin in the midst of a
-    drive.
-
-    Parameters
-    ----------
-    reference : ReferenceMotion
-    settings : FollowSettings
-    controller : str
-        One of `TRACKERS`.
-    seed, run
-        Labels of the noise of grip and pose, the same for all controllers.
-    rate : float
-        Hz: samples of the drive, and steps of the robot.
-    offset : (x, y, heading)
-        Start of the robot relative to the first waypoint, world, m and rad.
+    drive, but `offset` (x, y, heading; world, m and rad) from the first waypoint. The controller
+    is one of `TRACKERS`; `rate`, Hz, is that of the samples of the drive and of the steps of the
+    robot. `seed` and `run` are labels of the noise of grip and pose, the same for all controllers.
     """
     robot, sensor = settings.robot, settings.pose
     steps = max(1, math.floor(reference.end * rate + 1e-6))
@@ -271,16 +245,7 @@ class OdometryUse(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What one odometry message led to.
-
-    Attributes
-    ----------
-    heard : OdometryUse
-    command : VelocityCommand or None
-        Where one was due.
-    error : TrackingError or None
-        Of the robot at that time, where there is a command.
-    """
+    """What an odometry message led to: a command where one was due, and the robot's error then."""
 
     heard: OdometryUse
     command: VelocityCommand | None = None
@@ -297,6 +262,7 @@ class LiveFollower:
     robot : DifferentialDrive
         Its kinematics; a live robot brings its own dynamics.
     tracker : TrackerModel
+        Parameters of the controller.
     control_rate : float
         Hz.
     interpolation : str

@@ -34,11 +34,6 @@ class ReferenceMotion:
     smooth. `twist` joins poses by a constant body twist (a geodesic of SE(2)): lines and circles
     are then exact whatever the spacing, and the speed jumps at the waypoints.
 
-    Parameters
-    ----------
-    waypoints : Waypoints
-    interpolation : {'spline', 'twist'}
-
     Raises
     ------
     MotionError

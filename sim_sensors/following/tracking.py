@@ -20,18 +20,9 @@ from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
 
 
 class Tracker(abc.ABC):
-    """A controller at work. It is asked once per control period, in order of time.
+    """A controller at work. It is asked once per control period, s, in order of time.
 
-    Parameters
-    ----------
-    model : TrackerModel
-        Parameters of the controller.
-    reference : ReferenceMotion
-        What is to be followed.
-    robot : DifferentialDrive
-        Its kinematics make wheel rates.
-    period : float
-        s.
+    `model` are its parameters; the kinematics of the robot make wheel rates.
     """
 
     def __init__(

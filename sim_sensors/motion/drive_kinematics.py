@@ -25,14 +25,8 @@ class WheelRates(NamedTuple):
 class RobotState(NamedTuple):
     """What a robot does at one time.
 
-    Attributes
-    ----------
-    pose : Pose
-        Middle between the wheels.
-    wheels : WheelRates
-        As they turn, slipping or not.
-    speed, yaw_rate : float
-        Over the ground, m/s and rad/s.
+    `pose` is that of the middle between the wheels; `wheels` turn so, slipping or not; `speed` and
+    `yaw_rate` are over the ground, m/s and rad/s.
     """
 
     pose: Pose
@@ -111,17 +105,9 @@ class DifferentialDrive(Parameters):
     def step(
         self, state: RobotState, command: WheelRates, dt: float, noise: tuple[float, float]
     ) -> RobotState:
-        """Return the state `dt` seconds later.
+        """Return the state after `dt` s in which the command was held.
 
-        Parameters
-        ----------
-        state : RobotState
-        command : WheelRates
-            Held over the step.
-        dt : float
-            s.
-        noise : (left, right)
-            Standard normal numbers of the grip.
+        `noise` are the standard normal numbers of the grip, left and right.
         """
         left = self._wheel(state.wheels.left, command.left, dt)
         right = self._wheel(state.wheels.right, command.right, dt)
@@ -165,11 +151,9 @@ class DifferentialDrive(Parameters):
 
 # Swerve kinematics both ways: modules that each roll and steer, `m` of them, compiled.
 #
-# A module at (x, y) of a body that makes the step (forward, left, turn) moves by
-# (forward - turn y, left + turn x). From what the modules measured, the step follows by
-# least
-# squares: over the `2 m` components, the three numbers that fit best ([WPILib] does the
-# same).
+# A module at (x, y) of a body that makes the step (forward, left, turn) moves by (forward - turn
+# y, left + turn x). From what the modules measured, the step follows by least squares: over the `2
+# m` components, the three numbers that fit best ([WPILib] does the same).
 
 # A module that moves by less [m] keeps its angle: there is no direction to be had.
 _AT_REST = 1e-9
@@ -178,10 +162,7 @@ _AT_REST = 1e-9
 def weights_of(modules: FloatArray) -> FloatArray:
     """Return the inverse of the normal matrix of the least squares, `(3, 3)`.
 
-    Parameters
-    ----------
-    modules : (m, 2)
-        Places, m; at least two different ones.
+    The modules are at `(m, 2)` m; at least two at different places.
     """
     x, y = modules[:, 0], modules[:, 1]
     count = float(len(modules))
@@ -199,16 +180,8 @@ def turn_modules(
     """Return travels and angles of the modules, `(n, m)` m and rad.
 
     A module takes the nearer of the two angles that do, and rolls backward where that is the
-    opposite one, as swerve drives do; its angle is not wrapped.
-
-    Parameters
-    ----------
-    steps : (n, 3)
-        Forward, left, turn.
-    modules : (m, 2)
-        Places, m.
-    before : (m,)
-        Angles before the first step, rad.
+    opposite one, as swerve drives do; its angle is not wrapped. `steps` `(n, 3)` are forward, left
+    and turn, `modules` `(m, 2)` the places, m, and `before` `(m,)` the first angles, rad.
     """
     n, m = len(steps), len(modules)
     travels, angles = np.empty((n, m)), np.empty((n, m))
@@ -236,14 +209,7 @@ def steps_of_modules(
 ) -> FloatArray:
     """Return the steps `(n, 3)` that fit best what the modules measured.
 
-    Parameters
-    ----------
-    travels, angles : (n, m)
-        m and rad.
-    modules : (m, 2)
-        Places, m.
-    weights : (3, 3)
-        Of `weights_of`.
+    Travels and angles are `(n, m)`, m and rad, places `(m, 2)` m, weights those of `weights_of`.
     """
     out = np.empty((len(travels), 3))
     for k in range(len(travels)):
@@ -265,14 +231,7 @@ def derivatives_of_modules(
 ) -> FloatArray:
     """Return the derivatives of the best-fitting steps by travels, then angles, `(n, 3, 2 m)`.
 
-    Parameters
-    ----------
-    travels, angles : (n, m)
-        m and rad.
-    modules : (m, 2)
-        Places, m.
-    weights : (3, 3)
-        Of `weights_of`.
+    Arguments are those of `steps_of_modules`.
     """
     m = len(modules)
     out = np.empty((len(travels), 3, 2 * m))

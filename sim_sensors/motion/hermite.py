@@ -2,7 +2,8 @@
 """Hermite polynomials between samples, and the differences that supply missing slopes.
 
 All arrays have time first, `(n, 3)`; `h` is the length of each interval in seconds, `(n, 1)`, and
-`s` the place in it, 0 to 1, `(n, 1)`.
+`s` the place in it, 0 to 1, `(n, 1)`. `start` and `end` are a value, its slope and, of a quintic,
+its second derivative.
 """
 
 from __future__ import annotations
@@ -18,13 +19,7 @@ def cubic(
     start: tuple[FloatArray, FloatArray],
     end: tuple[FloatArray, FloatArray],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Value, first and second derivative of the cubic with given values and slopes at both ends.
-
-    Parameters
-    ----------
-    start, end : (value, slope)
-        `(n, 3)` each.
-    """
+    """Value, first and second derivative of the cubic with given values and slopes at its ends."""
     p0, m0 = start
     p1, m1 = end
     jump = p1 - p0
@@ -60,11 +55,6 @@ def quintic(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Value, first and second derivative of the quintic with given values, slopes and second
     derivatives at both ends.
-
-    Parameters
-    ----------
-    start, end : (value, slope, second derivative)
-        `(n, 3)` each.
     """
     p0, m0, a0 = start
     p1, m1, a1 = end
@@ -87,13 +77,10 @@ def parabola(
 ) -> tuple[FloatArray, FloatArray]:
     """Slope and second derivative at the middle one of three unevenly spaced samples.
 
-    Parameters
-    ----------
-    h_before, h_after : (n, 1)
-        Intervals to the sample before and after, seconds. For the end of a record both samples
-        may lie on one side; the interval (and the step) of the one on the wrong side is negative.
-    before, after : (n, 3)
-        Steps from the sample before to the middle, and from the middle to the sample after.
+    `before` and `after` are the steps from the sample before to the middle, and from the middle to
+    the sample after, `(n, 3)`; `h_before` and `h_after` `(n, 1)` their times, s. For the end of a
+    record both samples may lie on one side; the time (and the step) of the one on the wrong side
+    is then negative.
     """
     rate_before, rate_after = before / h_before, after / h_after
     span = h_before + h_after

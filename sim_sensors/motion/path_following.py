@@ -57,23 +57,13 @@ class RunVariation(Parameters):
 
 
 class PurePursuit:
-    """Steers at the point of the path that lies a fixed distance ahead.
+    """Steers at the point of the path that lies a fixed distance, `lookahead` m, ahead.
 
     Steering angle = atan(2 L sin(bearing) / distance), which drives the rear axle on a circle
-    through the target [R. C. Coulter, CMU-RI-TR-92-01, 1992]. The target is the first waypoint
-    at least `lookahead` away, at or after the last target: the pursuit never turns back, so a
-    path may cross or repeat itself.
-
-    Parameters
-    ----------
-    points : (n, 2) m
-        Waypoints, n >= 2.
-    vehicle : AckermannVehicle
-        Its wheelbase and largest steering angle are used.
-    throttle : float
-        Constant throttle.
-    lookahead : float
-        m.
+    through the target [R. C. Coulter, CMU-RI-TR-92-01, 1992]. The target is the first waypoint at
+    least `lookahead` away, at or after the last target: the pursuit never turns back, so a path
+    may cross or repeat itself. The points are `(n, 2)` m, n >= 2; the wheelbase and the largest
+    steering angle are those of the vehicle; the throttle is constant.
 
     Raises
     ------
@@ -151,27 +141,11 @@ def drive(
     vehicle: AckermannVehicle = ART,
     variation: RunVariation | None = None,
 ) -> Trajectory:
-    """Drive a scenario once.
+    """Drive a scenario once; return the motion of the centre of gravity, 1 kHz, from rest.
 
-    Parameters
-    ----------
-    scenario : {'line', 'circle', 'half_sine'}
-        What to drive.
-    seed : int
-        Seed of the study.
-    run : str
-        Label of the run; each label gives another drive, the same label always the same.
-    duration : float
-        s.
-    vehicle : AckermannVehicle
-        ART if not given.
-    variation : RunVariation, optional
-        How runs differ; the defaults if not given.
-
-    Returns
-    -------
-    Trajectory
-        Of the centre of gravity, 1 kHz, from rest.
+    Each label `run` gives another drive, the same label always the same, of the study with that
+    `seed`. `duration` is in s; the vehicle is ART and `variation`, how runs differ, the default if
+    not given.
 
     Raises
     ------

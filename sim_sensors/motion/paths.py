@@ -87,15 +87,8 @@ class CurvePath:
     error is under 1e-12 of the length (tested), so position, heading and curvature, each
     evaluated from r at that u, are consistent to the same.
 
-    Parameters
-    ----------
-    curve : callable
-        u `(n,)` to `Derivatives`.
-    u_end : float
-        End of the parameter.
-    closed : bool
-        The curve closes on itself, smoothly, and is run through again. Otherwise the path goes on
-        straight along its end tangent.
+    A closed curve closes on itself, smoothly, and is run through again. Otherwise the path goes on
+    straight along its end tangent.
     """
 
     def __init__(

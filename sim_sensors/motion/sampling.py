@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 class SampleGrid:
     """Stamps of a sensor: the k-th is `start_ns + round(k * 1e9 / rate)`, so no error builds up.
 
-    Parameters
-    ----------
-    start_ns : int
-        First stamp, nanoseconds.
-    rate : float
-        Hz, > 0.
+    The rate is in Hz, > 0.
     """
 
     start_ns: int
@@ -59,16 +54,8 @@ def sample_motion(
 ) -> tuple[IntArray, FloatArray]:
     """Return the stamps of a sensor that watches the whole of `motion`, and their motion times.
 
-    Parameters
-    ----------
-    motion : Motion
-        Its `start` and `end` bound the grid.
-    rate : float
-        Of the sensor, Hz.
-    start_ns : int or None
-        First stamp; None: the first whole nanosecond not before the start of the motion.
-    origin_ns : int
-        Stamp of motion time 0.
+    `rate`, Hz, is that of the sensor, `start_ns` its first stamp (None: the first whole nanosecond
+    not before the start of the motion), `origin_ns` the stamp of motion time 0.
 
     Raises
     ------
@@ -91,13 +78,8 @@ def sample_motion(
 def intervals(times: FloatArray, last: float | None, first_interval: float) -> FloatArray:
     """Return the time from each sample to the one before it, `(n,)` s.
 
-    Parameters
-    ----------
-    times : (n,)
-        s, strictly increasing.
-    last : float or None
-        Time of the sample before `times[0]`; None: `times[0]` is the first of all and its interval
-        is `first_interval`.
+    `last` is the time of the sample before `times[0]`; None: `times[0]` is the first of all and
+    its interval is `first_interval`.
 
     Raises
     ------

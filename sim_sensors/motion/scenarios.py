@@ -58,22 +58,11 @@ class TimedMotion(Parameters):
 class SpeedProfile:
     """Distance, speed and acceleration along a path, in closed form.
 
-    The ramp is v(t) = V (6 x^5 - 15 x^4 + 10 x^3), x = t / ramp_time: speed, acceleration and
-    jerk are continuous; the acceleration peaks at 1.875 V / ramp_time and the jerk at
-    5.774 V / ramp_time^2. With `ramp_time` 0 the motion starts (and ends) at full speed.
-
-    Attributes
-    ----------
-    speed : float
-        V, m/s.
-    ramp_time : float
-        Duration of the ramp, s.
-    duration : float
-        Duration of the whole motion, s.
-    rest_time : float
-        Time at rest before the ramp, s.
-    stop : bool
-        Ramp down so that it is at rest at the end.
+    After `rest_time` s at rest, the ramp is v(t) = V (6 x^5 - 15 x^4 + 10 x^3), x = t / ramp_time:
+    speed, acceleration and jerk are continuous; the acceleration peaks at 1.875 V / ramp_time and
+    the jerk at 5.774 V / ramp_time^2. With `ramp_time` 0 the motion starts (and ends) at full
+    speed, V = `speed`, m/s. With `stop` it ramps down so that it is at rest at the end of
+    `duration` s.
     """
 
     speed: float

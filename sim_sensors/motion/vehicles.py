@@ -35,16 +35,9 @@ _REST_RATE = 0.5  # rad/s of the motor over which the constant resistance sets i
 
 @dataclasses.dataclass(frozen=True)
 class VehicleState:
-    """What a controller may know.
+    """What a controller may know: position [m], heading [rad] and speed [m/s] of the rear axle.
 
-    Attributes
-    ----------
-    x, y : float
-        Middle of the rear axle, m.
-    heading : float
-        rad, from east to the left; not wrapped.
-    speed : float
-        Of the rear axle, m/s.
+    The heading is from east to the left, not wrapped.
     """
 
     x: float
@@ -55,14 +48,9 @@ class VehicleState:
 
 @dataclasses.dataclass(frozen=True)
 class VehicleCommand:
-    """What a controller asks for.
+    """What a controller asks for; both are clipped.
 
-    Attributes
-    ----------
-    throttle : float
-        0 to 1; clipped.
-    steering : float
-        -1 (full right) to 1 (full left); clipped.
+    The throttle is 0 to 1, the steering -1 (full right) to 1 (full left).
     """
 
     throttle: float
@@ -136,24 +124,12 @@ class AckermannVehicle(Parameters):
         control_rate: float = 10.0,
         step: float = 1e-3,
     ) -> Trajectory:
-        """Drive and return the motion of the centre of gravity, a sample per integration step.
+        """Drive and return the motion of the centre of gravity, a sample per integration step, s.
 
         Classical Runge-Kutta of fourth order; the command is held between control times, so no
         step straddles a jump when `control_rate * step` divides 1. Accelerations come from the
-        equations of motion, not from differences, and are continuous.
-
-        Parameters
-        ----------
-        controller : Controller
-            Called at 0, 1/control_rate, ...
-        duration : float
-            s.
-        start : VehicleState
-            Of the rear axle; the wheels straight, the motor off.
-        control_rate : float
-            Hz.
-        step : float
-            s.
+        equations of motion, not from differences, and are continuous. The controller is called at
+        0, 1/control_rate, ... s; at the start the wheels are straight and the motor is off.
         """
         count = round(duration / step)
         period = max(1, round(1.0 / (control_rate * step)))

@@ -16,7 +16,7 @@ from sim_sensors.noise.processes import Remembered, per_axis
 
 
 class LowPass:
-    """Low pass with -3 dB at `bandwidth` and unit gain at rest.
+    """Low pass with -3 dB at `bandwidth`, Hz, > 0, and unit gain at rest.
 
     First order: y' = w (u - y). Second order: Butterworth, y'' = w^2 (u - y) - sqrt(2) w y'. With
     w = 2 pi bandwidth, and u constant over each interval between samples, the sampled solution is
@@ -25,14 +25,6 @@ class LowPass:
 
     The filter starts settled on the first clean value; its noise starts from zero, and the
     variance of the noise is propagated with it.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Hz, > 0.
-    order : {1, 2}
-    axes : int
-        Number of components.
     """
 
     def __init__(self, bandwidth: float, order: int, *, axes: int = 3) -> None:
@@ -47,12 +39,8 @@ class LowPass:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the filtered sum of signal and white noise, and the variance of its noise.
 
-        Parameters
-        ----------
-        clean, noise, variance : (n, axes)
-            Signal, noise, and variance of the noise at each sample.
-        dt : (n,)
-            Time since the sample before, s.
+        All are `(n, axes)`, the variance that of the noise of each sample; `dt` `(n,)` is the time
+        since the sample before, s.
         """
         if not self._is_settled and len(clean):
             self._state[:, 0] = clean[0]
@@ -130,14 +118,7 @@ class IncrementQuantiser:
 
     y[k] = (r[k] - r[k-1]) / dt with r the integral rounded to multiples of `step`, so no part of
     the motion is lost; the error is the quantisation noise of [IEEE952], with Q = step /
-    sqrt(12) and Allan deviation sqrt(3) Q / tau.
-
-    Parameters
-    ----------
-    step : float or (axes,)
-        u s; 0 leaves values alone.
-    axes : int
-        Number of components.
+    sqrt(12) and Allan deviation sqrt(3) Q / tau. A step, u s, of 0 leaves values alone.
     """
 
     def __init__(self, step: ArrayLike, *, axes: int = 3) -> None:

@@ -38,16 +38,10 @@ class SettableBias(Protocol):
 
 
 class Triad:
-    """Errors of three orthogonal axes: white noise and a walking bias.
+    """Errors of three orthogonal axes: white noise of each sample and a walking bias.
 
-    Parameters
-    ----------
-    white : White or WhiteDensity
-        Noise of each sample.
-    bias : RandomWalk
-        The bias.
-    move_bias_first : bool
-        True: the bias is moved and then used (Chrono); False: used and then moved (AirSim).
+    With `move_bias_first` the bias is moved and then used (Chrono), else used and then moved
+    (AirSim).
     """
 
     def __init__(
@@ -67,8 +61,8 @@ class Triad:
     def corrupt(
         self, truth: FloatArray, dt: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return measured values, the bias in them and the variance of the white noise, each
-        `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
+        """Return measured values, the bias in them and the variance of the white noise; see
+        `AxisErrors`.
         """
         white = self._white.advance(dt)
         bias = self._advance_bias(dt)
@@ -78,18 +72,9 @@ class Triad:
 class SumTriad:
     """Errors of three axes that add up: y = round(scale x + white noise + sum of the biases).
 
-    Parameters
-    ----------
-    white : White or WhiteDensity
-        Noise of each sample.
-    biases : sequence of Process
-        Each is moved and then used.
-    scale : float or (3,)
-        Scale factor, 1 when right.
-    precision : float or (3,)
-        Step of the values; 0: none.
-    stated : float or (3,), optional
-        Variance to state instead of that of the white noise.
+    Each bias is moved and then used. The scale factor is 1 when right, the `precision` is the step
+    of the values, 0: none; each is one number or one per axis. The variance that is `stated` is
+    that of the white noise by default.
     """
 
     def __init__(

@@ -95,16 +95,10 @@ class Dipoles:
     def posed(
         cls, positions: ArrayLike, rpy: ArrayLike, moments: ArrayLike, *, radius: float = 0.01
     ) -> Dipoles:
-        """Return dipoles with their moments along the z axes of their own frames.
+        """Return dipoles with their moments `(n,)`, A m^2, along the z axes of their own frames.
 
-        Parameters
-        ----------
-        positions : (n, 3)
-            m.
-        rpy : (n, 3)
-            Roll, pitch, yaw about fixed axes of each dipole's frame in the world, rad.
-        moments : (n,)
-            A m^2.
+        The frames are at `(n, 3)` m and turned by `rpy` `(n, 3)`, roll, pitch, yaw about fixed
+        axes of the world, rad.
         """
         angles = np.asarray(rpy, dtype=np.float64).reshape(-1, 3)
         sizes = np.asarray(moments, dtype=np.float64).reshape(-1, 1)
