@@ -2,10 +2,9 @@
 """Arrays of sensor messages: what the sensor models make, recordings hold and the judge reads.
 
 One class per ROS message type, one array per message field, time first. Stamps are int64
-nanoseconds. `arrival_ns` is when
-a message reached (or would reach) its reader, equal to the stamp unless a latency was recorded or
-asked for. Covariances
-keep the row-major order of the messages, as `(n, 3, 3)` or `(n, 6, 6)`.
+nanoseconds. `arrival_ns` is when a message reached (or would reach) its reader, equal to the stamp
+unless a latency was recorded or asked for. Covariances keep the row-major order of the messages,
+as `(n, 3, 3)` or `(n, 6, 6)`.
 """
 
 from __future__ import annotations
@@ -170,6 +169,13 @@ class OdometryArray(MessageArray):
     angular_velocity: FloatArray
     pose_covariance: FloatArray
     twist_covariance: FloatArray
+
+    @classmethod
+    def exact(cls, stamp_ns: IntArray, **values: FloatArray) -> OdometryArray:
+        """Return odometry of zero covariance, map to base_link, that arrives at once."""
+        for name in ('pose_covariance', 'twist_covariance'):
+            values[name] = np.zeros((len(stamp_ns), 6, 6))
+        return cls(stamp_ns, stamp_ns, 'map', 'base_link', **values)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -157,20 +157,13 @@ class SimulatedDrive:
 
     def truth(self, start_ns: int) -> OdometryArray:
         """Return the drive as ground-truth odometry, zero covariance, map to base_link."""
-        n = len(self.time)
-        zero = np.zeros(n)
-        stamps = start_ns + np.round(self.time * _NS).astype(np.int64)
-        return OdometryArray(
-            stamp_ns=stamps,
-            arrival_ns=stamps,
-            frame='map',
-            child_frame='base_link',
+        zero = np.zeros(len(self.time))
+        return OdometryArray.exact(
+            start_ns + np.round(self.time * _NS).astype(np.int64),
             position=np.column_stack([self.poses[:, :2], zero]),
             orientation=rotations.from_heading(self.poses[:, 2]),
             linear_velocity=np.column_stack([self.speed, zero, zero]),
             angular_velocity=np.column_stack([zero, zero, self.yaw_rate]),
-            pose_covariance=np.zeros((n, 6, 6)),
-            twist_covariance=np.zeros((n, 6, 6)),
         )
 
 
@@ -252,6 +245,7 @@ class Step:
     error: TrackingError | None = None
 
 
+@dataclasses.dataclass
 class LiveFollower:
     """Follows a path by odometry; the batch run over the same messages gives the same bits.
 
@@ -272,23 +266,14 @@ class LiveFollower:
         of the odometry.
     """
 
-    def __init__(
-        self,
-        robot: DifferentialDrive,
-        tracker: TrackerModel,
-        *,
-        control_rate: float,
-        interpolation: str = 'spline',
-        at_robot: bool = False,
-    ) -> None:
-        self._robot = robot
-        self._tracker = tracker
-        self._rate = control_rate
-        self._interpolation = interpolation
-        self._at_robot = at_robot
-        self._waypoints: Waypoints | None = None
-        self._follower: Follower | None = None
-        self._latest_ns: int | None = None
+    robot: DifferentialDrive
+    tracker: TrackerModel
+    control_rate: float
+    interpolation: str = 'spline'
+    at_robot: bool = False
+    _waypoints: Waypoints | None = dataclasses.field(default=None, init=False)
+    _follower: Follower | None = dataclasses.field(default=None, init=False)
+    _latest_ns: int | None = dataclasses.field(default=None, init=False)
 
     @property
     def has_path(self) -> bool:
@@ -320,9 +305,9 @@ class LiveFollower:
         x, y, _ = odometry.position[0].tolist()
         pose = Pose(x, y, heading_of(*odometry.orientation[0].tolist()))
         if self._follower is None:
-            placed = self._waypoints.starting_at(pose) if self._at_robot else self._waypoints
-            reference = ReferenceMotion(placed, self._interpolation)
-            self._follower = Follower(reference, self._robot, self._tracker, self._rate)
+            placed = self._waypoints.starting_at(pose) if self.at_robot else self._waypoints
+            reference = ReferenceMotion(placed, self.interpolation)
+            self._follower = Follower(reference, self.robot, self.tracker, self.control_rate)
         command = self._follower.push(stamp_ns, pose)
         if command is None:
             return Step(OdometryUse.EARLY)

@@ -12,46 +12,36 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 
+Slope = tuple[FloatArray, FloatArray]
+Bend = tuple[FloatArray, FloatArray, FloatArray]
+
 
 def cubic(
-    s: FloatArray,
-    h: FloatArray,
-    start: tuple[FloatArray, FloatArray],
-    end: tuple[FloatArray, FloatArray],
+    s: FloatArray, h: FloatArray, start: Slope, end: Slope
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Value, first and second derivative of the cubic with given values and slopes at its ends."""
-    p0, m0 = start
-    p1, m1 = end
-    jump = p1 - p0
-    # Newton form from the start: p0 + h s (m0 + s (b + s c)).
-    b = 3.0 * jump / h - 2.0 * m0 - m1
-    c = m0 + m1 - 2.0 * jump / h
+    p0, m0, b, c = _newton(h, start, end)
     value = p0 + h * s * (m0 + s * (b + s * c))
     first = m0 + s * (2.0 * b + 3.0 * s * c)
     second = (2.0 * b + 6.0 * s * c) / h
     return value, first, second
 
 
-def cubic_integral(
-    s: FloatArray,
-    h: FloatArray,
-    start: tuple[FloatArray, FloatArray],
-    end: tuple[FloatArray, FloatArray],
-) -> FloatArray:
+def cubic_integral(s: FloatArray, h: FloatArray, start: Slope, end: Slope) -> FloatArray:
     """Integral over time of `cubic` from the start of the interval to `s`."""
-    p0, m0 = start
-    p1, m1 = end
-    jump = p1 - p0
-    b = 3.0 * jump / h - 2.0 * m0 - m1
-    c = m0 + m1 - 2.0 * jump / h
+    p0, m0, b, c = _newton(h, start, end)
     return h * s * (p0 + h * s * (m0 / 2.0 + s * (b / 3.0 + s * c / 4.0)))
 
 
+def _newton(h: FloatArray, start: Slope, end: Slope) -> tuple[FloatArray, ...]:
+    """Return p0, m0, b and c of the cubic as p0 + h s (m0 + s (b + s c))."""
+    (p0, m0), (p1, m1) = start, end
+    jump = p1 - p0
+    return p0, m0, 3.0 * jump / h - 2.0 * m0 - m1, m0 + m1 - 2.0 * jump / h
+
+
 def quintic(
-    s: FloatArray,
-    h: FloatArray,
-    start: tuple[FloatArray, FloatArray, FloatArray],
-    end: tuple[FloatArray, FloatArray, FloatArray],
+    s: FloatArray, h: FloatArray, start: Bend, end: Bend
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Value, first and second derivative of the quintic with given values, slopes and second
     derivatives at both ends.

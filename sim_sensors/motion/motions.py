@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from sim_sensors.core.errors import MotionError, UnknownNameError, did_you_mean
+from sim_sensors.core.errors import MotionError, UnknownNameError, not_among
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
@@ -91,10 +89,9 @@ def motion_of(
     try:
         kind = SCENARIOS.get(name)
     except UnknownNameError:
-        known = motion_names()
+        problem = not_among(f'scenario {name!r} is unknown', name, motion_names())
         raise MotionError(
-            f'scenario {name!r} is unknown{did_you_mean(name, known)}; must be one of '
-            f'{", ".join(known)}, or a class in a file, such as my_motion.py:Spiral'
+            f'{problem}, or a class in a file, such as my_motion.py:Spiral'
         ) from None
     motion: Motion = kind.from_mapping(
         {**(parameters or {}), 'duration': duration}, f'scenario {name}'
@@ -124,16 +121,10 @@ def truth_of(
     """
     stamp_ns, times = sample_motion(motion, rate, start_ns=None, origin_ns=start_ns)
     sampled = motion.at(times)
-    n = len(stamp_ns)
-    return OdometryArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=stamp_ns,
-        frame='map',
-        child_frame='base_link',
+    return OdometryArray.exact(
+        stamp_ns,
         position=sampled.position,
         orientation=sampled.orientation,
         linear_velocity=rotate_back(sampled.orientation, sampled.velocity),
         angular_velocity=sampled.angular_velocity,
-        pose_covariance=np.zeros((n, 6, 6)),
-        twist_covariance=np.zeros((n, 6, 6)),
     )

@@ -126,8 +126,7 @@ def waypoints(scenario: str, length: float) -> FloatArray:
         'half_sine': half_sine_path(9.0, 1.5),
     }
     if scenario not in paths:
-        problem = not_among(f'scenario {scenario!r} cannot be driven', scenario, paths)
-        raise MotionError(problem)
+        raise MotionError(not_among(f'scenario {scenario!r} cannot be driven', scenario, paths))
     points = paths[scenario].at(np.arange(0.0, length + _SPACING, _SPACING))
     return np.column_stack([points.x, points.y])
 
