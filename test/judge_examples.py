@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
-from sim2real_eval.judge.robot_localization.state import STATE_NAMES, Dynamics, N, padded
+from sim2real_eval.judge.robot_localization.state import Dynamics, N, padded
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import (
     FixArray,
@@ -23,6 +23,12 @@ from sim_sensors.core.measurements import (
 )
 
 START_NS = 1_000_000_000_000
+
+
+STATE_NAMES = (
+    'x', 'y', 'z', 'roll', 'pitch', 'yaw', 'vx', 'vy', 'vz', 'vroll', 'vpitch', 'vyaw', 'ax',
+    'ay', 'az',
+)  # fmt: skip
 
 
 def mask(*states: str) -> list[bool]:

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.filter import select
 from sim2real_eval.judge.robot_localization.inputs import build_inputs
 from sim2real_eval.judge.robot_localization.parts import new_part_state
-from sim2real_eval.judge.robot_localization.preparation import prepare, select
+from sim2real_eval.judge.robot_localization.preparation import prepare
 from sim2real_eval.judge.robot_localization.queue import new_queue
 from sim2real_eval.judge.robot_localization.state import N
 from sim2real_eval.recording.frames import FrameTree

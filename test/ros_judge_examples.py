@@ -25,7 +25,7 @@ from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.timers import Grids
+from sim2real_eval.judge.robot_localization.replay_options import Grids
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.core.measurements import MessageArray, OdometryArray
@@ -60,7 +60,7 @@ def play(live: LiveJudge, script: Script) -> Published:
             give(live, taker, what)
             continue
         timers = timers or Grids(live.config, live.navsat, what)
-        if timers.take_filter(what):
+        if timers.filter.take(what):
             estimate = live.tick(what)
             if estimate is not None:
                 out.filtered.append(estimate)

@@ -11,7 +11,7 @@ import pytest
 from cli_examples import call, write_runs
 from judge_examples import read_rows
 
-from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
+from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.reading import read_recording
 

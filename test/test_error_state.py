@@ -13,7 +13,7 @@ from judge_examples import START_NS
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.judge.error_state.error_state import FilteredRun, filter_inputs
+from sim2real_eval.judge.inertial.error_state import FilteredRun, filter_inputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Circle, FigureEight, HalfSine, Line, Standstill

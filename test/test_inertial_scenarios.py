@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
+from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.synthetic import synthetic_recording

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from filterpy.kalman import ExtendedKalmanFilter
 from hypothesis import given, settings
-from judge_examples import dynamics
+from judge_examples import STATE_NAMES, dynamics
 from textbook_filter import (
     ANGLES,
     filter_at,
@@ -27,7 +27,6 @@ from sim2real_eval.judge.robot_localization.filter import advance, process
 from sim2real_eval.judge.robot_localization.state import (
     AX,
     LAST_NS,
-    STATE_NAMES,
     VX,
     VYAW,
     YAW,

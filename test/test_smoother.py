@@ -16,8 +16,8 @@ from scipy.stats import chi2
 from smoother_examples import SETTINGS, START_NS, drive
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.error_state.error_state import ErrorStateJudge
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.inertial.settings import InertialSettings, Smoother
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.smoother.smoother import SmootherJudge, smooth

@@ -73,7 +73,7 @@ JUDGES: Registry[Any] = Registry(
         'embedded': 'sim2real_eval.judge.setup:JudgeSetup',
         'robot_localization': 'sim2real_eval.judge.external:RobotLocalizationNodes',
         'judge_node': 'sim2real_eval.judge.external:JudgeNode',
-        'error_state': 'sim2real_eval.judge.error_state.error_state:ErrorStateJudge',
+        'error_state': 'sim2real_eval.judge.inertial.error_state:ErrorStateJudge',
         'gtsam': 'sim2real_eval.judge.smoother.smoother:SmootherJudge',
     },
     needs='a method judge(recording)',

@@ -32,7 +32,7 @@ from std_srvs.srv import Trigger
 from sim2real_eval.common.errors import JudgeError, RecordingError
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.timers import Grids
+from sim2real_eval.judge.robot_localization.replay_options import Grids
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
@@ -196,7 +196,7 @@ class JudgeNode(Node):
         if self._timers_due is None:
             self._timers_due = Grids(self._told.config, self._told.navsat, now)
         due = self._timers_due
-        if due.take_filter(now):
+        if due.filter.take(now):
             estimate = self.live.tick(now)
             if estimate is not None:
                 self._send(self._filtered, _ODOMETRY, estimate)

@@ -21,8 +21,8 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.embedded import prepare
 from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock
-from sim2real_eval.judge.robot_localization.timers import Grids, Timing
+from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock, Grids
+from sim2real_eval.judge.robot_localization.state import Timing
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
@@ -191,7 +191,7 @@ class ExpectedJudge:
         """
         ticks = self.grids.filter.take(now_ns)
         self.expected = self._judge.tick(now_ns) if ticks else None
-        self._navsat_ticks = self.grids.navsat is not None and self.grids.navsat.take(now_ns)
+        self._navsat_ticks = self.grids.take_navsat(now_ns)
         inside = self._navsat_ticks and self._inside
         self.position = self._judge.navsat_tick() if inside else None
         return self._judge.initialised and (ticks or inside)

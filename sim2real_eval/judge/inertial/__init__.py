@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judges that integrate the IMU themselves share."""
+"""The error-state judge, a GNSS/INS Kalman filter, and what it shares with the smoother."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
+    from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
     from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
 
-__all__ = ['InertialJudge', 'InertialSettings']
+__all__ = ['ErrorStateJudge', 'InertialJudge', 'InertialSettings']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'settings')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'error_state', 'settings')

@@ -55,32 +55,14 @@ def add_error(x: FloatArray, e: FloatArray, scratch: FloatArray) -> None:
 
 @kernel
 def move(
-    x: FloatArray,
-    rate: FloatArray,
-    force: FloatArray,
-    dt: float,
-    gravity: float,
-    F: FloatArray,
+    x: FloatArray, rate: FloatArray, force: FloatArray, dt: float, gravity: float, F: FloatArray,
     work: FloatArray,
-) -> None:
-    """Move the state over an interval and fill F with the growth of its errors.
+) -> None:  # fmt: skip
+    """Move the state, (16,), over an interval, s, and fill F, (15, 15), with its errors' growth.
 
-    The derivative of Gamma_n with respect to phi is taken to first order in phi: relative errors
-    of phi^2 / 12 of the small effect of a gyroscope bias on velocity and position.
-
-    Parameters
-    ----------
-    x : (16,) float
-        Changed in place.
-    rate, force : (3,) float
-        Measured means over the interval, rad/s and m/s^2.
-    dt : float
-        s.
-    gravity : float
-        m/s^2.
-    F : (15, 15) float
-        Filled; rows from 9 are those of the identity.
-    work : (12, 4) float
+    Rate, rad/s, force and gravity, m/s^2, are measured means; rows of F from 9 are those of the
+    identity. The derivative of Gamma_n with respect to phi is taken to first order in phi:
+    relative errors of phi^2 / 12 of the small effect of a gyroscope bias on velocity and position.
     """
     R, phi, f, c1, c2 = work[0:3, 0:3], work[3], work[4], work[5], work[6]
     s1, s2 = work[7], work[8]

@@ -170,8 +170,7 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
         x[VX + i] += dt * x[AX + i]
 
 
-# Innovation covariance, gate and gain of a correction, compiled; shared by both
-# filters.
+# Innovation covariance, gate and gain of a correction, compiled; shared by both filters.
 
 _MINIMUM_VARIANCE = 1e-9
 
@@ -183,25 +182,12 @@ def passes(
 ) -> bool:  # fmt: skip
     """Factor S + R = L D L' and say whether the innovation passes the gate.
 
-    The squared Mahalanobis distance goes to `flt.distance`, unless S + R is singular: then the
-    measurement does not pass.
-
-    Parameters
-    ----------
-    flt : Filter
-    S : (>= m, >= m) float
-        Covariance of the predicted measurement; its lower triangle is read.
-    R : (>= m, >= m) float
-        That of the measurement; its diagonal is floored in place as robot_localization does.
-    m : int
-    nu : (>= m,) float
-        The innovation; becomes L^-1 nu.
-    L : (>= m, >= m) float
-        Filled with L below the diagonal and (L D)' above.
-    inverse : (>= m,) float
-        Filled with 1 / D.
-    threshold : float
-        Mahalanobis distance from which on the measurement is refused.
+    S is the covariance of the predicted measurement, of which the lower triangle is read, R that
+    of the measurement, whose diagonal is floored in place as robot_localization does. L is filled
+    with L below the diagonal and (L D)' above, `inverse` with 1 / D, and the innovation nu becomes
+    L^-1 nu; all may be larger than m. The squared Mahalanobis distance goes to `flt.distance`,
+    unless S + R is singular: then the measurement does not pass; nor does it from the distance
+    `threshold` on.
     """
     distance = 0.0
     for j in range(m):

@@ -34,9 +34,8 @@ from sim2real_eval.judge.robot_localization.navsat import new_navsat_state
 from sim2real_eval.judge.robot_localization.parts import new_part_state
 from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
 from sim2real_eval.judge.robot_localization.replay import new_output, replay
-from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
-from sim2real_eval.judge.robot_localization.state import ROLL, VX, new_filter
-from sim2real_eval.judge.robot_localization.timers import Grids, Timing
+from sim2real_eval.judge.robot_localization.replay_options import Clock, Grids, ReplayOptions
+from sim2real_eval.judge.robot_localization.state import ROLL, VX, Timing, new_filter
 from sim2real_eval.judge.robot_localization.topics import delayed, route
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording

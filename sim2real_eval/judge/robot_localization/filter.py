@@ -28,10 +28,14 @@ from sim2real_eval.judge.robot_localization.matrices import (
     settle,
     subtract_with_column,
 )
+from sim2real_eval.judge.robot_localization.parts import Parts
+from sim2real_eval.judge.robot_localization.queue import Queue
 from sim2real_eval.judge.robot_localization.state import (
     INITIALISED,
     LAST_NS,
     ROLL,
+    TWO_D_STATES,
+    VX,
     YAW,
     Dynamics,
     Filter,
@@ -48,6 +52,8 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 
 _LONGEST_STEP_S = 100000.0
 _STEP_INSTEAD_S = 0.01
+_TWO_D_VARIANCE = 1e-6
+_FLAT = np.array([state in TWO_D_STATES for state in range(N)])
 
 
 @kernel
@@ -56,20 +62,9 @@ def correct(
 ) -> bool:
     """Correct with `m` directly measured states; return False when the gate refused them.
 
-    Parameters
-    ----------
-    flt : Filter
-        Changed in place.
-    index : (>= m,) int64
-        States that are measured.
-    m : int
-        How many of them.
-    z : (>= m,) float
-        Measured values.
-    R : (>= m, >= m) float
-        Their covariance; its diagonal is floored in place as robot_localization does.
-    threshold : float
-        Mahalanobis distance from which on the measurement is refused; infinity for no gate.
+    Measured are the states `index` with the values z and the covariance R, whose diagonal is
+    floored in place as robot_localization does; refused from the Mahalanobis distance `threshold`
+    on, infinity for no gate. The arrays may be larger than m.
     """
     x, P = flt.x, flt.P
     S, L, W, K = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
@@ -124,21 +119,12 @@ def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
 
 @kernel
 def process(
-    flt: Filter,
-    dyn: Dynamics,
-    stamp_ns: int,
-    index: IntArray,
-    m: int,
-    z: FloatArray,
-    R: FloatArray,
-    threshold: float,
-) -> bool:
+    flt: Filter, dyn: Dynamics, stamp_ns: int, index: IntArray, m: int, z: FloatArray,
+    R: FloatArray, threshold: float,
+) -> bool:  # fmt: skip
     """Take one measurement: initialise, or predict to its stamp when it is newer, and correct.
 
-    Returns
-    -------
-    bool
-        False when the gate refused the measurement.
+    Returns False when the gate refused the measurement.
     """
     accepted = True
     flt.distance[0] = math.nan
@@ -160,14 +146,46 @@ def process(
     return accepted
 
 
+@kernel
+def select(
+    parts: Parts, queue: Queue, slot: int, initialised: bool,
+    index: IntArray, z: FloatArray, R: FloatArray,
+) -> int:  # fmt: skip
+    """Gather what a queued measurement measures; return how many states that is.
+
+    Masked entries that are not finite are left out. `two_d_mode` adds z, roll, pitch, vz, vroll,
+    vpitch and az, measured as zero with variance 1e-6 and uncorrelated.
+    """
+    first, p = queue.first_state[slot], queue.part[slot]
+    width = 3 if first == VX + 6 else 6
+    m = 0
+    for state in range(N):
+        inside = first <= state < first + width
+        forced = parts.two_d and _FLAT[state]
+        if forced:
+            z[m] = 0.0
+        elif inside and parts.mask[p, state - first] != 0.0:
+            z[m] = queue.z[slot, state - first]
+            if initialised and not math.isfinite(z[m]):
+                continue
+        else:
+            continue
+        index[m] = state
+        for k in range(m):
+            other = index[k]
+            both = inside and not forced and first <= other < first + width
+            both = both and not (parts.two_d and _FLAT[other])
+            R[m, k] = queue.R[slot, state - first, other - first] if both else 0.0
+            R[k, m] = queue.R[slot, other - first, state - first] if both else 0.0
+        R[m, m] = _TWO_D_VARIANCE if forced else queue.R[slot, state - first, state - first]
+        m += 1
+    return m
+
+
 def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
     """Return what the filter takes from a configuration.
 
-    Parameters
-    ----------
-    config : FilterConfig
-    textbook : bool
-        Whether an unscented filter is the textbook's instead of robot_localization's.
+    With `textbook` an unscented filter is the textbook's instead of robot_localization's.
     """
     return Dynamics(
         Q=padded(config.process_noise),
@@ -183,13 +201,10 @@ def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
 
 
 def sigma_weights(alpha: float, kappa: float, beta: float) -> FloatArray:
-    """Return what the unscented transform takes from its three parameters.
+    """Return what the unscented transform takes from its three parameters, (5,).
 
-    Returns
-    -------
-    (5,) float
-        Weight of the first point in the mean, of each other point, of the first in the covariance,
-        N + lambda, with lambda = alpha^2 (N + kappa) - N, and beta - alpha^2.
+    Weight of the first point in the mean, of each other point, of the first in the covariance,
+    N + lambda, with lambda = alpha^2 (N + kappa) - N, and beta - alpha^2.
     """
     spread = alpha * alpha * (N + kappa)
     first = (spread - N) / spread

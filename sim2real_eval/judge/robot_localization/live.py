@@ -48,9 +48,9 @@ from sim2real_eval.judge.robot_localization.state import (
     ROLL,
     VX,
     N,
+    Timing,
     new_filter,
 )
-from sim2real_eval.judge.robot_localization.timers import Timing
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import (

@@ -185,14 +185,7 @@ def _fix_transform(navsat: Navsat, memory: NavsatState) -> None:
 def tick(navsat: Navsat, memory: NavsatState, position: FloatArray, cov: FloatArray) -> int:
     """Run the timer once; return the number of the fix that was published, or -1.
 
-    Parameters
-    ----------
-    navsat, memory
-        Configuration and memory.
-    position : (3,) float
-        Filled with the position in the world frame.
-    cov : (6, 6) float
-        Filled with its pose covariance.
+    Position, (3,), and pose covariance, (6, 6), in the world frame are filled.
     """
     flags = memory.flags
     flags[_FILTERED] = 0
@@ -255,22 +248,10 @@ def locate(
     navsat: Navsat, memory: NavsatState, x: FloatArray, number: int, position: FloatArray,
     cov: FloatArray,
 ) -> None:  # fmt: skip
-    """Give the position of base_link that a fix says: fix - R antenna.
+    """Give the position of base_link that a fix says: fix - R antenna, and its pose covariance.
 
-    Parameters
-    ----------
-    navsat : Navsat
-        Whose fixes are east, north, up, metres.
-    memory : NavsatState
-        For its scratch space.
-    x : (15,) float
-        State of the filter at the arrival of the fix, whose attitude R turns the lever arm.
-    number : int
-        Of the fix.
-    position : (>= 3,) float
-        Filled with the position, world frame.
-    cov : (6, 6) float
-        Filled with its pose covariance, that of the fix.
+    The fixes are east, north, up, m; x, (15,), is the state of the filter at the arrival of this
+    one, whose attitude R turns the lever arm.
     """
     R, C = memory.work[:3], navsat.covariance[number]
     matrix_from_angles(x[ROLL], x[PITCH], x[YAW], R)

@@ -158,13 +158,10 @@ def pop(queue: Queue) -> int:
     return int(first)
 
 
-# States and measurements of the last seconds, to go back to when a late one comes,
-# compiled.
+# States and measurements of the last seconds, to go back to when a late one comes, compiled.
 #
-# This is `smooth_lagged_data`. A state is kept after the last measurement of each
-# stamp, so that
-# going back to before a stamp and taking all measurements since then once more, in the
-# order of
+# This is `smooth_lagged_data`. A state is kept after the last measurement of each stamp, so that
+# going back to before a stamp and taking all measurements since then once more, in the order of
 # their stamps, gives what would have come out had none been late.
 
 _STATE_HEAD, _STATES, _HEAD, _MEASUREMENTS = range(4)
@@ -245,10 +242,7 @@ def _at(history: History, head: int, number: int) -> int:
 def save_state(history: History, flt: Filter, queue: Queue, slot: int, accepted: bool) -> bool:
     """Keep a measurement that was just processed, and the state when no other has its stamp.
 
-    Returns
-    -------
-    bool
-        False when the history is full; nothing is kept then.
+    Returns False when the history is full; nothing is kept then.
     """
     sizes = history.sizes
     if sizes[_MEASUREMENTS] == len(history.stamp_ns):
@@ -278,12 +272,8 @@ def rewind(
 
     When all states are newer, go back to the oldest one; the measurements of its own stamp are
     then queued again too, although they are in it, as robot_localization does. What is queued
-    again is taken off the counts per part of what was fused and rejected.
-
-    Returns
-    -------
-    int
-        How many measurements were queued again; -1 when the queue is too small for them.
+    again is taken off the counts per part of what was fused and rejected. Returns how many
+    measurements were queued again; -1 when the queue is too small for them.
     """
     sizes = history.sizes
     row = -1

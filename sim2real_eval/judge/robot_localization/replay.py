@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.judge.robot_localization import navsat as gps_node
-from sim2real_eval.judge.robot_localization.filter import advance, process
+from sim2real_eval.judge.robot_localization.filter import advance, process, select
 from sim2real_eval.judge.robot_localization.navsat import (
     Navsat,
     NavsatState,
@@ -32,7 +32,7 @@ from sim2real_eval.judge.robot_localization.parts import (
     Parts,
     PartState,
 )
-from sim2real_eval.judge.robot_localization.preparation import prepare, select
+from sim2real_eval.judge.robot_localization.preparation import prepare
 from sim2real_eval.judge.robot_localization.queue import (
     History,
     Queue,
@@ -53,8 +53,9 @@ from sim2real_eval.judge.robot_localization.state import (
     Dynamics,
     Filter,
     N,
+    Timing,
+    next_due,
 )
-from sim2real_eval.judge.robot_localization.timers import Timing, next_due
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS, topic_name
+from sim2real_eval.judge.robot_localization.configuration import (
+    FRONT_ENDS,
+    FilterConfig,
+    NavsatConfig,
+    topic_name,
+)
+from sim2real_eval.judge.robot_localization.state import next_tick
 from sim2real_eval.recording.frames import TransformFile
-from sim_sensors.core.config_files import read_yaml
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
-
-# What may be asked of the judge beside the nodes' own parameters, in case.yaml or on a
-# line.
 
 CORRECTIONS = ('gravity', 'differential', 'unscented')
 """Deviations of robot_localization that can be corrected."""
-
-
 _MOST_LATENCY_S = 1e6
 
 
@@ -66,29 +67,24 @@ class Options:
 
 def corrections(names: Iterable[Any], where: str, key: str) -> frozenset[str]:
     """Return the deviations to correct; ParameterError for a name that is none of CORRECTIONS."""
-    found = list(names)
-    for name in found:
-        if name not in CORRECTIONS:
-            problem = not_among(f'{name!r} is not allowed', name, CORRECTIONS)
-            raise ParameterError(where, key, problem)
-    return frozenset(found)
+    return frozenset(_one_of(CORRECTIONS, name, where, key) for name in names)
 
 
 def front_end(name: object, where: str, key: str) -> str:
     """Return the name of a front end; ParameterError for one that is none of FRONT_ENDS."""
-    if not isinstance(name, str) or name not in FRONT_ENDS:
-        problem = not_among(f'{name!r} is not allowed', name, FRONT_ENDS)
-        raise ParameterError(where, key, problem)
+    return _one_of(FRONT_ENDS, name, where, key)
+
+
+def _one_of(allowed: tuple[str, ...], name: object, where: str, key: str) -> str:
+    if not isinstance(name, str) or name not in allowed:
+        raise ParameterError(where, key, not_among(f'{name!r} is not allowed', name, allowed))
     return name
 
 
 def latency_ns(seconds: Mapping[Any, Any], where: str, key: str) -> dict[str, int]:
     """Return latencies in nanoseconds by topic without slashes at its ends, in order of topics.
 
-    Raises
-    ------
-    ParameterError
-        For what is no topic, a number that is not finite, negative or beyond 1e6 s.
+    ParameterError for what is no topic, a number that is not finite, negative or beyond 1e6 s.
     """
     found = {}
     for topic, value in seconds.items():
@@ -143,17 +139,11 @@ class Clock:
     run_on_ns: int = 400_000_000
 
 
-_CLOCK_KEYS: Mapping[str, str] = {
-    'start_ns': 'start_ns',
-    'period_ns': 'step_ns',
-    'filter_timer_origin_ns': 'filter_origin_ns',
-    'filter_timer_period_ns': 'filter_period_ns',
-    'navsat_timer_origin_ns': 'navsat_origin_ns',
-    'navsat_timer_period_ns': 'navsat_period_ns',
-    'run_on_ns': 'run_on_ns',
-}
-
-
+# Of the times of `Clock`, in the order of its fields.
+_CLOCK_KEYS = (
+    'start_ns', 'period_ns', 'filter_timer_origin_ns', 'filter_timer_period_ns',
+    'navsat_timer_origin_ns', 'navsat_timer_period_ns', 'run_on_ns',
+)  # fmt: skip
 _KEYS = (
     'node', 'inputs', 'clock', 'navsat', 'correct', 'latency', 'transforms', 'front_end',
     'section', 'topics',
@@ -210,40 +200,42 @@ class ReplayOptions:
             For an unreadable file, an unknown key or a wrong value.
         """
         where = str(path)
-        tree = _mapping(read_yaml(Path(path)), where, '')
+        tree = read_yaml_mapping(Path(path))
         node = tree.get('node', 'ekf_node')
         if node not in ('ekf_node', 'ukf_node'):
             raise ParameterError(
                 where, 'node', f'{node!r} is not allowed; must be ekf_node or ukf_node'
             )
-        for key in tree:
-            if key not in _KEYS:
-                raise ParameterError(where, str(key), not_among('unknown key', key, _KEYS))
-        topics = []
-        for file, entry in _mapping(tree.get('inputs') or {}, where, 'inputs').items():
-            topic = _mapping(entry, where, f'inputs.{file}').get('topic')
-            if not isinstance(topic, str):
-                raise ParameterError(where, f'inputs.{file}.topic', f'{topic!r} must be a topic')
-            topics.append(topic_name(topic))
-        navsat = _mapping(tree.get('navsat') or {}, where, 'navsat')
-        for key in navsat:
-            if key not in ('fix', 'imu'):
-                problem = not_among('unknown key', key, ('fix', 'imu'))
-                raise ParameterError(where, f'navsat.{key}', problem)
+        _refuse_others(tree, _KEYS, where)
+        inputs = _mapping(tree, 'inputs', where)
+        topics = [
+            _topic(
+                _mapping(inputs, file, where, f'inputs.{file}'), 'topic', where, f'inputs.{file}.'
+            )
+            for file in inputs
+        ]
+        navsat = _mapping(tree, 'navsat', where)
+        _refuse_others(navsat, ('fix', 'imu'), where, 'navsat.')
+        fix, heading = (
+            _topic(navsat, key, where, 'navsat.') if navsat.get(key) else ''
+            for key in ('fix', 'imu')
+        )
+        renamed = _mapping(tree, 'topics', where)
+        transforms = _text(tree, 'transforms', where, 'a file')
         return cls(
-            clock=_clock(_mapping(tree.get('clock') or {}, where, 'clock'), where),
+            clock=_clock(_mapping(tree, 'clock', where), where),
             topics=tuple(topics),
             unscented=node == 'ukf_node',
-            fix=_topic(navsat, 'fix', where),
-            heading=_topic(navsat, 'imu', where),
-            correct=corrections(_list(tree.get('correct'), where, 'correct'), where, 'correct'),
-            latency_ns=latency_ns(
-                _mapping(tree.get('latency') or {}, where, 'latency'), where, 'latency'
-            ),
-            transforms=_transforms(tree.get('transforms'), Path(path)),
+            fix=fix,
+            heading=heading,
+            correct=corrections(_list(tree, 'correct', where), where, 'correct'),
+            latency_ns=latency_ns(_mapping(tree, 'latency', where), where, 'latency'),
+            transforms=TransformFile.from_file(Path(path).parent / transforms)
+            if transforms
+            else None,
             front_end=front_end(tree.get('front_end') or FRONT_ENDS[0], where, 'front_end'),
-            section=_section(tree.get('section'), where),
-            renamed=_renamed(_mapping(tree.get('topics') or {}, where, 'topics'), where),
+            section=_text(tree, 'section', where, 'the name of a node'),
+            renamed={str(name): _topic(renamed, name, where, 'topics.') for name in renamed},
         )
 
     def settings(self) -> dict[str, Any]:
@@ -260,58 +252,54 @@ class ReplayOptions:
         }
 
 
-def _topic(navsat: Mapping[str, Any], key: str, where: str) -> str:
-    topic = navsat.get(key) or ''
-    if not isinstance(topic, str):
-        raise ParameterError(where, f'navsat.{key}', f'{topic!r} must be a topic or null')
+def _refuse_others(
+    tree: Mapping[str, Any], known: tuple[str, ...], where: str, prefix: str = ''
+) -> None:
+    for key in tree:
+        if key not in known:
+            raise ParameterError(where, f'{prefix}{key}', not_among('unknown key', key, known))
+
+
+def _topic(tree: Mapping[str, Any], key: str, where: str, prefix: str) -> str:
+    topic = tree.get(key)
+    if not isinstance(topic, str) or not topic_name(topic):
+        raise ParameterError(where, f'{prefix}{key}', f'{topic!r} is not allowed; must be a topic')
     return topic_name(topic)
 
 
-def _list(value: Any, where: str, key: str) -> list[Any]:
+def _text(tree: Mapping[str, Any], key: str, where: str, what: str) -> str:
+    """Return a text that is not empty, or an empty one where none is given."""
+    text = tree.get(key)
+    if text is not None and (not isinstance(text, str) or not text):
+        raise ParameterError(where, key, f'{text!r} is not allowed; must be {what}')
+    return text or ''
+
+
+def _list(tree: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    value = tree.get(key)
     if value is not None and not isinstance(value, list):
         raise ParameterError(where, key, f'{value!r} is not allowed; must be a list')
     return value or []
 
 
-def _transforms(name: Any, case: Path) -> TransformFile | None:
-    if name is None:
-        return None
-    if not isinstance(name, str) or not name:
-        raise ParameterError(str(case), 'transforms', f'{name!r} is not allowed; must be a file')
-    return TransformFile.from_file(case.parent / name)
-
-
-def _renamed(topics: Mapping[Any, Any], where: str) -> dict[str, str]:
-    for name, topic in topics.items():
-        if not isinstance(topic, str) or not topic_name(topic):
-            raise ParameterError(
-                where, f'topics.{name}', f'{topic!r} is not allowed; must be a topic'
-            )
-    return {str(name): topic_name(topic) for name, topic in topics.items()}
-
-
-def _section(name: Any, where: str) -> str:
-    if name is not None and (not isinstance(name, str) or not name):
-        raise ParameterError(
-            where, 'section', f'{name!r} is not allowed; must be the name of a node'
-        )
-    return name or ''
-
-
-def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
+def _mapping(
+    tree: Mapping[str, Any], key: str, where: str, full: str | None = None
+) -> Mapping[str, Any]:
+    """Return a mapping of a tree, empty where none is given; `full` is its key in messages."""
+    value = tree.get(key) or {}
     if not isinstance(value, Mapping):
-        raise ParameterError(where, key, f'{value!r} is not allowed; must be a mapping')
+        full = key if full is None else full
+        raise ParameterError(where, full, f'{value!r} is not allowed; must be a mapping')
     return value
 
 
 def _clock(tree: Mapping[str, Any], where: str) -> Clock:
-    values: dict[str, int] = {}
-    for key, value in tree.items():
-        if key == 'hz':
-            continue
-        if key not in _CLOCK_KEYS:
-            problem = not_among('unknown key', key, _CLOCK_KEYS)
-            raise ParameterError(where, f'clock.{key}', problem)
+    names = dict(
+        zip(_CLOCK_KEYS, (field.name for field in dataclasses.fields(Clock)), strict=True)
+    )
+    times = {key: value for key, value in tree.items() if key != 'hz'}
+    _refuse_others(times, _CLOCK_KEYS, where, 'clock.')
+    for key, value in times.items():
         least = 1 if key.endswith('period_ns') else 0
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**62:
             raise ParameterError(
@@ -319,5 +307,70 @@ def _clock(tree: Mapping[str, Any], where: str) -> Clock:
                 f'clock.{key}',
                 f'{value!r} is not allowed; must be an integer from {least} to 2^62 [ns]',
             )
-        values[_CLOCK_KEYS[key]] = value
-    return Clock(**values)
+    return Clock(**{names[key]: value for key, value in times.items()})
+
+
+# When the nodes' timers are due, on a clock that may come in steps.
+
+
+class Grid:
+    """One timer: due at origin + n period, n >= 1; a late tick does not shift it.
+
+    It ticks once at the first clock step at or after that, however late; ticks that were missed
+    are not made up for. Clock steps are at start + k step.
+    """
+
+    def __init__(self, origin_ns: int, period_ns: int, start_ns: int, step_ns: int) -> None:
+        self.origin_ns, self.period_ns = origin_ns, period_ns
+        self._start, self._step = start_ns, step_ns
+        self._due = origin_ns + period_ns
+
+    @property
+    def next_ns(self) -> int:
+        """Clock step of the next tick."""
+        steps = max(-((self._start - self._due) // self._step), 0)
+        return self._start + steps * self._step
+
+    def take(self, now_ns: int) -> bool:
+        """Say whether the timer ticks now, and then wait for the next time."""
+        if now_ns < self._due:
+            return False
+        self._due = next_tick(self.origin_ns, self.period_ns, now_ns)
+        return True
+
+
+class Grids:
+    """The timers of the filter and, if there is one, of navsat_transform.
+
+    The nodes start at `start_ns` unless the clock says so; navsat_transform's timer is asked after
+    the filter has ticked.
+    """
+
+    def __init__(
+        self,
+        config: FilterConfig,
+        navsat: NavsatConfig | None,
+        start_ns: int,
+        clock: Clock = Clock(),
+    ) -> None:
+        start = start_ns if clock.start_ns is None else clock.start_ns
+        origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
+        period = clock.filter_period_ns or int(1e9 / config.frequency)
+        self.start_ns = start
+        self.filter = Grid(origin, period, start, clock.step_ns)
+        self.navsat: Grid | None = None
+        if navsat is not None and navsat.timed:
+            phase = clock.navsat_origin_ns
+            origin = start + NAVSAT_PHASE_NS if phase is None else phase
+            period = clock.navsat_period_ns or int(1e9 / navsat.frequency)
+            self.navsat = Grid(origin, period, start, clock.step_ns)
+
+    @property
+    def next_ns(self) -> int:
+        """Clock step at which something is due next."""
+        due = self.filter.next_ns
+        return due if self.navsat is None else min(due, self.navsat.next_ns)
+
+    def take_navsat(self, now_ns: int) -> bool:
+        """Say whether navsat_transform ticks now."""
+        return self.navsat is not None and self.navsat.take(now_ns)

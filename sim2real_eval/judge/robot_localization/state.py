@@ -1,47 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 15 states of the filter, and its memory and settings as the compiled loops see them."""
+"""The 15 states of the filter, its memory, settings and timing as the compiled loops see them."""
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sim2real_eval.judge.robot_localization.matrices import WIDTH
+from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
-X: Final = 0
-Y: Final = 1
-Z: Final = 2
-ROLL: Final = 3
-PITCH: Final = 4
-YAW: Final = 5
-VX: Final = 6
-VY: Final = 7
-VZ: Final = 8
-VROLL: Final = 9
-VPITCH: Final = 10
-VYAW: Final = 11
-AX: Final = 12
-AY: Final = 13
-AZ: Final = 14
-N: Final = 15
-
-STATE_NAMES: Final = (
-    'x', 'y', 'z', 'roll', 'pitch', 'yaw', 'vx', 'vy', 'vz', 'vroll', 'vpitch', 'vyaw', 'ax',
-    'ay', 'az',
-)  # fmt: skip
+X, Y, Z, ROLL, PITCH, YAW, VX, VY, VZ, VROLL, VPITCH, VYAW, AX, AY, AZ = range(15)
+N = 15
 """Position and angles in the world frame, velocities and accelerations in base_link."""
 
-TWO_D_STATES: Final = (Z, ROLL, PITCH, VZ, VROLL, VPITCH, AZ)
+TWO_D_STATES = (Z, ROLL, PITCH, VZ, VROLL, VPITCH, AZ)
 """States that `two_d_mode` measures as zero."""
 
-
-INITIALISED = 0
-LAST_NS = 1
-CONTROL_NS = 2
-POINTS_VALID = 3
+INITIALISED, LAST_NS, CONTROL_NS, POINTS_VALID = range(4)
 NO_STAMP = -(2**62)
 """Stamp of what never happened; far enough back for every timeout, near enough not to overflow."""
 
@@ -121,6 +99,52 @@ class Dynamics(NamedTuple):
     control_timeout_ns: int
     weights: FloatArray
     textbook: bool = False
+
+
+class Timing(NamedTuple):
+    """Clock and timers, nanoseconds.
+
+    Attributes
+    ----------
+    start, step : int
+        First clock step and distance of two; 1 ns is a continuous clock.
+    end : int
+        Last clock time.
+    filter_origin, filter_period : int
+        The filter ticks at origin + n period, n >= 1.
+    navsat_origin, navsat_period : int
+        Likewise; period 0 for no navsat_transform.
+    sensor_timeout : int
+    history : int
+        How far back a late measurement is put in its place; -1 for not at all.
+    predict_to_current_time, permit_corrected_publication : bool
+    navsat_part : (2,) int64
+        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+    navsat_latency : int
+        From the tick that publishes an odometry/gps to its arrival at the filter.
+    """
+
+    start: int
+    step: int
+    end: int
+    filter_origin: int
+    filter_period: int
+    navsat_origin: int
+    navsat_period: int
+    sensor_timeout: int
+    history: int
+    predict_to_current_time: bool
+    permit_corrected_publication: bool
+    navsat_part: IntArray
+    navsat_latency: int = 0
+
+
+def next_tick(origin: int, period: int, now: int) -> int:
+    """Return the first time of a timer's grid after `now`."""
+    return origin + ((now - origin) // period + 1) * period
+
+
+next_due = kernel(next_tick)
 
 
 def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Filter:

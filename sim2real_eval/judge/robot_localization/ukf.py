@@ -203,24 +203,19 @@ def correct_unscented(
 
 # Prediction of the scaled unscented filter as textbooks have it, compiled.
 #
-# Julier and Uhlmann's scaled transform, about its first point: with y0 the image of the
-# state, yk
+# Julier and Uhlmann's scaled transform, about its first point: with y0 the image of the state, yk
 # those of the other points, dk = yk - y0 (angles wrapped) and w = 1 / (2 (N + lambda)):
 #
 #     x = y0 + w sum dk
 #     P = w sum dk dk' + (beta - alpha^2) (x - y0) (x - y0)' + dt Q
 #
-# which is the usual sum over all points with the weights of `sigma_weights`,
-# rearranged: the usual
-# one is a difference of numbers 1 / alpha^2 times as large. P is positive semi-definite
-# as long as
+# which is the usual sum over all points with the weights of `sigma_weights`, rearranged: the usual
+# one is a difference of numbers 1 / alpha^2 times as large. P is positive semi-definite as long as
 # beta is at least alpha^2.
 #
-# The control input and the dynamic Q are those of the state before the step, as in the
-# extended
-# filter. The correction is `correction.correct`: a measurement is a selection of
-# states, for which
-# the transform of points drawn anew gives Pzz = H P H' and Pxz = P H' exactly.
+# The control input and the dynamic Q are those of the state before the step, as in the extended
+# filter. The correction is `filter.correct`: a measurement is a selection of states, for which the
+# transform of points drawn anew gives Pzz = H P H' and Pxz = P H' exactly.
 
 
 @kernel

@@ -20,7 +20,7 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.error_state.error_state import skew
+from sim2real_eval.judge.inertial.error_state import skew
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.judge.smoother.chain import Steps
 from sim2real_eval.judge.smoother.factor_graph import INTEGRATION_DENSITY, Nodes, imu_densities

@@ -13,10 +13,9 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import version
 from sim2real_eval.judge import findings
-from sim2real_eval.judge.error_state.error_state import skew
-from sim2real_eval.judge.error_state.initial_state import grid
 from sim2real_eval.judge.estimate import JudgedRun, PartCount
 from sim2real_eval.judge.inertial.alignment import first_attitude
+from sim2real_eval.judge.inertial.error_state import grid, skew
 from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
 from sim2real_eval.judge.smoother import bridging

@@ -7,13 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.error_state.update import (
-    antenna_measurement,
-    distance,
-    heading_unobservable_at_rest,
-    speed_measurement,
-    update,
-)
 from sim2real_eval.judge.inertial.strapdown import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
@@ -23,6 +16,13 @@ from sim2real_eval.judge.inertial.strapdown import (
     VELOCITY,
     grow,
     move,
+)
+from sim2real_eval.judge.inertial.update import (
+    antenna_measurement,
+    distance,
+    heading_unobservable_at_rest,
+    speed_measurement,
+    update,
 )
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -137,17 +137,7 @@ def _advance(
 
 @compiled
 def run(x: FloatArray, P: FloatArray, ev: InertialEvents, taken: Taken) -> None:
-    """Run the filter.
-
-    Parameters
-    ----------
-    x : (16,) float
-        State at the first time; changed in place, as is P, (15, 15).
-    P : (15, 15) float
-    ev : InertialEvents
-    taken : Taken
-        Filled.
-    """
+    """Run the filter from x, (16,), and P, (15, 15), at the first time, changed in place."""
     F, A, half = np.zeros((ERRORS, ERRORS)), np.zeros((ERRORS, ERRORS)), np.zeros(ERRORS)
     H, PH, K = np.zeros((4, ERRORS)), np.zeros((ERRORS, 3)), np.zeros((ERRORS, 3))
     L, J, R = np.zeros((4, 3)), np.zeros((4, 4)), np.zeros((3, 3))
@@ -200,14 +190,7 @@ def run(x: FloatArray, P: FloatArray, ev: InertialEvents, taken: Taken) -> None:
 def sensitivities(
     x: FloatArray, ev: InertialEvents, count: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Move without corrections to the first `count` fixes.
-
-    Parameters
-    ----------
-    x : (16,) float
-        State at the first time; changed in place.
-    ev : InertialEvents
-    count : int
+    """Move without corrections to the first `count` fixes, from x, (16,), changed in place.
 
     Returns
     -------

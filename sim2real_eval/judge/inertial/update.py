@@ -20,27 +20,13 @@ from sim_sensors.core.measurements import FloatArray
 
 @kernel
 def distance(
-    P: FloatArray,
-    H: FloatArray,
-    nu: FloatArray,
-    R: FloatArray,
-    m: int,
-    PH: FloatArray,
+    P: FloatArray, H: FloatArray, nu: FloatArray, R: FloatArray, m: int, PH: FloatArray,
     L: FloatArray,
-) -> float:
-    """Return nu' S^-1 nu with S = H P H' + R = L L', and fill PH = P H' and L.
+) -> float:  # fmt: skip
+    """Return nu' S^-1 nu with S = H P H' + R = L L', and fill PH = P H', (15, 3), and L, (4, 3).
 
-    Parameters
-    ----------
-    P : (15, 15) float
-    H : (>= m, 15) float
-    nu : (>= m,) float
-    R : (>= m, >= m) float
-    m : int
-        At most 3.
-    PH : (15, 3) float
-    L : (4, 3) float
-        Lower triangle in the first three rows; the last becomes L^-1 nu.
+    Measured are m numbers, at most 3; P is (15, 15), and the others may be larger than m. L has
+    the lower triangle in its first three rows; the last becomes L^-1 nu.
     """
     for i in range(ERRORS):
         for j in range(m):
@@ -67,19 +53,9 @@ def distance(
 
 @kernel
 def update(
-    x: FloatArray,
-    P: FloatArray,
-    H: FloatArray,
-    R: FloatArray,
-    m: int,
-    PH: FloatArray,
-    L: FloatArray,
-    K: FloatArray,
-    A: FloatArray,
-    e: FloatArray,
-    J: FloatArray,
-    blind: FloatArray,
-) -> None:
+    x: FloatArray, P: FloatArray, H: FloatArray, R: FloatArray, m: int, PH: FloatArray,
+    L: FloatArray, K: FloatArray, A: FloatArray, e: FloatArray, J: FloatArray, blind: FloatArray,
+) -> None:  # fmt: skip
     """Correct state and covariance after `distance`, by the Joseph form, and reset the error.
 
     The error that is left, e', belongs to the corrected attitude: Exp(e') = Exp(truth) Exp(-e), so
@@ -89,15 +65,14 @@ def update(
     ----------
     x, P, H, R, m, PH, L
         As in `distance`; x, (16,), and P are changed in place.
+    K, A, J : (15, 3), (15, 15), (4, 4) float
+        Scratch space.
+    e : (16,) float
+        Becomes the correction.
     blind : (2, 3) float
         Directions in which attitude and gyroscope bias are left as they are, unit vectors; zeros:
         none. Their correlations count in full (Schmidt's consider filter; the Joseph form holds
         for any gain).
-    K : (15, 3) float
-    A : (15, 15) float
-    e : (16,) float
-        Becomes the correction.
-    J : (4, 4) float
     """
     # K = PH S^-1 = (PH L'^-1) L^-1, and e = K nu = (PH L'^-1) (L^-1 nu).
     for i in range(ERRORS):
@@ -178,8 +153,7 @@ def update(
     add_error(x, e, J[3])
 
 
-# What the error-state filter sees of its state: the antenna, held speeds, at rest no
-# heading.
+# What the error-state filter sees of its state: the antenna, held speeds, at rest no heading.
 
 
 @kernel
@@ -202,15 +176,9 @@ def antenna_measurement(x: FloatArray, arm: FloatArray, H: FloatArray, R: FloatA
 
 @kernel
 def speed_measurement(
-    x: FloatArray,
-    rate: FloatArray,
-    base: FloatArray,
-    hold: FloatArray,
-    H: FloatArray,
-    nu: FloatArray,
-    V: FloatArray,
-    R: FloatArray,
-) -> int:
+    x: FloatArray, rate: FloatArray, base: FloatArray, hold: FloatArray, H: FloatArray,
+    nu: FloatArray, V: FloatArray, R: FloatArray,
+) -> int:  # fmt: skip
     """Fill H, nu and V for the held speeds of base_link; return how many there are.
 
     The velocity of base_link in the body is R' v + (w - b) x base.

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The error-state judge: a GNSS/INS Kalman filter that estimates the biases of its IMU.
+
+Equations: [Sola2017], chapters 5 to 7; [Groves2013], chapter 14. docs/inertial.md has them in the
+form used here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.judge import findings
+from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
+from sim2real_eval.judge.inertial.alignment import FirstAttitude, first_attitude
+from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
+from sim2real_eval.judge.inertial.loop import InertialEvents, Taken, run, sensitivities
+from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
+from sim2real_eval.judge.inertial.strapdown import (
+    ACCELEROMETER_BIAS,
+    ATTITUDE,
+    ERRORS,
+    GYROSCOPE_BIAS,
+    POSITION,
+    STATES,
+    VELOCITY,
+)
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FloatArray, IntArray
+
+_MOST_ESTIMATES = 2_000_000
+# Rows of the errors.
+_P, _V, _A, _G, _F = (
+    slice(first, first + 3)
+    for first in (POSITION, VELOCITY, ATTITUDE, GYROSCOPE_BIAS, ACCELEROMETER_BIAS)
+)
+
+
+def skew(vectors: FloatArray) -> FloatArray:
+    """Return the matrices [a] with [a] b = a x b, (n, 3, 3), of vectors, (n, 3)."""
+    x, y, z = vectors.T
+    zero = np.zeros_like(x)
+    rows = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1)
+    return rows.reshape(-1, 3, 3)
+
+
+def judged_run(
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    events: InertialEvents,
+    taken: Taken,
+    parts: tuple[PartCount, ...],
+    corrections: Corrections,
+    notes: tuple[Finding, ...],
+) -> JudgedRun:
+    """Return the run, its states moved from the IMU to base_link with their covariances.
+
+    The white noise of the gyroscope is in the twist and its covariance as one IMU message has it.
+    """
+    x, P = taken.x, taken.P
+    n = len(x)
+    R = Rotation.from_quat(x[:, 6:10]).as_matrix() if n else np.zeros((0, 3, 3))
+    back = R.transpose(0, 2, 1)
+    arm = np.broadcast_to(events.base, (n, 3))
+    arm_world = np.einsum('nij,nj->ni', R, arm)
+    v = x[:, 3:6]
+    rate = events.rate[events.out_at] - x[:, 10:13]
+    identity = np.eye(3)
+    pose, twist = np.zeros((n, 6, ERRORS)), np.zeros((n, 6, ERRORS))
+    pose[:, :3, _P] = identity
+    pose[:, :3, _A] = -skew(arm_world)
+    pose[:, 3:, _A] = identity
+    twist[:, :3, _V] = back
+    twist[:, :3, _A] = back @ skew(v)
+    twist[:, :3, _G] = skew(arm)
+    twist[:, 3:, _G] = -identity
+    period = float(np.median(np.diff(inputs.imu_ns))) * 1e-9
+    shaken = np.vstack([skew(events.base[None])[0], -identity])
+    twist_covariance = twist @ P @ twist.transpose(0, 2, 1)
+    twist_covariance += shaken @ shaken.T * settings.gyroscope_noise**2 / period
+
+    accepted = np.concatenate([[True], taken.accepted > 0])
+    # The first fix is moved by the attitude of the first estimate, or of a fix.
+    known = np.vstack([x[:1, 6:10], taken.attitude[:1], [[0.0, 0.0, 0.0, 1.0]]])
+    orientations = np.vstack([known[:1], taken.attitude])
+    held = Rotation.from_quat(orientations[accepted]).apply(inputs.antenna)
+    gps_covariance = np.zeros((int(np.sum(accepted)), 6, 6))
+    gps_covariance[:, :3, :3] = inputs.fix_covariance[accepted]
+    stamp_ns = events.time_ns[events.out_at]
+    return JudgedRun(
+        stamp_ns=stamp_ns,
+        tick_ns=stamp_ns,
+        position=x[:, :3] + arm_world,
+        orientation=x[:, 6:10].copy(),
+        linear_velocity=np.einsum('nij,nj->ni', back, v) + np.cross(rate, arm),
+        angular_velocity=rate,
+        pose_covariance=pose @ P @ pose.transpose(0, 2, 1),
+        twist_covariance=twist_covariance,
+        gps_stamp_ns=inputs.fix_ns[accepted],
+        gps_position=inputs.fix[accepted] - held,
+        gps_covariance=gps_covariance,
+        parts=parts,
+        notes=notes,
+        corrections=corrections,
+        about_axes=True,
+    )
+
+
+class ErrorStateJudge(InertialJudge):
+    """The error-state filter as a judge."""
+
+    kind = 'error_state'
+
+    def judge(
+        self,
+        recording: Recording,
+        *,
+        start_ns: int | None = None,
+        start_heading: float | None = None,
+    ) -> JudgedRun:
+        """Judge a recording by `filter_inputs`; see `InertialJudge.judge`."""
+        settings = self.parameters
+        inputs = inertial_inputs(
+            recording, settings, start_ns=start_ns, transforms=self.transforms
+        )
+        return filter_inputs(
+            inputs, settings, start_ns=start_ns, start_heading=start_heading
+        ).judged
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FilteredRun:
+    """A judged run with the filter's state at each estimate, x, (n, 16), as in `strapdown`.
+
+    P, (n, 15, 15), is the covariance of its errors.
+    """
+
+    judged: JudgedRun
+    x: FloatArray
+    P: FloatArray
+
+
+def filter_inputs(
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    *,
+    start_ns: int | None = None,
+    start_heading: float | None = None,
+) -> FilteredRun:
+    """Filter what `inertial_inputs` laid out; parameters as in `ErrorStateJudge.judge`."""
+    attitude = first_attitude(inputs, settings, start_heading)
+    first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
+    origin_ns = first_ns if start_ns is None else start_ns
+    out_ns = grid(origin_ns, first_ns, last_ns, settings.output_frequency)
+    events = merge_events(inputs, settings, out_ns, first_fix=1)
+    taken = Taken.room(events)
+    x, P = first_state(inputs, attitude, settings)
+    early, count = (x.copy(), P.copy()), fixes_of_the_start(inputs, settings)
+    run(x, P, events, taken)
+    # Until the fixes of the start have told the velocity, estimates look ahead at them.
+    known_ns = int(inputs.fix_ns[count])
+    ahead = int(np.searchsorted(out_ns, known_ns))
+    if count and ahead:
+        blind = _without_fixes(events, ahead)
+        before = Taken.room(blind)
+        run(*first_moving_interval(*early, events, count), blind, before)
+        taken.x[:ahead], taken.P[:ahead] = before.x, before.P
+    notes = [*inputs.notes, *attitude.notes, *_advice(taken, settings)]
+    if ahead and count:
+        looked = (known_ns - first_ns) * 1e-9
+        notes.append(findings.LOOKS_AHEAD(estimates=ahead, time=looked, fixes=count + 1))
+    parts, corrections = _parts(inputs, taken, events)
+    judged = judged_run(inputs, settings, events, taken, parts, corrections, tuple(notes))
+    return FilteredRun(judged, taken.x, taken.P)
+
+
+def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
+    """Return the events of the first estimates alone, without fixes."""
+    end = int(events.out_at[estimates - 1]) + 1
+    return events._replace(
+        time_ns=events.time_ns[:end],
+        fix_at=events.fix_at[:0],
+        out_at=events.out_at[:estimates],
+        hold_at=events.hold_at[events.hold_at < end],
+    )
+
+
+def _advice(taken: Taken, settings: InertialSettings) -> list[Finding]:
+    notes = []
+    m, refused = len(taken.nis), int(np.sum(taken.accepted == 0))
+    forced = int(np.sum(taken.accepted == 2))
+    if 2 * refused > m:
+        notes.append(findings.FIXES_GATED(gate=settings.gate, refused=refused, fixes=m))
+    if forced:
+        notes.append(findings.GATE_TIMEOUT(timeout=settings.gate_timeout, count=forced))
+    return notes
+
+
+def _parts(
+    inputs: InertialInputs, taken: Taken, events: InertialEvents
+) -> tuple[tuple[PartCount, ...], Corrections]:
+    used, refused = len(inputs.fix_ns), int(np.sum(taken.accepted == 0))
+    parts = [
+        PartCount(
+            'gps pose',
+            inputs.fix_topic,
+            received=inputs.fixes_received,
+            older=0,
+            unusable=inputs.fixes_received - used,
+            fused=used - refused,
+            rejected=refused,
+        )
+    ]
+    stamps: list[IntArray] = [events.time_ns[events.fix_at]]
+    nis, states = [taken.nis], [3]
+    held = len(events.hold_at)
+    if held:
+        parts.append(PartCount('vehicle speed', '', held, 0, 0, held, 0))
+        stamps.append(events.time_ns[events.hold_at])
+        nis.append(taken.hold_nis)
+        states.append(int(np.sum(events.hold > 0.0)))
+    sizes = [len(values) for values in nis]
+    stamp_ns = np.concatenate(stamps)
+    order = np.argsort(stamp_ns, kind='stable')
+    return tuple(parts), Corrections(
+        part=np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[order],
+        stamp_ns=stamp_ns[order],
+        states=np.repeat(np.array(states, dtype=np.int64), sizes)[order],
+        nis=np.concatenate(nis)[order],
+    )
+
+
+# The first state, and what the first fixes tell of it.
+
+
+def first_state(
+    inputs: InertialInputs, attitude: FirstAttitude, settings: InertialSettings
+) -> tuple[FloatArray, FloatArray]:
+    """Return state, (16,), and covariance, (15, 15), at the first fix, from that fix alone.
+
+    The velocity is 0 with the deviation `start.speed_deviation`: the filter is linear in it, so
+    that the fixes that follow tell it whatever it is.
+    """
+    start = settings.start
+    x, P = np.zeros(STATES), np.zeros((ERRORS, ERRORS))
+    arm = Rotation.from_quat(attitude.orientation).apply(inputs.antenna - inputs.imu_arm)
+    x[:3] = inputs.fix[0] - arm
+    x[6:10] = attitude.orientation
+    x[10:13] = attitude.gyroscope_bias
+    variance = start.accelerometer_bias_deviation**2
+    P[_V, _V] = start.speed_deviation**2 * np.eye(3)
+    P[_A, _A] = attitude.covariance
+    P[_G, _G] = np.diag(attitude.gyroscope_bias_variance)
+    P[_F, _F] = variance * np.eye(3)
+    P[_A, _F] = attitude.bias_coupling * variance
+    P[_F, _A] = P[_A, _F].T
+    # p = fix - R arm, so that its error is that of the fix and [R arm] times that of the attitude.
+    lever = np.cross(np.eye(3), arm)
+    P[_P, :] = lever @ P[_A, :]
+    P[:, _P] = P[_P, :].T
+    P[_P, _P] = inputs.fix_covariance[0] + lever @ attitude.covariance @ lever.T
+    return x, P
+
+
+def fixes_of_the_start(inputs: InertialInputs, settings: InertialSettings) -> int:
+    """Return how many fixes after the first the look back uses: those of `start.time`, one at
+    least where there is one.
+    """
+    time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
+    return min(max(int(np.sum(time <= settings.start.time)) - 1, 1), len(time) - 1)
+
+
+def first_moving_interval(
+    x: FloatArray, P: FloatArray, events: InertialEvents, count: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the state at the first fix and its covariance, given the `count` fixes that follow.
+
+    Least squares over all of them at once, with the noise of the IMU between as correlated noise
+    of the fixes: what is measured is z = h(x0) + D w + n, w the errors that the noise adds. x and
+    P are those of `first_state`.
+    """
+    if count == 0:
+        return x.copy(), P.copy()
+    # As the dependence on velocity is linear and all else is known well enough to be, one step.
+    position, looked, growth, noise = sensitivities(x.copy(), events, count)
+    H = (looked @ growth).reshape(3 * count, ERRORS)
+    S = H @ P @ H.T
+    for j in range(count):
+        rows = slice(3 * j, 3 * j + 3)
+        S[rows, rows] += events.fix_covariance[j]
+        unfold = np.linalg.solve(growth[j], noise[j] @ looked[j].T)
+        for k in range(j, count):
+            columns = slice(3 * k, 3 * k + 3)
+            shared = looked[k] @ growth[k] @ unfold
+            S[columns, rows] += shared
+            if k > j:
+                S[rows, columns] += shared.T
+    K = np.linalg.solve(S, H @ P).T
+    error = K @ (events.fix[:count] - position).reshape(-1)
+    known = x.copy()
+    known[:6] += error[:6]
+    turned = Rotation.from_rotvec(error[ATTITUDE:GYROSCOPE_BIAS]) * Rotation.from_quat(x[6:10])
+    known[6:10] = turned.as_quat()
+    known[10:] += error[GYROSCOPE_BIAS:]
+    left = P - K @ H @ P
+    return known, 0.5 * (left + left.T)
+
+
+def grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntArray:
+    """Return origin + n period, n >= 0, from `first_ns` to `last_ns`; period in whole ns, cut.
+
+    JudgeError when there would be too many to hold.
+    """
+    period = int(1e9 / frequency)
+    first = max(-(-(first_ns - origin_ns) // period), 0)
+    count = max((last_ns - origin_ns) // period - first + 1, 0)
+    if count > _MOST_ESTIMATES:
+        raise JudgeError(
+            f'{frequency:g} Hz from {first_ns} to {last_ns} ns gives {count} estimates; must be '
+            f'at most {_MOST_ESTIMATES}'
+        )
+    return origin_ns + period * np.arange(first, first + count, dtype=np.int64)
+
+
+def merge_events(
+    inputs: InertialInputs, settings: InertialSettings, out_ns: IntArray, first_fix: int = 0
+) -> InertialEvents:
+    """Merge IMU messages, fixes, estimates and holds, from the first fix to the last IMU message.
+
+    Estimates are at `out_ns`; fixes before `first_fix` start the filter and are not among its
+    corrections.
+    """
+    start_ns, end_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
+    hold = np.square([settings.lateral_deviation, settings.vertical_deviation])
+    hold_ns = np.zeros(0, dtype=np.int64)
+    if hold.any():
+        hold_ns = grid(start_ns, start_ns, end_ns, settings.vehicle_frequency)
+    within = inputs.imu_ns[inputs.imu_ns > start_ns]
+    fix_ns = inputs.fix_ns[first_fix:]
+    time_ns = np.unique(np.concatenate([[start_ns], within, fix_ns, hold_ns, out_ns]))
+    at, known = (time_ns - start_ns) * 1e-9, (inputs.imu_ns - start_ns) * 1e-9
+
+    def interpolated(values: FloatArray) -> FloatArray:
+        return np.stack([np.interp(at, known, column) for column in values.T], axis=1)
+
+    return InertialEvents(
+        time_ns=time_ns,
+        rate=interpolated(inputs.rate),
+        force=interpolated(inputs.force),
+        noise=_noise(inputs, settings, time_ns),
+        fix_at=np.searchsorted(time_ns, fix_ns),
+        fix=np.ascontiguousarray(inputs.fix[first_fix:]),
+        fix_covariance=np.ascontiguousarray(inputs.fix_covariance[first_fix:]),
+        out_at=np.searchsorted(time_ns, out_ns),
+        hold_at=np.searchsorted(time_ns, hold_ns),
+        antenna=inputs.antenna - inputs.imu_arm,
+        base=-inputs.imu_arm,
+        gravity=settings.gravity,
+        gate=settings.gate**2 if settings.gate > 0.0 else math.inf,
+        gate_timeout_ns=round(settings.gate_timeout * 1e9),
+        doubt=settings.start.moving_tilt_deviation**2,
+        still=settings.start.still_speed,
+        hold=hold,
+    )
+
+
+def _noise(inputs: InertialInputs, settings: InertialSettings, time_ns: IntArray) -> FloatArray:
+    """Return the squared densities over the interval that ends at each time, (k, 4)."""
+    noise = np.tile(
+        np.square([
+            settings.gyroscope_noise, settings.accelerometer_noise,
+            settings.gyroscope_bias_walk, settings.accelerometer_bias_walk,
+        ]),
+        (len(time_ns), 1),
+    )  # fmt: skip
+    # An error s that is constant over a gap of length T comes to s T, as does white noise of the
+    # density s sqrt(T).
+    span = np.diff(inputs.imu_ns) * 1e-9
+    after = np.clip(np.searchsorted(inputs.imu_ns, time_ns), 1, len(inputs.imu_ns) - 1)
+    gap = np.where(span[after - 1] > settings.longest_gap, span[after - 1], 0.0)
+    noise[:, 0] += settings.gap_rate**2 * gap
+    noise[:, 1] += settings.gap_acceleration**2 * gap
+    return noise
