@@ -27,7 +27,12 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import senders as static_frames
-from sim2real_eval.judge.external.follower import PendingMessage, RecordedFeed, node_grids
+from sim2real_eval.judge.external.follower import (
+    PendingMessage,
+    Published,
+    RecordedFeed,
+    node_grids,
+)
 from sim2real_eval.judge.external.graph import (
     Conductor,
     GraphJudgeSetup,
@@ -35,8 +40,7 @@ from sim2real_eval.judge.external.graph import (
     private_context,
 )
 from sim2real_eval.judge.external.process import executable
-from sim2real_eval.judge.external.published import Published, publishers_of
-from sim2real_eval.judge.external.senders import Senders, input_topics
+from sim2real_eval.judge.external.senders import Senders, input_topics, publishers_of
 from sim2real_eval.judge.external.side import Side
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup

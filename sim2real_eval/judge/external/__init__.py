@@ -12,7 +12,7 @@ from typing import ClassVar
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.judge.setup import JudgeSetup
 
-__all__ = ['JudgeNode', 'RobotLocalizationNodes']
+__all__: list[str] = []
 
 
 class JudgeNode:

@@ -26,8 +26,7 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.follower import Feed, RecordedFeed
 from sim2real_eval.judge.external.process import executable, filter_node
-from sim2real_eval.judge.external.published import publishers_of
-from sim2real_eval.judge.external.senders import Work
+from sim2real_eval.judge.external.senders import Work, publishers_of
 from sim2real_eval.judge.external.side import PacedSide, Side
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.recording import Recording

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a judge node hears: inputs, static transforms, and questions that prove what it took."""
+"""Ends of topics and services of a judge node: its inputs, transforms and odometry, questions."""
 
 from __future__ import annotations
 
@@ -105,6 +105,43 @@ class Senders:
             if isinstance(array, OdometryArray):
                 array = dataclasses.replace(array, child_frame=child)
         self._publishers[taker].publish(encode(self._kinds[taker], array, taker)[0])
+
+
+class OdometryInbox:
+    """Serialised nav_msgs/Odometry of one topic that nobody has taken yet."""
+
+    def __init__(self, node: Node, topic: str) -> None:
+        self.waiting: list[bytes] = []
+        self._node = node
+        self._subscription: Any = node.create_subscription(
+            Odometry, topic, self.waiting.append, QoSProfile(depth=_DEPTH), raw=True
+        )
+
+    @property
+    def publishers(self) -> list[str]:
+        """Full names of the nodes that publish the topic."""
+        return publishers_of(self._node, self._subscription.topic_name)
+
+    def take(self) -> list[bytes]:
+        """Return what came, and forget it."""
+        taken = self.waiting.copy()
+        self.waiting.clear()
+        return taken
+
+    def close(self) -> None:
+        """Remove the subscription."""
+        self._node.destroy_subscription(self._subscription)
+
+
+def publishers_of(node: Node, topic: str) -> list[str]:
+    """Return the full names of the nodes that publish a topic, as far as `node` knows.
+
+    A name that it does not know yet, which comes after the publisher, is empty.
+    """
+    return [
+        '' if 'UNKNOWN' in one.node_name else f'{one.node_namespace.rstrip("/")}/{one.node_name}'
+        for one in node.get_publishers_info_by_topic(topic)
+    ]
 
 
 # Questions to a node whose answers prove that it has dealt with what was sent before.

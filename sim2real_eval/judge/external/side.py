@@ -15,7 +15,13 @@ from rclpy.node import Node
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external.follower import ExpectedJudge, PendingMessage
+from sim2real_eval.judge.external.follower import (
+    ODOMETRY,
+    ExpectedJudge,
+    PendingMessage,
+    Published,
+    rounded_up,
+)
 from sim2real_eval.judge.external.process import (
     NAVSAT_NAME,
     NODE_NAME,
@@ -26,9 +32,9 @@ from sim2real_eval.judge.external.process import (
     navsat_command,
     node_folder,
 )
-from sim2real_eval.judge.external.published import ODOMETRY, OdometryInbox, Published, rounded_up
 from sim2real_eval.judge.external.senders import (
     FILTERED_TOPIC,
+    OdometryInbox,
     Questions,
     Senders,
     StaticFrames,
@@ -109,9 +115,10 @@ class Side:
         self._frames: dict[str, tuple[str, str]] = {}
         self._moved: dict[str, str] = {}
         if self._real:
-            self._frames, self._moved = coinciding_frames(
-                recording, self._tree, setup.filter, sources
-            )
+            coinciding = coinciding_frames(recording, self._tree, setup.filter, sources)
+            self._frames, self._moved = coinciding
+        # After its last message.
+        self.run_on_ns = setup.case.clock.run_on_ns
         self._stack = contextlib.ExitStack()
         self._processes: list[JudgeProcess] = []
 
@@ -151,11 +158,6 @@ class Side:
         self._stack.close()
 
     @property
-    def run_on_ns(self) -> int:
-        """How long the node runs on after its last message."""
-        return self._setup.case.clock.run_on_ns
-
-    @property
     def next_ns(self) -> int:
         """Clock step at which something is due next."""
         return self._follower.grids.next_ns
@@ -193,15 +195,13 @@ class Side:
                 ),
                 'the start of its clock',
             )
-        for _ in range(_ANSWERS_AFTER_TRANSFORMS if self._static.needed else 1):
-            yield from questions.settled()
-        self._filtered.take()
+        yield from self._settled(_ANSWERS_AFTER_TRANSFORMS if self._static.needed else 1)
 
     def _alone(self) -> Work:
         """Refuse to judge where another node publishes estimates too."""
-        own = f'{self._space}/{NODE_NAME}'
-        yield Wait(lambda: all(self._filtered.publishers), f'who publishes {FILTERED_TOPIC}')
-        others = [name for name in self._filtered.publishers if name != own]
+        own, inbox = f'{self._space}/{NODE_NAME}', self._filtered
+        yield Wait(lambda: all(inbox.publishers), f'who publishes {FILTERED_TOPIC}')
+        others = [name for name in inbox.publishers if name != own]
         if others:
             raise JudgeError(
                 f'{self._space}/{FILTERED_TOPIC}: {", ".join(others)} publishes it too; end that, '
@@ -268,7 +268,10 @@ class Side:
 
     def idle(self) -> Work:
         """Let the node see the clock at a time at which it has nothing to do."""
-        for _ in range(_ANSWERS_AFTER_CLOCK):
+        yield from self._settled(_ANSWERS_AFTER_CLOCK)
+
+    def _settled(self, answers: int) -> Work:
+        for _ in range(answers):
             yield from self._questions.settled()
         self._filtered.take()
 
@@ -292,8 +295,7 @@ class Side:
         if not len(run):
             return run
         kind = REAL_FILTER if self._setup.navsat is None else REAL_FILTER_OWN_NAVSAT
-        note = kind(apart=rounded_up(apart) * 1e6)
-        return dataclasses.replace(run, notes=(*run.notes, note))
+        return dataclasses.replace(run, notes=(*run.notes, kind(apart=rounded_up(apart) * 1e6)))
 
 
 # As replay from a bag: the clock is shown often, whatever is due.
@@ -319,8 +321,8 @@ class PacedSide(Side):
         base = setup.filter.base_link_frame
         self._inputs -= set(self._follower.navsat_inputs)
         self._takers -= set(self._follower.navsat_inputs)
-        for taker, topic in ((FIX, self._routing.fix), (HEADING, self._routing.heading)):
-            if topic is None:
+        for taker, topic in self._routing.takers:
+            if taker not in (FIX, HEADING):
                 continue
             self._takers.add(taker)
             frame = recording.messages[topic].frame

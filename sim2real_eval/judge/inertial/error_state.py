@@ -204,18 +204,7 @@ def _advice(taken: Taken, settings: InertialSettings) -> list[Finding]:
 def _parts(
     inputs: InertialInputs, taken: Taken, events: InertialEvents
 ) -> tuple[tuple[PartCount, ...], Corrections]:
-    used, refused = len(inputs.fix_ns), int(np.sum(taken.accepted == 0))
-    parts = [
-        PartCount(
-            'gps pose',
-            inputs.fix_topic,
-            received=inputs.fixes_received,
-            older=0,
-            unusable=inputs.fixes_received - used,
-            fused=used - refused,
-            rejected=refused,
-        )
-    ]
+    parts = [inputs.gps_count(rejected=int(np.sum(taken.accepted == 0)))]
     stamps: list[IntArray] = [events.time_ns[events.fix_at]]
     nis, states = [taken.nis], [3]
     held = len(events.hold_at)

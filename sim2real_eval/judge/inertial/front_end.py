@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge import findings
+from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
@@ -71,6 +72,14 @@ class InertialInputs:
     fix_topic: str
     fixes_received: int
     notes: tuple[Finding, ...]
+
+    def gps_count(self, rejected: int) -> PartCount:
+        """Return what became of the fixes, of which a judge rejected some."""
+        used = len(self.fix_ns)
+        return PartCount(
+            'gps pose', self.fix_topic, self.fixes_received, older=0,
+            unusable=self.fixes_received - used, fused=used - rejected, rejected=rejected,
+        )  # fmt: skip
 
 
 def inertial_inputs(

@@ -174,11 +174,11 @@ _UPDATE_EVERY = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Nodes:
-    """The solution at the nodes; position and velocity are those of the IMU.
+class ImuMotion:
+    """Position and velocity of the IMU, and its biases.
 
-    Errors are ordered attitude (about the axes of base_link), position, velocity (world),
-    accelerometer bias, gyroscope bias.
+    Errors are ordered attitude (about the axes of base_link, R_true = R Exp(e)), then differences
+    of position, velocity (world), accelerometer bias, gyroscope bias, truth against estimate.
 
     Attributes
     ----------
@@ -188,6 +188,21 @@ class Nodes:
         m and m/s, world.
     accelerometer_bias, gyroscope_bias : (k, 3) float
         m/s^2 and rad/s.
+    """
+
+    orientation: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    accelerometer_bias: FloatArray
+    gyroscope_bias: FloatArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nodes(ImuMotion):
+    """The solution at the nodes.
+
+    Attributes
+    ----------
     joint : (k - 1, 30, 30) float
         Covariance of the errors of a node and the next.
     fix_node : (m,) int64
@@ -198,11 +213,6 @@ class Nodes:
     converged : bool
     """
 
-    orientation: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    accelerometer_bias: FloatArray
-    gyroscope_bias: FloatArray
     joint: FloatArray
     fix_node: IntArray
     fix_distance: FloatArray
