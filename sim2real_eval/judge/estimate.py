@@ -95,39 +95,24 @@ def part_counts(
     threshold: FloatArray,
     corrections: Corrections | None = None,
 ) -> tuple[PartCount, ...]:
-    """Name the counts that the loop kept.
+    """Name the counts, (p, 5), that the loop kept, with the Mahalanobis thresholds, (p,).
 
-    Parameters
-    ----------
-    names : sequence of p PartName
-    counts : (p, 5) int64
-    threshold : (p,) float
-        Mahalanobis thresholds.
-    corrections : Corrections or None
-        All measurements whose distance is known; None: then all refusals by a part with a
-        threshold count as those of its gate.
+    `corrections` are all measurements whose distance is known; None: then all refusals by a part
+    with a threshold count as those of its gate.
     """
     gated = np.where(np.isinf(threshold), 0, counts[:, 4])
     if corrections is not None:
         far = corrections.nis >= threshold[corrections.part] ** 2
         # A measurement that was taken once more (smooth_lagged_data) has several distances.
         gated = np.minimum(gated, np.bincount(corrections.part[far], minlength=len(names)))
-    parts = []
-    for name, row, by_gate in zip(names, counts.tolist(), gated.tolist(), strict=True):
-        received, older, unusable, fused, rejected = row
-        parts.append(
-            PartCount(
-                str(name),
-                name.topic,
-                received,
-                older,
-                unusable,
-                fused,
-                rejected,
-                singular=rejected - by_gate,
-            )
+    return tuple(
+        PartCount(
+            str(name), name.topic, received, older, unusable, fused, rejected, rejected - by_gate
         )
-    return tuple(parts)
+        for name, (received, older, unusable, fused, rejected), by_gate in zip(
+            names, counts.tolist(), gated.tolist(), strict=True
+        )
+    )
 
 
 def quaternions(angles: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ import dataclasses
 import importlib.metadata
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -25,8 +25,8 @@ from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import read_yaml_mapping
-from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.config_files import config_path, read_yaml_mapping
+from sim_sensors.core.errors import ParameterError, Sim2RealError, UnknownNameError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, is_in_file
@@ -117,6 +117,22 @@ class JudgeRequest:
     given: tuple[str, ...] = ()
     refuse: Callable[[str, str], NoReturn] = _refuse
     folder: Path | None = None
+
+
+def named_file(
+    given: str | Path, kind: str, known: Sequence[str], what: str, hint: str = ''
+) -> Path:
+    """Return the path of a YAML file that is given, or of a shipped one by its name.
+
+    UnknownNameError when nothing is shipped under a name; `known` are the names of the kind.
+    """
+    path = Path(given)
+    if path.suffix in ('.yaml', '.yml') or len(path.parts) != 1:
+        return path
+    if str(given) not in known:
+        problem = not_among(f'{str(given)!r} is unknown', given, known)
+        raise UnknownNameError(what, '', f'{problem}, or a path of a YAML file{hint}')
+    return config_path(kind, f'{given}.yaml')
 
 
 def takes_inputs(judge: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.protocol import Judge, JudgeRequest
+from sim2real_eval.judge.protocol import Judge, JudgeRequest, named_file
 from sim2real_eval.judge.robot_localization.configuration import (
     FRONT_ENDS,
     NAVSAT_TOPIC,
@@ -22,8 +22,8 @@ from sim2real_eval.judge.robot_localization.replay_options import Options, Repla
 from sim2real_eval.judge.robot_localization.state import YAW
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
-from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
+from sim_sensors.core.config_files import config_names, read_yaml_mapping
+from sim_sensors.core.errors import ParameterError
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 
@@ -96,15 +96,7 @@ class JudgeSetup:
         Sim2RealError
             For an unknown profile, a wrong file, or options that do not go together.
         """
-        path = Path(config)
-        if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
-            known = profiles()
-            if str(config) not in known:
-                problem = not_among(f'{str(config)!r} is unknown', config, known)
-                raise UnknownNameError(
-                    'judge configuration', '', f'{problem}, or a path of a YAML file'
-                )
-            path = config_path('judge', f'{config}.yaml')
+        path = named_file(config, 'judge', profiles(), 'judge configuration')
         navsat_path = None if navsat_config is None else Path(navsat_config)
         options = options or Options()
         told = options.over(ReplayOptions() if case is None else ReplayOptions.from_file(case))
@@ -114,7 +106,8 @@ class JudgeSetup:
                 for kind in ('ukf', 'ekf')
             )
             told = dataclasses.replace(told, unscented=ukf and not ekf)
-        _check(told)
+        if 'unscented' in told.correct and not told.unscented:
+            raise ParameterError('correct', '', 'unscented goes with ukf_node only')
         filter_config = FilterConfig.from_file(
             path, node_of(path, told), unscented=told.unscented, strictly=bool(told.section)
         ).renamed(told.renamed)
@@ -222,11 +215,6 @@ def check_for_nodes(case: ReplayOptions, kind: str) -> None:
     ):
         if given:
             raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')
-
-
-def _check(case: ReplayOptions) -> None:
-    if 'unscented' in case.correct and not case.unscented:
-        raise ParameterError('correct', '', 'unscented goes with ukf_node only')
 
 
 def node_of(path: Path, case: ReplayOptions) -> str:

@@ -198,7 +198,11 @@ class Conductor:
                 while (left := until - time.monotonic()) > 0.0:
                     self._executor.spin_once(timeout_sec=min(left, _POLL_S))
             arrived = {side: self._feeds[side].until(now) for side in playing}
-            playing = [side for side in playing if not self._ended(side, now)]
+            playing = [
+                side
+                for side in playing
+                if (last := self._feeds[side].last_ns) is None or now <= last + side.run_on_ns
+            ]
             self._drive({side: side.deliver(arrived[side]) for side in playing})
             busy = {side: side.step(now) for side in playing}
             if any(busy.values()):
@@ -212,10 +216,6 @@ class Conductor:
                 side.after(now)
             if self._on_step is not None:
                 self._on_step(now)
-
-    def _ended(self, side: Side, now_ns: int) -> bool:
-        last = self._feeds[side].last_ns
-        return last is not None and now_ns > last + side.run_on_ns
 
     def _set_clock(self, now_ns: int) -> None:
         message = Clock()

@@ -279,18 +279,8 @@ def filter_command(
 ) -> list[str]:
     """Write the files of a judge node into a folder; return the command that starts it.
 
-    Parameters
-    ----------
-    judge : str
-        One of JUDGES.
-    folder : Path
-    space : str
-        Namespace, with a leading slash.
-    setup : JudgeSetup
-    recording : Recording
-        Its transforms count.
-    lockstep : bool
-        Whether ekf_node is to answer each tick; else it runs as its parameter file says.
+    Its namespace has a leading slash, the transforms are those of the recording. In `lockstep`
+    ekf_node is to answer each tick; else it runs as its parameter file says.
     """
     real, navsat = judge != 'judge_node', setup.navsat
     values = node_parameters(setup, input_topics(setup.filter))

@@ -232,26 +232,9 @@ def coinciding_frames(
 ) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Find the inputs whose frames coincide with those that the filter works in.
 
-    Parameters
-    ----------
-    recording : Recording
-    tree : FrameTree
-        Of its transforms.
-    config : FilterConfig
-    sources : mapping
-        Input to topic, as `Routing.sources`.
-
-    Returns
-    -------
-    frames : dict
-        Such inputs, and the frame and child frame under which they need no transform.
-    others : dict
-        The other inputs, and the frame that a transform must connect.
-
-    Raises
-    ------
-    JudgeError
-        When nothing connects a frame.
+    `sources` is that of `Routing`. Returns such inputs, with the frame and child frame under which
+    they need no transform, and the others, with the frame that a transform must connect.
+    JudgeError when nothing connects a frame.
     """
     frames: dict[str, tuple[str, str]] = {}
     others: dict[str, str] = {}

@@ -117,7 +117,6 @@ class Side:
         if self._real:
             coinciding = coinciding_frames(recording, self._tree, setup.filter, sources)
             self._frames, self._moved = coinciding
-        # After its last message.
         self.run_on_ns = setup.case.clock.run_on_ns
         self._stack = contextlib.ExitStack()
         self._processes: list[JudgeProcess] = []

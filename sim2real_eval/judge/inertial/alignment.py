@@ -74,12 +74,7 @@ def first_attitude(
 ) -> FirstAttitude:
     """Return the attitude at the first usable fix.
 
-    Parameters
-    ----------
-    inputs : InertialInputs
-    settings : InertialSettings
-    start_heading : float or None
-        Yaw of base_link there, rad from east; goes before all other sources.
+    A start heading, the yaw of base_link there, rad from east, goes before all other sources.
     """
     start = settings.start
     stamp_ns = int(inputs.fix_ns[0])
@@ -171,19 +166,15 @@ def _standstill(inputs: InertialInputs, settings: InertialSettings) -> _Standsti
     last = int(np.sum(first)) - 1
     span = float(time[last])
     moved = float(np.linalg.norm(inputs.fix[last, :2] - inputs.fix[0, :2]))
-    noise = _deviation(inputs, 0, last)
+    # Deviation of the distance of two fixes in the plane, along its worst direction, m.
+    both = inputs.fix_covariance[0, :2, :2] + inputs.fix_covariance[last, :2, :2]
+    noise = math.sqrt(float(np.linalg.eigvalsh(both)[-1]))
     if moved > settings.start.still_speed * span + 2.0 * noise:
         return None
     # Who sets out with the acceleration a comes a T^2 / 2 far, and is levelled a / g off.
     rest = _Standstill(noise / span, 2.0 * noise / span**2)
     coarse = settings.start.moving_tilt_deviation * settings.gravity
     return rest if rest.acceleration < coarse else None
-
-
-def _deviation(inputs: InertialInputs, i: int, j: int) -> float:
-    """Deviation of the distance of two fixes in the plane, along its worst direction, m."""
-    both = inputs.fix_covariance[i, :2, :2] + inputs.fix_covariance[j, :2, :2]
-    return math.sqrt(float(np.linalg.eigvalsh(both)[-1]))
 
 
 def _heading(

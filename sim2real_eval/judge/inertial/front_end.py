@@ -89,16 +89,7 @@ def inertial_inputs(
     start_ns: int | None = None,
     transforms: TransformFile | None = None,
 ) -> InertialInputs:
-    """Lay out the recording's imu and gps.
-
-    Parameters
-    ----------
-    recording : Recording
-    settings : InertialSettings
-    start_ns : int or None
-        Messages with earlier stamps are left out.
-    transforms : TransformFile or None
-        What replaces or completes the recording's own.
+    """Lay out the recording's imu and gps from `start_ns` on, with transforms of a file.
 
     Raises
     ------

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.protocol import Judge, JudgeRequest
+from sim2real_eval.judge.protocol import Judge, JudgeRequest, named_file
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
-from sim_sensors.core.errors import UnknownNameError, not_among
+from sim_sensors.core.config_files import config_names, read_yaml_mapping
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
@@ -158,21 +157,14 @@ class InertialSettings(Parameters):
         ParameterError
             When there are no such settings, or the file is wrong.
         """
-        path = Path(name_or_path)
-        if path.suffix not in ('.yaml', '.yml') and len(path.parts) == 1:
-            known = config_names('inertial')
-            if str(name_or_path) not in known:
-                problem = not_among(f'{str(name_or_path)!r} is unknown', name_or_path, known)
-                hint = ''
-                if str(name_or_path) in config_names('judge'):
-                    hint = (
-                        f'; {name_or_path} is a profile of ekf_node: leave --config out, or name '
-                        'inertial settings'
-                    )
-                raise UnknownNameError(
-                    'inertial settings', '', f'{problem}, or a path of a YAML file{hint}'
-                )
-            path = config_path('inertial', f'{name_or_path}.yaml')
+        hint = ''
+        if str(name_or_path) in config_names('judge'):
+            hint = (
+                f'; {name_or_path} is a profile of ekf_node: leave --config out, or name '
+                'inertial settings'
+            )
+        known = config_names('inertial')
+        path = named_file(name_or_path, 'inertial', known, 'inertial settings', hint)
         return cls.from_mapping(read_yaml_mapping(path), str(path)), path
 
 

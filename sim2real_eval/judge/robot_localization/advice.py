@@ -45,16 +45,8 @@ def input_advice(
 ) -> list[Finding]:
     """Say what an IMU without orientation means for this configuration.
 
-    Parameters
-    ----------
-    config, navsat
-        The nodes' parameters.
-    sources : mapping
-        Input to its messages; None for what navsat_transform publishes.
-    headings : ImuArray or None
-        Where navsat_transform takes its heading from.
-    correct : set of str
-        Deviations of robot_localization that are corrected.
+    `sources` are the messages of each input, None for what navsat_transform publishes; it takes
+    its heading from `headings`. The deviations of `correct` are corrected.
     """
     notes: list[Finding] = []
     for source in config.sources:
@@ -79,12 +71,8 @@ def mounting_advice(
 ) -> list[Finding]:
     """Say what gravity removal leaves in for an IMU mounted with roll or pitch.
 
-    Parameters
-    ----------
-    inputs_frames : sequence of (name, rotation)
-        IMUs whose gravity is removed and their mounting, (3, 3), sensor to base_link.
-    gravity : float
-        m/s^2.
+    The IMUs are those whose gravity, m/s^2, is removed, each with the rotation of its mounting,
+    (3, 3), sensor to base_link.
     """
     notes: list[Finding] = []
     for name, rotation in inputs_frames:
@@ -99,10 +87,7 @@ def mounting_advice(
 def divergence(unscented: bool, textbook: bool) -> FindingKind:
     """Return the kind of finding about estimates that are not numbers.
 
-    Parameters
-    ----------
-    unscented, textbook : bool
-        Whether the filter is unscented, and if so that of the textbook.
+    An unscented filter may be that of the textbook.
     """
     return findings.UNSCENTED_DIVERGED if unscented and not textbook else findings.DIVERGED
 
@@ -131,15 +116,10 @@ def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
 
 
 def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float) -> list[Finding]:
-    """Say how many fixes navsat_transform dropped, by reason.
+    """Say how many of the valid fixes navsat_transform dropped, by reason.
 
-    Parameters
-    ----------
-    fixes, used, lost, early : int
-        Valid fixes; those passed on; those that a newer one overtook; and those that came before a
-        given datum was there to refer them to.
-    frequency : float
-        Of its timer, Hz.
+    Some were `used`; a newer one overtook those that were lost, at its timer's frequency, Hz; the
+    early ones came before a given datum was there to refer them to.
     """
     if not fixes:
         return [findings.NO_FIX('navsat_transform')]
@@ -186,13 +166,7 @@ def twist_advice(
 ) -> list[Finding]:
     """Say which velocities seem to be those of a world frame and are taken as the body's.
 
-    Parameters
-    ----------
-    config : FilterConfig
-    sources : mapping
-        Input to its messages.
-    turned : bool
-        Whether static transforms say how frames lie; without any, all frames count as equal.
+    Static transforms may say how frames lie (`turned`); without any, all frames count as equal.
     """
     notes: list[Finding] = []
     for source in config.sources:
@@ -228,15 +202,9 @@ def datum_advice(navsat: NavsatConfig, fixes: FixArray) -> list[Finding]:
 
 
 def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray) -> list[Finding]:
-    """Say when estimates are faster than any vehicle, or jump.
+    """Say when estimates, m and m/s, (n, 3), are faster than any vehicle, or jump.
 
-    Parameters
-    ----------
-    stamp_ns : (n,) int64
-    position : (n, 3) float
-        m.
-    velocity : (n, 3) float
-        m/s; what is not a number does not count.
+    A velocity that is not a number does not count.
     """
     notes: list[Finding] = []
     speed = np.nan_to_num(np.linalg.norm(velocity, axis=1), nan=0.0, posinf=np.inf)

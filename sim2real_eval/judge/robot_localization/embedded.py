@@ -61,15 +61,10 @@ def judge(
         Its topics feed the inputs that the configuration names. An IMU or fix topic that the
         recording has not is replaced by the recording's imu or gps.
     config : FilterConfig
-        Parameters of ekf_node.
     navsat : NavsatConfig or None
         Parameters of navsat_transform_node, which then publishes `odometry/gps`.
     case : ReplayOptions or None
         Clock, timers and delivery order; None for the defaults.
-
-    Returns
-    -------
-    JudgedRun
 
     Raises
     ------
@@ -78,8 +73,7 @@ def judge(
     """
     case = case or ReplayOptions()
     navsat = with_front_end(navsat, case.front_end)
-    prepared = prepare(recording, config, navsat, case)
-    return _run(prepared, config, navsat)
+    return _run(prepare(recording, config, navsat, case), config, navsat)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -200,8 +194,11 @@ def _run(
     if timing.history >= 0:
         # Room for measurements that are taken again; a guess.
         most *= 2
+    filtered_gps = 0
+    if navsat is not None and navsat.publish_filtered_gps and timing.navsat_period > 0:
+        filtered_gps = max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2
     while True:
-        out = new_output(ticks, fixes, len(inputs.names), most, _navsat_ticks(navsat, timing))
+        out = new_output(ticks, fixes, len(inputs.names), most, filtered_gps)
         navsat_state = new_navsat_state()
         full = replay(
             inputs.messages, inputs.parts, new_part_state(len(inputs.names)),
@@ -217,12 +214,8 @@ def _run(
         else:
             most = int(out.n[2])
     n, g, c, f = out.n.tolist()
-    corrections = Corrections(
-        part=out.correction[:c, 0].copy(),
-        stamp_ns=out.correction[:c, 1].copy(),
-        states=out.correction[:c, 2].copy(),
-        nis=out.nis[:c].copy(),
-    )
+    part, stamp_ns, states = out.correction[:c].T.copy()
+    corrections = Corrections(part, stamp_ns, states, out.nis[:c].copy())
     parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
     notes += part_advice(parts)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
@@ -258,16 +251,6 @@ def _run(
     return dataclasses.replace(run, notes=(*run.diverged, *run.notes))
 
 
-def _navsat_ticks(navsat: NavsatConfig | None, timing: Timing) -> int:
-    """Return how many gps/filtered there can be."""
-    if navsat is None or not navsat.publish_filtered_gps or timing.navsat_period == 0:
-        return 0
-    return max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2
-
-
-# The embedded judge on many recordings at once.
-
-
 def judge_all(
     recordings: Sequence[Recording],
     config: FilterConfig,
@@ -276,28 +259,12 @@ def judge_all(
     *,
     threads: int | None = None,
 ) -> list[JudgedRun]:
-    """Judge several recordings in threads; the compiled loop runs without the GIL.
+    """Judge several recordings in threads, at least 1, None for one per processor.
 
-    Every run gives the bits that `judge` gives. `workers.map_in_processes` serves judges that are
-    nodes and recordings that are still to be read; threads share what is in memory.
-
-    Parameters
-    ----------
-    recordings : sequence of Recording
-    config, navsat, case
-        As `judge` takes them.
-    threads : int or None
-        At least 1; None for one per processor.
-
-    Returns
-    -------
-    list of JudgedRun
-        In the order of the recordings.
-
-    Raises
-    ------
-    JudgeError
-        That of the first recording that the judge refuses; when `threads` is below 1.
+    The compiled loop runs without the GIL, and every run gives the bits that `judge` gives, in the
+    order of the recordings. `workers.map_in_processes` serves judges that are nodes and recordings
+    that are still to be read; threads share what is in memory. JudgeError of the first recording
+    that the judge refuses.
     """
     count = os.cpu_count() or 1 if threads is None else threads
     if count < 1:

@@ -102,10 +102,8 @@ def build_inputs(
     sources : mapping
         Source name (`odom0`) to its messages, in the order in which messages that arrive
         together are delivered; None for what navsat_transform publishes.
-    fixes, headings : FixArray, ImuArray or None
-        What navsat_transform subscribes to.
-    commands : TwistArray or None
-        Velocity commands.
+    fixes, headings, commands
+        What navsat_transform subscribes to, and velocity commands, if there are any.
     frames : FrameTree
         Static transforms.
     correct : set of str

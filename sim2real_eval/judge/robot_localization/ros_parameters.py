@@ -20,25 +20,19 @@ def read_node_parameters(
 ) -> ParameterReader:
     """Read the parameters that a node of this name would take from a ROS 2 parameter file.
 
-    Parameters
-    ----------
-    path : str or Path
-        YAML file with `<node>: ros__parameters: ...`, `/**: ros__parameters: ...` or both; what
-        is given for the node overrides what is given for all.
-    node : str
-        Name of the node, such as `ekf_filter_node`, or the beginning of the name. When the file
-        has neither this name nor `/**` but exactly one node, that one is taken.
-    strictly : bool
-        Take no other node than that of this name.
+    The file has `<node>: ros__parameters: ...`, `/**: ros__parameters: ...` or both; what is given
+    for the node overrides what is given for all. The name, such as `ekf_filter_node`, may be the
+    beginning of one. When the file has neither this name nor `/**` but exactly one node, that one
+    is taken, but for `strictly`: then no other than that of this name.
 
-    Raises
-    ------
-    ParameterError
-        When the file cannot be read, or holds parameters for no such node or for several.
+    ParameterError when the file cannot be read, or holds parameters for no such node or for
+    several.
     """
     where = str(path)
     try:
-        nodes = _flat_nodes(read_yaml(Path(path)))
+        tree = read_yaml(Path(path))
+        found = _nodes(tree, '') if isinstance(tree, Mapping) else ()
+        nodes = {name: _flat(entries, '') for name, entries in found}
     except RecursionError:
         raise ParameterError(where, '', 'refers to itself') from None
     if not nodes:
@@ -67,11 +61,6 @@ def read_node_parameters(
     return ParameterReader(where, merged)
 
 
-def _flat_nodes(tree: object) -> dict[str, dict[str, Any]]:
-    nodes = _nodes(tree, '') if isinstance(tree, Mapping) else ()
-    return {name: _flat(entries, '') for name, entries in nodes}
-
-
 def _nodes(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
     for name, entry in tree.items():
         full = f'{prefix}/{str(name).strip("/")}' if prefix else str(name).strip('/')
@@ -94,14 +83,9 @@ def _flat(entries: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 class ParameterReader:
-    """Parameters of one node; every `take` removes one, `finish` refuses what is left.
+    """Parameters of one node; every method takes one away, `finish` refuses what is left.
 
-    Parameters
-    ----------
-    where : str
-        File that the parameters came from, for messages.
-    values : mapping
-        Parameter name to value.
+    Messages say `where` they came from.
     """
 
     def __init__(self, where: str, values: Mapping[str, Any]) -> None:
@@ -218,13 +202,7 @@ class ParameterReader:
             )
 
     def finish(self) -> None:
-        """Refuse what nobody took.
-
-        Raises
-        ------
-        ParameterError
-            Naming the first parameter left and the known one that is nearest to it.
-        """
+        """Refuse what nobody took: the first parameter left, with the nearest known one."""
         for name in self._values:
             near = did_you_mean(name, sorted(self._requested))
             raise ParameterError(self.where, name, f'unknown parameter{near}')

@@ -62,17 +62,8 @@ def route(
 ) -> Routing:
     """Find the topics; their messages are not looked at, so that they may be still to come.
 
-    Parameters
-    ----------
-    recording : Recording
-        An IMU or fix topic that it has not is replaced by its imu or gps.
-    config, navsat, case
-        As `judge` takes them.
-
-    Raises
-    ------
-    JudgeError
-        When the recording lacks what the configuration needs.
+    An IMU or fix topic that the recording has not is replaced by its imu or gps. JudgeError when
+    it lacks what the configuration needs.
     """
     navsat = with_front_end(navsat, case.front_end)
     topics = {topic_name(topic): topic for topic in recording.messages}
@@ -89,7 +80,8 @@ def route(
     sources: dict[str, str | None] = {}
     notes: list[Finding] = []
     taken_by = ''
-    for source in _in_delivery_order(config, case):
+    rank = {topic: number for number, topic in enumerate(case.topics)}
+    for source in sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank))):
         if source.topic == NAVSAT_TOPIC and navsat is not None:
             sources[source.name] = None
         elif source.topic in topics:
@@ -103,11 +95,6 @@ def route(
     if command is not None and not isinstance(recording.messages[command], TwistArray):
         command = None
     return Routing(sources, fix, heading, command, tuple(notes))
-
-
-def _in_delivery_order(config: FilterConfig, case: ReplayOptions) -> list[SourceConfig]:
-    rank = {topic: number for number, topic in enumerate(case.topics)}
-    return sorted(config.sources, key=lambda source: rank.get(source.topic, len(rank)))
 
 
 def _stand_in(
@@ -149,30 +136,11 @@ def _for_navsat(
 def delayed(
     recording: Recording, routing: Routing, config: FilterConfig, latency_ns: Mapping[str, int]
 ) -> tuple[Recording, int]:
-    """Let messages arrive later than they do in a recording.
+    """Let messages arrive later than they do in a recording, by topic, ns.
 
-    Parameters
-    ----------
-    recording : Recording
-    routing : Routing
-        What the judge hears of it.
-    config : FilterConfig
-        A topic may also be named as the filter names it, where the recording's IMU stands in.
-    latency_ns : mapping of str to int
-        Nanoseconds by topic; that of odometry/gps is how long navsat_transform's message travels
-        to the filter.
-
-    Returns
-    -------
-    recording : Recording
-        With other times of arrival.
-    latency_ns : int
-        Of navsat_transform's message.
-
-    Raises
-    ------
-    JudgeError
-        For a topic that the judge does not hear.
+    Returns the recording with other times of arrival, and how long the odometry/gps of
+    navsat_transform travels to the filter. A topic may also be named as the filter names it, where
+    the recording's IMU stands in. JudgeError for a topic that the judge does not hear.
     """
     heard = {topic_name(topic): topic for _, topic in routing.takers}
     for source in config.sources:

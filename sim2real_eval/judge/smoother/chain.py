@@ -24,17 +24,9 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 def joint_covariances(single: list[FloatArray], double: list[FloatArray]) -> FloatArray:
     """Return the covariance of each node and the next, (k - 1, 2 d, 2 d).
 
-    Parameters
-    ----------
-    single : list of k arrays (r, d)
-        Rows, of unit noise, that know one node only; r may be 0.
-    double : list of k - 1 arrays (r, 2 d)
-        Rows that know a node and the next.
-
-    Raises
-    ------
-    LinAlgError
-        When a direction of a node is not determined at all.
+    Rows of unit noise know one node only, `single`, k arrays (r, d), r may be 0; or a node and the
+    next, `double`, k - 1 arrays (r, 2 d). LinAlgError when a direction of a node is not determined
+    at all.
     """
     d = single[0].shape[1]
     count = len(single)
@@ -116,15 +108,9 @@ class Steps:
 def cut(inputs: InertialInputs, settings: InertialSettings, output_ns: IntArray) -> Steps:
     """Cut the IMU at its messages, at the nodes and at the outputs.
 
-    Between messages the signals are taken as lines, so that a step's mean is that of its ends.
-    Sensors are read at instants, and a held sample would lag by half a period.
-
-    Parameters
-    ----------
-    inputs : InertialInputs
-    settings : InertialSettings
-    output_ns : (n,) int64
-        Increasing, from the first fix to the last IMU message.
+    Outputs, (n,), increase from the first fix to the last IMU message. Between messages the
+    signals are taken as lines, so that a step's mean is that of its ends. Sensors are read at
+    instants, and a held sample would lag by half a period.
     """
     first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
     spans = np.diff(inputs.imu_ns)

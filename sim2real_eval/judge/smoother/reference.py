@@ -45,16 +45,8 @@ def make_reference(
 ) -> ReferencedRecording:
     """Add a reference trajectory to a recording.
 
-    It ends with the last fix: beyond, the IMU runs open loop.
-
-    Parameters
-    ----------
-    recording : Recording
-    judge : SmootherJudge
-    start_heading : float or None
-        Yaw of base_link at the first fix, rad from east.
-    replace_truth : bool
-        Whether a truth that is there gives way.
+    It ends with the last fix: beyond, the IMU runs open loop. The heading is the yaw of base_link
+    at the first fix, rad from east.
 
     Raises
     ------
@@ -110,8 +102,9 @@ def deviations(judged: JudgedRun) -> Mapping[str, float]:
     That of the position is along its worst direction in the horizontal plane; that of the speed is
     of its amount, to which heading does not matter.
     """
+    worst = np.sqrt(np.linalg.eigvalsh(judged.pose_covariance[:, :2, :2])[:, -1])
     return {
-        'position_m': float(np.median(_worst(judged.pose_covariance))),
+        'position_m': float(np.median(worst)),
         'height_m': float(np.median(np.sqrt(judged.pose_covariance[:, 2, 2]))),
         'speed_m_s': float(np.median(horizontal_speed(judged)[1])),
         'heading_rad': float(np.median(np.sqrt(judged.pose_covariance[:, 5, 5]))),
@@ -131,10 +124,6 @@ def horizontal_speed(judged: JudgedRun) -> tuple[FloatArray, FloatArray]:
     along = velocity / np.maximum(speed, 1e-12)[:, None]
     deviation = np.sqrt(np.einsum('ni,nij,nj->n', along, covariance, along))
     return speed, np.where(speed > worst, deviation, worst)
-
-
-def _worst(covariance: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.linalg.eigvalsh(covariance[:, :2, :2])[:, -1]))
 
 
 def _between_fixes(judged: JudgedRun) -> JudgedRun:
