@@ -21,8 +21,10 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, TextSubstitution
 from launch_ros.parameter_descriptions import ParameterValue
 
-from sim2real_eval.ros_launch.arguments import Argument, boolean, declare
+from sim2real_eval.ros_launch.arguments import boolean, declare
 from sim2real_eval.ros_launch.nodes import failure, node, typed
+from sim2real_eval.study.options import ComparedSensors
+from sim_sensors.core.parameters import Parameter
 
 TEXTS = (
     'models',
@@ -41,8 +43,8 @@ SWITCHES = ('overwrite', 'match_rates', 'start_heading')
 def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
-            *declare('real', 'models', out=Argument('Folder to write.', 'result')),
-            *declare(imu=Argument('IMU models likewise, or real.', 'chrono'), judge='judge_node'),
+            *declare('real', 'models', out=Parameter('result', '', 'Folder to write.')),
+            *declare(imu=ComparedSensors.declared()['imu'], judge='judge_node'),
             *declare('profile', judge_params_file='', navsat_params_file=''),
             *declare('case_file', 'overwrite', 'seed', 'repetitions', 'match_rates'),
             *declare('start_heading', 'component', 'topics', 'label', 'rate_factor'),

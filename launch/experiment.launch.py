@@ -12,6 +12,7 @@ sim2real vepd --real out/ch_rw/* --models paper --out result
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 from sim2real_eval.ros_launch.arguments import (
     ARGUMENTS,
     NAVSAT,
-    Argument,
     check_packages,
     declare,
     profile_file,
@@ -53,12 +53,15 @@ NO_JUDGE = 'none'
 
 
 def generate_launch_description() -> LaunchDescription:
-    judges = (*ARGUMENTS['judge'].choices, NO_JUDGE)
+    of_judge = ARGUMENTS['judge']
+    judge = dataclasses.replace(
+        of_judge, default='judge_node', choices=(*of_judge.choices, NO_JUDGE)
+    )
     return LaunchDescription(
         [
             *declare('scenario', 'duration', 'factor', 'runs', 'first_run', 'out', 'storage'),
             *declare('delay', 'settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
-            *declare(judge=Argument('', 'judge_node', judges), profile='paper_released'),
+            *declare(judge=judge, profile='paper_released'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),

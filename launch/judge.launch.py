@@ -10,6 +10,8 @@ ros2 bag play my_recording --clock
 
 from __future__ import annotations
 
+import dataclasses
+
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 from launch.conditions import IfCondition
@@ -23,8 +25,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from sim2real_eval.ros_launch.arguments import (
+    ARGUMENTS,
     NAVSAT,
-    Argument,
     boolean,
     check_packages,
     declare,
@@ -39,8 +41,8 @@ def generate_launch_description() -> LaunchDescription:
         [
             *declare('judge', 'profile'),
             *declare(
-                params_file=Argument(
-                    'Parameter file of ekf_node, in place of that of the profile.', profile_file()
+                params_file=dataclasses.replace(
+                    ARGUMENTS['judge_params_file'], default=profile_file()
                 ),
                 navsat_params_file=profile_file(NAVSAT),
             ),

@@ -20,13 +20,13 @@ from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import (
     NAVSAT,
-    Argument,
     boolean,
     check_packages,
     declare,
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import ended_badly, include, node, note_mounting, typed
+from sim_sensors.core.parameters import Parameter
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -34,8 +34,10 @@ def generate_launch_description() -> LaunchDescription:
         [
             *declare('path', 'controller', 'at_robot', 'stamped', 'feedback', 'ground_truth'),
             *declare(
-                params_file=Argument(
-                    'Parameter file of path_follower_node; it wins over the other arguments.'
+                params_file=Parameter(
+                    '',
+                    '',
+                    'Parameter file of path_follower_node; it wins over the other arguments.',
                 )
             ),
             *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file'),

@@ -203,7 +203,7 @@ def test_start_heading_and_settings_are_taken(
 ) -> None:
     wrong = call(capsys, 'reference', blind, '--start-heading', 'nan', '--out', tmp_path / 'o')
     assert wrong.status == 2
-    assert 'must be a finite number of degrees' in wrong.complaints[0]
+    assert 'must be a number [deg]' in wrong.complaints[0]
     wrong = call(capsys, 'reference', blind, '--config', 'gone', '--out', tmp_path / 'o')
     assert wrong.status == 2
     assert "'gone' is unknown" in wrong.complaints[0]

@@ -365,6 +365,6 @@ def test_options_of_the_commands_are_those_declared(verb: str) -> None:
             if name != 'drop_zeros':
                 assert given[name].default is None
                 assert tuple(given[name].choices or ()) == one.choices
-                assert one.doc.rstrip('.') in given[name].help.replace('%%', '%')
+                assert one.doc.rstrip('.')[1:] in given[name].help.replace('%%', '%')
     for dest in ('config', 'judge_kind', 'navsat_config', 'case', 'filter_kind', 'transforms'):
         assert dest in given

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 
 from sim2real_eval.benches.signals import SignalStudy, study_signals
 from sim2real_eval.cli.arguments import sources
-from sim2real_eval.cli.model_lists import single_sensors, twins
+from sim2real_eval.cli.models import single_sensors, twins
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report import signals as signal_report

@@ -15,7 +15,7 @@ from launch_examples import FILES, calls, declared, executables, keyword, mentio
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, needed
+from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, as_text, check, needed
 from sim2real_eval.ros_launch.sensors import world_configuration
 from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
@@ -42,8 +42,8 @@ def test_the_launch_files_of_the_graph_are_there() -> None:
 
 def test_every_argument_has_a_description_and_an_allowed_default() -> None:
     for name, argument in ARGUMENTS.items():
-        assert argument.description.endswith('.'), name
-        assert '\n' not in argument.description
+        assert argument.doc.endswith('.'), name
+        assert '\n' not in argument.doc
         assert not argument.choices or argument.default in argument.choices, name
     assert [name for name, argument in ARGUMENTS.items() if argument.default is None] == ['real']
     assert set(ARGUMENTS) == {name for file in FILES for name in declared(file)}
@@ -85,9 +85,9 @@ def in_sensors_file() -> set[str]:
         ('runs', '0', 'an integer >= 1'),
         ('runs', '1.5', 'an integer >= 1'),
         ('first_run', '-1', 'an integer >= 0'),
-        ('settle', 'nan', 'a number >= 0'),
-        ('duration', '-1', 'a number >= 0.01'),
-        ('gps_z', 'high', 'a number'),
+        ('settle', 'nan', 'a number >= 0 [s]'),
+        ('duration', '-1', 'a number > 0 and <= 100000 [s]'),
+        ('gps_z', 'high', 'a number [m]'),
         ('sensors', 'imu', 'a list such as [imu, front/gps]'),
         ('sensors', '5', 'a list such as [imu, front/gps]'),
         ('sensors', '[]', 'a list such as [imu, front/gps]'),
@@ -96,7 +96,7 @@ def in_sensors_file() -> set[str]:
 )
 def test_a_wrong_value_is_told_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
     with pytest.raises(ParameterError) as raised:
-        ARGUMENTS[name].check(name, value)
+        check(name, value)
     # A whole number is shown as one.
     assert str(raised.value).replace("'", '') == (
         f'launch: {name}: {value} is not allowed; must be {allowed}'
@@ -116,16 +116,15 @@ def test_one_world_is_that_of_all_sensors_of_a_launch() -> None:
 
 
 def test_a_file_has_to_be_there_when_one_is_given(tmp_path: Path) -> None:
-    argument = ARGUMENTS['sensors_params_file']
-    argument.check('sensors_params_file', '')
+    check('sensors_params_file', '')
     with pytest.raises(ParameterError, match=r'sensors_params_file: .*gone.yaml. is not a file'):
-        argument.check('sensors_params_file', str(tmp_path / 'gone.yaml'))
+        check('sensors_params_file', str(tmp_path / 'gone.yaml'))
 
 
 def test_every_default_is_allowed() -> None:
     for name, argument in ARGUMENTS.items():
         if argument.default is not None:
-            argument.check(name, argument.default)
+            check(name, as_text(argument.default))
 
 
 @everyone

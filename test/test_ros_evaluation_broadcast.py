@@ -14,7 +14,7 @@ from ros_examples import graph_of_its_own
 
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import default_type
-from sim2real_eval.ros.evaluation.feed import Broadcast, message_class
+from sim2real_eval.ros.evaluation.run import Broadcast, message_class
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
 

@@ -26,9 +26,8 @@ from sim2real_eval.metrics.findings import NO_NUMBERS, NO_TRUTH
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
-from sim2real_eval.ros.evaluation.bench import SensorBench
+from sim2real_eval.ros.evaluation.bench import SensorBench, TwinSensorNode
 from sim2real_eval.ros.evaluation.run import first_difference
-from sim2real_eval.ros.evaluation.sensors import TwinSensorNode
 from sim2real_eval.ros.evaluation.tally import Stop, Stopped
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.simulation.twin import Twin

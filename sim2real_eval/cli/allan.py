@@ -6,18 +6,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.characterization.options import AllanOptions
-from sim2real_eval.cli.arguments import add_json, add_overwrite, add_seed, add_topics, topic_roles
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import (
-    print_json,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-    successes,
+from sim2real_eval.characterization.options import AllanOptions, TableOptions
+from sim2real_eval.cli.arguments import (
+    add_list,
+    add_out,
+    add_recordings,
+    add_shared,
+    given_once,
+    topic_roles,
 )
-from sim2real_eval.cli.sensor_arguments import TABLE, add_motion, given_once
+from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim2real_eval.common.findings import Finding
 
 if TYPE_CHECKING:
@@ -40,27 +39,17 @@ examples:
 """
 
 
-_SCREENING = OptionSet(AllanOptions, 'outliers', factor='--outlier-factor')
-_ESTIMATE = OptionSet(AllanOptions, 'points', 'fit_from', 'weights')
+ALLAN = OptionSet(AllanOptions, factor='--outlier-factor')
+TABLE = OptionSet(TableOptions, gyroscope_unit='--gyro-unit', accelerometer_unit='--accel-unit')
+UNITS = ('gyroscope_unit', 'accelerometer_unit')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
-    inputs.add_argument(
-        'recordings',
-        nargs='+',
-        metavar='RECORDING',
-        help='bags, CSV folders, or tables of numbers: .csv, .txt, .npy, .npz',
-    )
-    add_topics(inputs)
-    inputs.add_argument(
-        '--axis',
-        action='append',
-        default=[],
-        metavar='NAME',
-        help='axis such as gyroscope_z; repeatable (default: all)',
-    )
+    add_recordings(inputs, 'bags, CSV folders, or tables of numbers: .csv, .txt, .npy, .npz')
+    add_shared(inputs, 'topic')
+    add_list(inputs, '--axis', 'NAME', 'axis such as gyroscope_z (default: all)')
     inputs.add_argument(
         '--columns',
         metavar='LIST',
@@ -69,24 +58,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     TABLE.add(inputs)
     screening = parser.add_argument_group('screening')
-    add_motion(screening)
-    _SCREENING.add(screening)
+    add_shared(screening, 'motion')
+    ALLAN.add(screening, 'outliers', 'factor')
     estimate = parser.add_argument_group('estimate')
-    _ESTIMATE.add(estimate)
+    ALLAN.add(estimate, 'points', 'fit_from', 'weights')
     estimate.add_argument(
         '--no-check', action='store_true', help='do not simulate and re-identify the model'
     )
     output = parser.add_argument_group('output')
-    output.add_argument(
-        '--out', metavar='DIR', help='folder for curves, terms, plot and model files'
-    )
-    add_overwrite(output)
-    add_json(output)
-    add_seed(parser)
+    add_out(output, 'folder for curves, terms, plot and model files', 'overwrite', 'json')
+    add_shared(parser, 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.characterization.analysis import analyse
     from sim2real_eval.characterization.recovered_parameters import fit_imu
     from sim2real_eval.common.results import check_result_files
     from sim2real_eval.recording.recording import DEFAULT_TOPICS
@@ -95,9 +81,10 @@ def run(options: argparse.Namespace) -> int:
     given_once(options.recordings)
     if options.out:
         check_result_files(options.out, FILES, overwrite=options.overwrite)
-    settings = _settings(options)
-    results, failures = _analysed(options, settings)
-    report_failures(failures, of=len(options.recordings))
+    settings = ALLAN.make(options, reject_motion=options.motion == 'reject')
+    results, failures = attempted(
+        options.recordings, lambda path: analyse(_signals(options, path), settings)
+    )
     fitted = fit_imu(results, settings.weights)
     terms, model = fitted.terms, fitted.model
     again = None
@@ -110,42 +97,16 @@ def run(options: argparse.Namespace) -> int:
     topic = dict(topic_roles(options.topic)).get('imu', DEFAULT_TOPICS['imu'])
     if options.out:
         write_allan_folder(options.out, results, terms, model, record, again, topic)
-    if options.json:
-        print_json(record)
-    else:
+
+    def tell() -> None:
         from sim2real_eval.report.allan import allan_console_table, units_legend
 
-        print_table(
-            allan_console_table(
-                terms, results, again.recovered_parameters if again is not None else ()
-            )
-        )
+        recovered = again.recovered_parameters if again is not None else ()
+        print_table(allan_console_table(terms, results, recovered))
         print(units_legend(terms))
         print_notes(_notes(results, record))
-        if options.out:
-            print(f'Curves, terms, plot and models: {options.out}')
-    return 1 if failures else 0
 
-
-def _settings(options: argparse.Namespace) -> AllanOptions:
-    return _SCREENING.make(
-        options, **_ESTIMATE.given(options), reject_motion=options.motion == 'reject'
-    )
-
-
-def _analysed(
-    options: argparse.Namespace, settings: AllanOptions
-) -> tuple[list[RecordingResult], list[str]]:
-    """Return the results, and why recordings were left out."""
-    from sim2real_eval.characterization.analysis import analyse
-
-    def attempt(path: str) -> RecordingResult:
-        return analyse(_signals(options, path), settings)
-
-    failures: list[str] = []
-    with progress_bar(len(options.recordings), 'recordings') as advance:
-        results = list(successes(options.recordings, attempt, failures, advance))
-    return results, failures
+    return conclude(options, record, tell, 'Curves, terms, plot and models', failures)
 
 
 def _signals(options: argparse.Namespace, path: str) -> Signals:

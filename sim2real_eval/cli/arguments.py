@@ -4,79 +4,110 @@
 from __future__ import annotations
 
 import argparse
-import math
+import dataclasses
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from sim2real_eval.cli.options import STUDY, OptionSet
 from sim_sensors.core.errors import ParameterError, did_you_mean
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sim2real_eval.recording.reading import Source
+    from sim_sensors.world.geodesy import LocalFrame
+    from sim_sensors.world.world import World
 
 
 _ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info')
+_TITLES = {'mag': 'magnetometer', 'wheels': 'wheel odometry', 'vision': 'vision pose'}
+_ORIGIN = '--origin'
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Add --seed."""
-    parser.add_argument(
-        '--seed',
-        type=at_least(0, int),
-        default=0,
-        metavar='N',
-        help='seed of all random draws (default 0); equal seeds give equal bytes',
+@dataclasses.dataclass(frozen=True)
+class SharedOptions(Parameters):
+    """Options that mean the same in every verb that has them."""
+
+    jobs: int | None = parameter(
+        None,
+        '1',
+        'Processes (one per core where it is not given); the result does not depend on it.',
+        optional=int,
+        minimum=1,
+    )
+    json: bool = parameter(False, '', 'Print the result as JSON.')
+    overwrite: bool = parameter(False, '', 'Replace an older result in DIR.')
+    storage: str = parameter(
+        'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
+    )
+    base_frame: str = parameter(
+        'base_link', '', 'Body frame of the robot, which lever arms count from.'
+    )
+    motion: str = parameter(
+        'reject',
+        '',
+        'reject: analyse the longest standstill of the IMU only; keep: all of it.',
+        choices=('reject', 'keep'),
+    )
+    transforms: str | None = parameter(
+        None,
+        '',
+        'Static transforms that replace or complete those of the recording: a URDF, or YAML such '
+        'as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], rotation_xyzw: '
+        '[0, 0, 0, 1]}".',
+        optional=str,
     )
 
 
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add --jobs."""
+_SHARED = OptionSet(SharedOptions, base_frame='--base-frame FRAME', transforms='--transforms FILE')
+
+
+def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
+    """Add --seed, --topic, --set or some of `SharedOptions`; not given, they are as declared."""
+    for name in names:
+        if name == 'topic':
+            about = (
+                'topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom, '
+                "or of an input of the judge's parameter file, such as odom0=/wheel/odometry"
+            )
+            add_list(parser, '--topic', 'ROLE=TOPIC', about)
+        elif name == 'set':
+            add_list(parser, '--set', 'KEY=VALUE', 'parameter of an analytic motion')
+        elif name == 'seed':
+            STUDY.add(parser, name, kept=True)
+        else:
+            _SHARED.add(parser, name, kept=True)
+    if 'jobs' in names:
+        # No declaration: it differs from machine to machine.
+        parser.set_defaults(jobs=os.cpu_count() or 1)
+
+
+def add_list(parser: argparse._ActionsContainer, flag: str, metavar: str, about: str) -> None:
+    """Add an option that may be given several times."""
     parser.add_argument(
-        '--jobs',
-        type=at_least(1, int),
-        default=os.cpu_count() or 1,
-        metavar='N',
-        help='processes (default: one per core); the result does not depend on it',
+        flag, action='append', default=[], metavar=metavar, help=f'{about}; repeatable'
     )
 
 
-def add_json(parser: argparse._ActionsContainer) -> None:
-    """Add --json."""
-    parser.add_argument('--json', action='store_true', help='print the result as JSON')
+def add_recordings(
+    parser: argparse._ActionsContainer, about: str = 'bag or CSV folder', *, nargs: str = '+'
+) -> None:
+    """Add the recordings that a verb works on."""
+    parser.add_argument('recordings', nargs=nargs, metavar='RECORDING', help=about)
 
 
-def add_topics(parser: argparse._ActionsContainer) -> None:
-    """Add --topic."""
-    parser.add_argument(
-        '--topic',
-        action='append',
-        default=[],
-        metavar='ROLE=TOPIC',
-        help='topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom, '
-        "or of an input of the judge's parameter file, such as odom0=/wheel/odometry; repeatable",
-    )
-
-
-def at_least(minimum: float, kind: type[int] | type[float], *, above: bool = False):  # type: ignore[no-untyped-def]
-    """Return an argparse type: a finite number not below (or above) a bound."""
-
-    def parse(text: str) -> int | float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = kind(minimum) - 1
-        # An integer may be too long for a float, and is finite anyway.
-        unbounded = isinstance(value, float) and not math.isfinite(value)
-        if unbounded or value < minimum or (above and value == minimum):
-            name = 'an integer' if kind is int else 'a number'
-            bound = '>' if above else '>='
-            raise argparse.ArgumentTypeError(f'{text!r} must be {name} {bound} {minimum:g}')
-        return value
-
-    return parse
+def add_out(
+    parser: argparse._ActionsContainer,
+    about: str,
+    *shared: str,
+    required: bool = False,
+    metavar: str = 'DIR',
+) -> None:
+    """Add --out, whose help says what goes there, and options of `add_shared`."""
+    parser.add_argument('--out', required=required, metavar=metavar, help=about)
+    add_shared(parser, *shared)
 
 
 def scenario_problem(text: str) -> str | None:
@@ -88,37 +119,42 @@ def scenario_problem(text: str) -> str | None:
     return None
 
 
-def scenario_label(text: str) -> str:
-    """Argparse type: a scenario label."""
-    if problem := scenario_problem(text):
-        raise argparse.ArgumentTypeError(problem)
-    return text
+def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
+    """Add --scenario; `where` says when it counts."""
+
+    def label(text: str) -> str:
+        if problem := scenario_problem(text):
+            raise argparse.ArgumentTypeError(problem)
+        return text
+
+    about = f'{where}scenario label of all recordings'
+    parser.add_argument('--scenario', type=label, metavar='LABEL', help=about)
+
+
+# Recordings, and which topics of them count.
 
 
 def topic_roles(given: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the (role, topic) pairs of --topic; with `inputs` there may be others beside them.
 
-    Raises
-    ------
-    ParameterError
-        For a text that is no pair, or neither a role nor an input.
+    A text that is no pair, or neither a role nor an input, is refused.
     """
     pairs = _topics(given)
-    for name, _ in pairs:
+    for name in pairs:
         if name not in _ROLES and not inputs:
             raise ParameterError(
                 '--topic', '', f"{name} is an input of robot_localization's filters; here only "
                 f'{", ".join(f"{role}=" for role in _ROLES)} are allowed'
             )  # fmt: skip
-    return tuple(pair for pair in pairs if pair[0] in _ROLES)
+    return tuple(pair for pair in pairs.items() if pair[0] in _ROLES)
 
 
 def input_topics(given: Sequence[str]) -> dict[str, str]:
     """Return the topics of --topic by input of the filter, such as odom0; errors as above."""
-    return {name: topic for name, topic in _topics(given) if name not in _ROLES}
+    return {name: topic for name, topic in _topics(given).items() if name not in _ROLES}
 
 
-def _topics(given: Sequence[str]) -> list[tuple[str, str]]:
+def _topics(given: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for text in given:
         name, equals, topic = text.partition('=')
@@ -134,13 +170,21 @@ def _topics(given: Sequence[str]) -> list[tuple[str, str]]:
         if name in pairs:
             raise ParameterError('--topic', '', f'{name} is given twice; must be given once')
         pairs[name] = topic
-    return list(pairs.items())
+    return pairs
+
+
+def given_once(paths: Sequence[str]) -> None:
+    """Refuse a recording that is named twice: it would count as two that agree."""
+    places = [Path(one).resolve() for one in paths]
+    for one, place in zip(paths, places, strict=True):
+        if places.count(place) > 1:
+            raise ParameterError('recordings', one, 'is given twice; must be given once')
 
 
 def sources(
     paths: Sequence[str],
     topics: Sequence[str],
-    scenario: str | None,
+    scenario: str | None = None,
     *,
     inputs: bool = False,
     option: str | None = None,
@@ -151,8 +195,6 @@ def sources(
     work follows, `option` names the option that the paths are of, and one that is not there is
     refused; else whoever reads it finds out, and may go on with the others.
     """
-    from pathlib import Path
-
     from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.roles import run_name
 
@@ -186,54 +228,98 @@ def _folder_above(path: Path, label: str) -> str:
     return named.parent.name
 
 
-# Options of files and of simulated runs that mean the same in every verb that has them.
+# What is simulated: sensors beside IMU and GPS, the world and the place that they are in, motions.
 
 
-def add_overwrite(parser: argparse._ActionsContainer) -> None:
-    """Add --overwrite, for a verb whose --out is a folder DIR."""
-    parser.add_argument('--overwrite', action='store_true', help='replace an older result in DIR')
+def other_kinds() -> list[str]:
+    """Return the names of the kinds that every verb takes alike: all but IMU and GPS."""
+    from sim_sensors.sensor.catalogue import KINDS
+
+    return [name for name in KINDS.names() if name not in ('imu', 'gps')]
 
 
-def add_storage(parser: argparse._ActionsContainer) -> None:
-    """Add --storage."""
+def add_other_sensors(parser: argparse.ArgumentParser, *, world: str, origin: str) -> None:
+    """Add an option for each of `other_kinds`, --world and --origin, which say what is where, and
+    what is default.
+    """
+    for kind in other_kinds():
+        place = ', in a --world with something to see' if kind == 'camera' else ''
+        parser.add_argument(
+            f'--{kind}',
+            metavar='MODEL',
+            help=f'{_TITLES.get(kind, kind)} model or file{place} (default: none is simulated; '
+            'a recorded one stays)',
+        )
     parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'csv'),
-        default='mcap',
-        help='form of the recordings (default mcap)',
+        '--world',
+        metavar='WORLD',
+        help=f'world or file: gravity, magnetic field, dipoles, what is seen, {world}',
     )
+    about = f'{origin}; WGS84 degrees and m, such as -33.86,151.21'
+    parser.add_argument(_ORIGIN, metavar='LAT,LON[,ALT]', help=about)
 
 
-def add_transforms(parser: argparse._ActionsContainer) -> None:
-    """Add --transforms; `TransformFile.from_file` reads what it names."""
-    parser.add_argument(
-        '--transforms',
-        metavar='FILE',
-        help='static transforms that replace or complete those of the recording: a URDF, or YAML '
-        'such as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], '
-        'rotation_xyzw: [0, 0, 0, 1]}"',
-    )
+def world_of(options: argparse.Namespace) -> World | None:
+    """Return the world of --world; what is wrong with it is an error."""
+    from sim_sensors.world.world import load_world
+
+    return load_world(options.world) if options.world else None
 
 
-def add_base_frame(parser: argparse._ActionsContainer) -> None:
-    """Add --base-frame."""
-    parser.add_argument(
-        '--base-frame',
-        default='base_link',
-        metavar='FRAME',
-        help='body frame of the robot, which lever arms count from (default base_link)',
-    )
+def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str, Any]:
+    """Return the models that were asked for by kind, for `Twin.others`.
+
+    An unknown model, a wrong file, or a camera that has nothing to see is an error.
+    """
+    from sim_sensors.camera.scene import Scene
+    from sim_sensors.sensor.catalogue import KINDS
+
+    if options.camera and (world is None or not len(Scene.of(world))):
+        problem = 'sees nothing; must be given a --world with landmarks, chessboards or tags'
+        raise ParameterError('--camera', '', problem)
+    chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind))}
+    return {kind: KINDS.get(kind).load(name) for kind, name in chosen.items()}
 
 
-def add_simulated_runs(parser: argparse._ActionsContainer, *, repetitions: int = 1) -> None:
-    """Add --match-rates and --repetitions: how each recording is simulated."""
-    parser.add_argument(
-        '--match-rates', action='store_true', help='simulate at the rates of the real sensors'
-    )
-    parser.add_argument(
-        '--repetitions',
-        type=at_least(1, int),
-        default=repetitions,
-        metavar='N',
-        help=f'simulated runs per recording and model (default {repetitions})',
-    )
+def origin_of(options: argparse.Namespace) -> LocalFrame | None:
+    """Return the place of --origin, two or three numbers; None where it is not given."""
+    text: str | None = options.origin
+    if text is None:
+        return None
+    from sim_sensors.world.geodesy import LocalFrame
+
+    try:
+        values = [float(part) for part in text.split(',')]
+    except ValueError:
+        values = []
+    if len(values) not in (2, 3):
+        raise ParameterError(
+            _ORIGIN, '', f'{text!r} is not allowed; must be latitude,longitude or '
+            'latitude,longitude,altitude in degrees and m'
+        )  # fmt: skip
+    names = ('latitude_deg', 'longitude_deg', 'altitude_m')
+    return LocalFrame.from_mapping(dict(zip(names, values, strict=False)), _ORIGIN)
+
+
+def motion_parameters(options: argparse.Namespace) -> dict[str, object]:
+    """Return the parameters of a motion that --set gives, by their keys.
+
+    The duration is refused: it has an option of its own.
+    """
+    parameters = dict(map(key_value, options.set))
+    if 'duration' in parameters:
+        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+    return parameters
+
+
+def key_value(text: str) -> tuple[str, object]:
+    """Return the parts of KEY=VALUE, the value as YAML has it."""
+    import yaml
+
+    key, equals, value = text.partition('=')
+    if not equals:
+        raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        return key, value

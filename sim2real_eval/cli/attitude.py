@@ -8,29 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.benches.attitude.settings import AttitudeSettings, SimulationSettings
 from sim2real_eval.cli.arguments import (
-    add_base_frame,
-    add_jobs,
-    add_json,
-    add_overwrite,
-    add_seed,
-    add_topics,
+    add_out,
+    add_recordings,
+    add_shared,
+    motion_parameters,
     sources,
+    world_of,
 )
 from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import (
-    print_json,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-    successes,
-)
-from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
+from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.attitude.study import AttitudeSetup, AttitudeStudy
+    from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
+    from sim2real_eval.recording.reading import Source
 
 HELP = 'attitude by a quaternion filter, simulated or recorded, and its consistency'
 DESCRIPTION = (
@@ -50,12 +42,17 @@ examples:
 """
 
 _NONE = 'none'
-_SIMULATION = OptionSet(SimulationSettings, 'motion', 'duration', 'runs', 'imu', 'mag', 'camera')
+_WORLD = 'chessboard'
+_SIMULATION = OptionSet(SimulationSettings)
 _FILTER = OptionSet(
     AttitudeSettings,
     'rate',
     'initial_std',
     'rest',
+    'gyroscope_density',
+    'accelerometer_std',
+    'magnetometer_std',
+    'acceleration_std',
     gyroscope_density='--gyroscope-noise',
     accelerometer_std='--accelerometer-noise',
     magnetometer_std='--magnetometer-noise',
@@ -65,76 +62,59 @@ _FILTER = OptionSet(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument(
-        'recordings',
-        nargs='*',
-        metavar='RECORDING',
-        help='bags or CSV folders with IMU and truth; none: simulate',
-    )
-    _add_simulation(parser.add_argument_group('simulation'))
-    add_topics(parser)
-    add_base_frame(parser)
-    _add_filter(parser.add_argument_group('filter'))
-    parser.add_argument('--out', metavar='DIR', help='folder for plots, record and errors')
-    add_overwrite(parser)
-    add_json(parser)
-    add_seed(parser)
-    add_jobs(parser)
-
-
-def _add_simulation(group: argparse._ActionsContainer) -> None:
-    _SIMULATION.add(group)
-    add_set(group)
-    group.add_argument(
+    about = 'bags or CSV folders with IMU and truth; none: simulate'
+    add_recordings(parser, about, nargs='*')
+    simulation = parser.add_argument_group('simulation')
+    _SIMULATION.add(simulation)
+    add_shared(simulation, 'set')
+    simulation.add_argument(
         '--world',
         metavar='WORLD',
         help='world or file: gravity, magnetic field, dipoles, what the camera sees (default '
-        'chessboard); with recordings the field that the filter expects (default: that measured '
+        f'{_WORLD}); with recordings the field that the filter expects (default: that measured '
         'in the first 2 s)',
     )
-
-
-def _add_filter(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
+    add_shared(parser, 'topic', 'base_frame')
+    of_filter = parser.add_argument_group('filter')
+    of_filter.add_argument(
         '--without',
         action='append',
         default=[],
         choices=('accelerometer', 'magnetometer', 'camera'),
         help='sensor that the filter does not use; repeatable',
     )
-    _FILTER.add(group)
+    _FILTER.add(of_filter)
+    about = 'folder for plots, record and errors'
+    add_out(parser, about, 'overwrite', 'json', 'seed', 'jobs')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.common.findings import to_records
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.report.attitude import MARK, write_attitude
+    from sim2real_eval.report.attitude import MARK, attitude_record, write_attitude
 
-    settings = _FILTER.make(options, **dict.fromkeys(options.without, False))
+    used: dict[str, Any] = dict.fromkeys(options.without, False)
+    settings = _FILTER.make(options, **used)
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
     failures: list[str] = []
     if options.recordings:
-        study, inputs, notes = _recorded(options, settings, failures)
+        study, inputs, notes, failures = _recorded(options, settings)
     else:
         study, inputs, notes = _simulated(options, settings)
-    from sim2real_eval.common.findings import to_records
-    from sim2real_eval.report.attitude import attitude_record
-
     notes = [*study.notes(), *notes]
     record = attitude_record(
         study, {**inputs, 'filter': settings.to_mapping(), 'notes': to_records(notes)}
     )
     if options.out:
         write_attitude(options.out, study, record, overwrite=options.overwrite)
-    if options.json:
-        print_json(record)
-    else:
+
+    def tell() -> None:
         _show(study, recorded=bool(options.recordings))
         print_notes(notes)
-        if options.out:
-            print(f'Plots, record and errors: {options.out}')
-    return 1 if failures else 0
+
+    return conclude(options, record, tell, 'Plots, record and errors', failures)
 
 
 def _show(study: AttitudeStudy, *, recorded: bool) -> None:
@@ -157,92 +137,68 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
 def _simulated(
     options: argparse.Namespace, settings: AttitudeSettings
 ) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
-    from sim2real_eval.benches.attitude.study import simulated_study
-
-    if options.topic:
-        raise ParameterError('--topic', '', 'goes with recordings only')
-    chosen = _SIMULATION.make(options)
-    setup = _setup(options, chosen, settings)
-    with progress_bar(setup.runs, 'runs') as progress:
-        study = simulated_study(setup, jobs=options.jobs, progress=progress)
-    inputs = {
-        **chosen.to_mapping(),
-        'set': motion_parameters(options),
-        'world': options.world or 'chessboard',
-        'seed': options.seed,
-    }
-    return study, inputs, []
-
-
-def _setup(
-    options: argparse.Namespace, chosen: SimulationSettings, settings: AttitudeSettings
-) -> AttitudeSetup:
-    from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup
+    from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, simulated_study
     from sim_sensors.camera.camera import load_camera
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.magnetometer.magnetometer import load_mag
     from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.world import load_world
 
-    parameters = motion_parameters(options)
-    if chosen.motion == SimulationSettings.motion:
-        parameters = {**HAND_HELD, **parameters}
+    if options.topic:
+        raise ParameterError('--topic', '', 'goes with recordings only')
+    chosen = _SIMULATION.make(options)
+    given = motion_parameters(options)
     motion = motion_of(
         chosen.motion,
         seed=options.seed,
         run='attitude',
         duration=chosen.duration,
-        parameters=parameters,
+        parameters={**HAND_HELD, **given} if chosen.motion == SimulationSettings.motion else given,
     )
-    return AttitudeSetup(
+    world = options.world or _WORLD
+    setup = AttitudeSetup(
         motion=motion,
         name=chosen.motion,
         imu=load_imu(chosen.imu),
         mag=None if chosen.mag == _NONE else load_mag(chosen.mag),
         camera=None if chosen.camera == _NONE else load_camera(chosen.camera),
-        world=load_world(options.world or 'chessboard'),
+        world=load_world(world),
         runs=chosen.runs,
         seed=options.seed,
         settings=settings,
     )
+    with progress_bar(setup.runs, 'runs') as progress:
+        study = simulated_study(setup, jobs=options.jobs, progress=progress)
+    inputs = {**chosen.to_mapping(), 'set': given, 'world': world, 'seed': options.seed}
+    return study, inputs, []
 
 
 def _recorded(
-    options: argparse.Namespace, settings: AttitudeSettings, failures: list[str]
-) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
+    options: argparse.Namespace, settings: AttitudeSettings
+) -> tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]:
+    """Return the study, what went in, notes, and why recordings were left out."""
     from sim2real_eval.benches.attitude.recorded import recorded_run
     from sim2real_eval.benches.attitude.study import study_of
     from sim2real_eval.common.findings import merge_findings
-    from sim_sensors.world.world import load_world
 
     _SIMULATION.refuse(options, 'goes without recordings only')
     if options.set:
         raise ParameterError('--set', '', 'goes without recordings only')
-    world = load_world(options.world) if options.world else None
-    found = sources(options.recordings, options.topic, None)
-    with progress_bar(len(found), 'recordings') as advance:
-        runs = list(
-            successes(
-                found,
-                lambda source: recorded_run(
-                    source.read(),
-                    settings,
-                    world=world,
-                    seed=options.seed,
-                    base_frame=options.base_frame,
-                ),
-                failures,
-                advance,
-            )
+    world = world_of(options)
+    found = sources(options.recordings, options.topic)
+
+    def attempt(source: Source) -> AttitudeRun:
+        return recorded_run(
+            source.read(), settings, world=world, seed=options.seed, base_frame=options.base_frame
         )
-    report_failures(failures, of=len(found))
+
+    runs, failures = attempted(found, attempt)
     inputs = {
         'recordings': [source.path for source in found],
         'world': options.world,
         'seed': options.seed,
     }
+    notes = list(runs[0].notes)
     if len(runs) > 1:
         notes = merge_findings(('recorded', run.notes) for run in runs)
-    else:
-        notes = list(runs[0].notes)
-    return study_of(runs), inputs, notes
+    return study_of(runs), inputs, notes, failures

@@ -4,29 +4,28 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import functools
 from typing import TYPE_CHECKING
 
-from sim2real_eval.characterization.options import AllanOptions
+from sim2real_eval.cli.allan import ALLAN, TABLE, UNITS
 from sim2real_eval.cli.arguments import (
-    add_base_frame,
-    add_json,
-    add_overwrite,
-    add_seed,
-    add_topics,
-    at_least,
+    add_out,
+    add_recordings,
+    add_shared,
+    given_once,
     topic_roles,
 )
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
+    attempted,
     complain,
-    print_json,
+    conclude,
     print_notes,
     print_table,
     progress_bar,
-    report_failures,
-    successes,
 )
-from sim2real_eval.cli.sensor_arguments import UNITS, add_motion, given_once
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
@@ -46,43 +45,42 @@ examples:
 """
 
 
-_ALLAN = OptionSet(AllanOptions, 'fit_from')
+@dataclasses.dataclass(frozen=True)
+class CovarianceOptions(Parameters):
+    """What the covariances of a GPS state."""
+
+    k: float = parameter(
+        0.02,
+        'm',
+        'Deviation east and north that HDOP 1 stands for; covariances tell k times HDOP only '
+        '(0.02: RTK in nmea_navsat_driver).',
+        above=0.0,
+    )
+
+
+_COVARIANCE = OptionSet(CovarianceOptions)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument(
-        'recordings',
-        nargs='+',
-        metavar='RECORDING',
-        help='bags or CSV folders of one vehicle, standing still all the time or in parts',
-    )
-    add_topics(parser)
-    parser.add_argument(
-        '--k',
-        type=at_least(0, float, above=True),
-        default=0.02,
-        metavar='M',
-        help='deviation east and north that HDOP 1 stands for; covariances tell k times HDOP only '
-        '(default 0.02, RTK in nmea_navsat_driver)',
-    )
-    add_base_frame(parser)
+    about = 'bags or CSV folders of one vehicle, standing still all the time or in parts'
+    add_recordings(parser, about)
+    add_shared(parser, 'topic')
+    _COVARIANCE.add(parser)
+    add_shared(parser, 'base_frame')
     inertial = parser.add_argument_group('IMU, as of `sim2real allan`')
-    UNITS.add(inertial)
-    add_motion(inertial)
-    _ALLAN.add(inertial)
-    parser.add_argument(
-        '--out', metavar='DIR', help='folder for models, plots and characterization.json'
-    )
-    add_overwrite(parser)
-    add_json(parser)
-    add_seed(parser)
+    TABLE.add(inertial, *UNITS)
+    add_shared(inertial, 'motion')
+    ALLAN.add(inertial, 'fit_from')
+    about = 'folder for models, plots and characterization.json'
+    add_out(parser, about, 'overwrite', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.characterization.calibration import calibrate
     from sim2real_eval.common.results import check_result_files
+    from sim2real_eval.recording.reading import read_recording
     from sim2real_eval.report.sensor_set_folder import (
         FILES,
         calibration_record,
@@ -93,15 +91,15 @@ def run(options: argparse.Namespace) -> int:
     given_once(options.recordings)
     if options.out:
         check_result_files(options.out, FILES, overwrite=options.overwrite)
-    recordings, failures = _read(options)
-    report_failures(failures, of=len(options.recordings))
+    read = functools.partial(read_recording, topics=dict(topic_roles(options.topic)))
+    recordings, failures = attempted(options.recordings, read, 'reading')
     with progress_bar(3, 'characterizing') as advance:
         found = calibrate(
             recordings,
-            k=options.k,
+            k=_COVARIANCE.make(options).k,
             base=options.base_frame,
-            options=_ALLAN.make(options, reject_motion=options.motion == 'reject'),
-            units=UNITS.make(options).sizes,
+            options=ALLAN.make(options, reject_motion=options.motion == 'reject'),
+            units=TABLE.make(options).sizes,
             seed=options.seed,
             progress=advance,
         )
@@ -110,28 +108,14 @@ def run(options: argparse.Namespace) -> int:
     record = calibration_record(found)
     if options.out:
         write_calibration(options.out, found, record, overwrite=options.overwrite)
-    if options.json:
-        print_json(record)
-    else:
+
+    def tell() -> None:
         _print(found)
         if options.out:
             print(f'Models, plots and report: {options.out}')
             print('Next:', next_command(found, options.out, _drive(recordings)))
-    return 1 if failures or found.problems else 0
 
-
-def _read(options: argparse.Namespace) -> tuple[list[Recording], list[str]]:
-    from sim2real_eval.recording.reading import read_recording
-
-    topics = dict(topic_roles(options.topic))
-
-    def attempt(path: str) -> Recording:
-        return read_recording(path, topics=topics)
-
-    failures: list[str] = []
-    with progress_bar(len(options.recordings), 'reading') as advance:
-        recordings = list(successes(options.recordings, attempt, failures, advance))
-    return recordings, failures
+    return conclude(options, record, tell, failures=[*failures, *found.problems])
 
 
 def _print(found: Calibration) -> None:

@@ -4,26 +4,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 
-from sim2real_eval.cli.arguments import (
-    add_jobs,
-    add_json,
-    add_overwrite,
-    add_seed,
-    add_simulated_runs,
-    add_topics,
-    sources,
-)
-from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.arguments import add_out, add_shared, sources, world_of
+from sim2real_eval.cli.options import STUDY, OptionSet
 from sim2real_eval.cli.output import (
-    print_json,
+    conclude,
     print_notes,
     print_table,
     progress_bar,
     report_failures,
 )
 from sim2real_eval.signals.options import SignalOptions
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameters, parameter
 
 HELP = 'signals of real sensors against simulated ones, each against its own truth'
 DESCRIPTION = (
@@ -39,17 +32,25 @@ examples:
   sim2real compare --real field/* --sim gazebo/* --align apply --out signals
 """
 
-_WITH_MODELS = {
-    'imu': '--imu',
-    'mag': '--mag',
-    'match_rates': '--match-rates',
-    'repetitions': '--repetitions',
-}
+
+@dataclasses.dataclass(frozen=True)
+class ComparedModels(Parameters):
+    """What is simulated on the real truth and compared."""
+
+    gps: str = parameter(
+        'ch_rw',
+        '',
+        'Without --sim: GPS models to simulate on the real truth, by comma, or real; each GPS and '
+        'each IMU model is compared once.',
+    )
+    imu: str = parameter('chrono', '', 'IMU models likewise.')
+    mag: str = parameter(
+        '', '', 'Magnetometer models likewise (none: magnetometers are not compared).'
+    )
 
 
-_METHOD = OptionSet(
-    SignalOptions, 'rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame'
-)
+_MODELS = OptionSet(ComparedModels, gps='--models --gps LIST', imu='--imu LIST', mag='--mag LIST')
+_METHOD = OptionSet(SignalOptions)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,54 +63,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         '--sim', nargs='+', metavar='PATH', help='simulated recordings, with their own truth'
     )
-    where.add_argument(
-        '--models',
-        '--gps',
-        dest='gps',
-        metavar='LIST',
-        help='without --sim: GPS models to simulate on the real truth, by comma, or real (default '
-        'ch_rw); each GPS and each IMU model is compared once',
-    )
-    inputs.add_argument(
-        '--imu', default='chrono', metavar='LIST', help='IMU models likewise (default chrono)'
-    )
-    inputs.add_argument(
-        '--mag',
-        default='',
-        metavar='LIST',
-        help='magnetometer models likewise (default: magnetometers are not compared)',
-    )
+    _MODELS.add(where, 'gps')
+    _MODELS.add(inputs, 'imu', 'mag')
     inputs.add_argument(
         '--world',
         metavar='WORLD',
         help='world or file whose magnetic field is the true one, and is simulated (default: the '
         'field that each magnetometer measures in its first 2 s)',
     )
-    add_simulated_runs(inputs)
-    add_topics(inputs)
+    STUDY.add(inputs, 'match_rates', 'repetitions')
+    add_shared(inputs, 'topic')
     method = parser.add_argument_group('method')
-    _METHOD.add(method)
+    names = ('rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame')
+    _METHOD.add(method, *names)
+    # What the declaration has 0 and -1 for.
     method.add_argument(
         '--nperseg',
         type=_segment,
-        default=0,
         metavar='N|max',
         help='samples per segment of the spectra; max: one segment, as in [Cesenek2019] (default: '
         'a power of two that leaves 7 segments or more)',
     )
     output = parser.add_argument_group('output')
-    output.add_argument(
-        '--out', required=True, metavar='DIR', help='folder for tables, series and plots'
-    )
-    add_overwrite(output)
+    add_out(output, 'folder for tables, series and plots', 'overwrite', required=True)
     output.add_argument(
         '--published', action='store_true', help='show RMSE and R of [Ligorio2015] beside ours'
     )
-    add_json(output)
-    add_seed(parser)
-    add_jobs(parser)
-    of_models = {dest: parser.get_default(dest) for dest in _WITH_MODELS}
-    parser.set_defaults(of_models=of_models)
+    add_shared(output, 'json')
+    add_shared(parser, 'seed', 'jobs')
 
 
 def _segment(text: str) -> int:
@@ -127,29 +108,28 @@ def _segment(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    if options.sim:
-        for dest, default in options.of_models.items():
-            if getattr(options, dest) != default:
-                raise ParameterError(_WITH_MODELS[dest], '', 'goes with --models, not with --sim')
     from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
-    from sim2real_eval.cli.model_lists import single_sensors
+    from sim2real_eval.cli.models import single_sensors
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.report.signals import MARK
-    from sim_sensors.world.world import load_world
+    from sim2real_eval.report.signals import MARK, write_signals
 
-    check_result_folder(options.out, MARK, overwrite=options.overwrite)
-    method = _METHOD.make(options, nperseg=options.nperseg, seed=options.seed)
-    world = load_world(options.world) if options.world else None
-    real = sources(options.real, options.topic, None, option='--real')
     if options.sim:
-        study = SignalStudy(
-            simulated=tuple(sources(options.sim, options.topic, None, option='--sim')), world=world
-        )
+        problem = 'goes with --models, not with --sim'
+        _MODELS.refuse(options, problem)
+        STUDY.refuse(options, problem, 'match_rates', 'repetitions')
+    check_result_folder(options.out, MARK, overwrite=options.overwrite)
+    method = _METHOD.make(options)
+    world = world_of(options)
+    real = sources(options.real, options.topic, option='--real')
+    if options.sim:
+        simulated = sources(options.sim, options.topic, option='--sim')
+        study = SignalStudy(simulated=tuple(simulated), world=world)
     else:
+        models, runs = _MODELS.make(options), STUDY.make(options)
         study = SignalStudy(
-            twins=single_sensors(options.gps or 'ch_rw', options.imu, options.mag),
-            repetitions=options.repetitions,
-            match_rates=options.match_rates,
+            twins=single_sensors(models.gps or 'ch_rw', models.imu, models.mag),
+            repetitions=runs.repetitions,
+            match_rates=runs.match_rates,
             world=world,
         )
     total = len(real) + len(study.simulated)
@@ -158,16 +138,13 @@ def run(options: argparse.Namespace) -> int:
             real, study, method, jobs=options.jobs, progress=progress
         )
     record = study_record(comparison, failures, real, study)
-    from sim2real_eval.report.signals import write_signals
-
-    folder = write_signals(options.out, comparison, record, overwrite=options.overwrite)
+    write_signals(options.out, comparison, record, overwrite=options.overwrite)
     report_failures([str(failure) for failure in failures], of=total)
-    if options.json:
-        print_json(record)
-    else:
+
+    def tell() -> None:
         from sim2real_eval.report.signals import signal_tables
 
         print_table(signal_tables(comparison, published=options.published))
         print_notes(comparison.notes)
-        print(f'Tables, series and plots: {folder}')
-    return 1 if failures else 0
+
+    return conclude(options, record, tell, 'Tables, series and plots', failures)

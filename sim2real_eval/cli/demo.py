@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_jobs, add_json, add_seed, at_least
+from sim2real_eval.cli.arguments import add_shared
+from sim2real_eval.cli.options import OptionSet
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
@@ -33,29 +36,23 @@ DESCRIPTION = (
 EPILOG = 'example:\n  sim2real demo\n  sim2real demo --runs 10 --seed 1 --out my_demo'
 
 
+@dataclasses.dataclass(frozen=True)
+class DemoOptions(Parameters):
+    """What the demo makes."""
+
+    out: str = parameter('sim2real_demo', '', 'Folder to write; an older demo in it is replaced.')
+    runs: int = parameter(5, '1', 'Recordings per manoeuvre.', minimum=1)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument(
-        '--out',
-        default='sim2real_demo',
-        metavar='DIR',
-        help='folder to write; an older demo in it is replaced (default sim2real_demo)',
-    )
-    parser.add_argument(
-        '--runs',
-        type=at_least(1, int),
-        default=5,
-        metavar='N',
-        help='recordings per manoeuvre (default 5)',
-    )
-    add_json(parser)
-    add_seed(parser)
-    add_jobs(parser)
+    OptionSet(DemoOptions, out='--out DIR').add(parser, kept=True)
+    add_shared(parser, 'json', 'seed', 'jobs')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.cli.study_run import carry_out
+    from sim2real_eval.cli.study import carry_out
     from sim2real_eval.common.results import new_folder
     from sim2real_eval.recording.writing import write_recording
 

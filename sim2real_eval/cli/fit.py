@@ -8,34 +8,21 @@ import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import (
-    add_jobs,
-    add_json,
-    add_overwrite,
-    add_seed,
-    add_simulated_runs,
-    add_topics,
-    at_least,
-    scenario_label,
-    sources,
-)
-from sim2real_eval.cli.declared import add_metric, study_options
+from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.options import STUDY, UNCERTAINTY, OptionSet, add_metric, study_options
 from sim2real_eval.cli.output import (
-    print_json,
+    conclude,
     print_notes,
     print_table,
     progress_bar,
     report_failures,
 )
 from sim2real_eval.study.fitting.options import FitOptions
+from sim2real_eval.study.options import StudyOptions
 from sim_sensors.core.errors import ParameterError
-
-if TYPE_CHECKING:
-    from sim2real_eval.study.fitting.fit import Fit
+from sim_sensors.core.parameters import Parameters, parameter
 
 HELP = 'tune parameters of a model until simulated runs are judged as real ones'
 DESCRIPTION = (
@@ -53,34 +40,32 @@ examples:
 """
 
 
-_METHOD = OptionSet(FitOptions, 'metric', 'folds', 'candidates')
+_START = StudyOptions(repetitions=2)
+_METHOD = OptionSet(FitOptions)
+
+
+@dataclasses.dataclass(frozen=True)
+class StartModels(Parameters):
+    """Models to start from."""
+
+    gps: str = parameter(
+        'ch_gauss',
+        '',
+        'GPS model to start from: name, file, folder that `sim2real characterize` wrote, or real '
+        'for the recorded fixes.',
+    )
+    imu: str = parameter('chrono', '', 'IMU model likewise.')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('recordings and models')
-    inputs.add_argument(
-        '--real',
-        nargs='+',
-        required=True,
-        metavar='PATH',
-        help='real recordings with ground truth',
-    )
-    inputs.add_argument(
-        '--scenario', type=scenario_label, metavar='LABEL', help='scenario label of all recordings'
-    )
-    inputs.add_argument(
-        '--gps',
-        default='ch_gauss',
-        metavar='MODEL',
-        help='GPS model to start from: name, file, folder that `sim2real characterize` wrote, or '
-        'real for the recorded fixes (default ch_gauss)',
-    )
-    inputs.add_argument(
-        '--imu', default='chrono', metavar='MODEL', help='IMU model likewise (default chrono)'
-    )
-    add_topics(inputs)
-    add_simulated_runs(inputs, repetitions=2)
+    about = 'real recordings with ground truth'
+    inputs.add_argument('--real', nargs='+', required=True, metavar='PATH', help=about)
+    add_scenario(inputs)
+    OptionSet(StartModels, gps='--gps MODEL', imu='--imu MODEL').add(inputs, kept=True)
+    add_shared(inputs, 'topic')
+    STUDY.add(inputs, 'match_rates', 'repetitions', base=_START)
     search = parser.add_argument_group('what is tuned, and how')
     search.add_argument(
         '--tune',
@@ -92,42 +77,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'NAME+NAME: two that get one value; without bounds: a tenth to ten times the start',
     )
     _METHOD.add(search)
-    search.add_argument(
-        '--resamples',
-        type=at_least(100, int),
-        default=10_000,
-        metavar='N',
-        help='resamples behind intervals and p-values of VEPD (default 10000)',
-    )
-    judging = parser.add_argument_group('judge')
-    add_judge_kind(judging)
+    UNCERTAINTY.add(search, 'resamples')
+    add_judge_kind(parser.add_argument_group('judge'))
     add_judge(parser, '--judge-config', 'paper_released')
-    parser.add_argument(
-        '--start-heading',
-        action='store_true',
-        help='start the judge with the true heading, in real and simulated runs alike',
-    )
+    STUDY.add(parser, 'start_heading')
     add_metric(parser)
     output = parser.add_argument_group('output')
-    output.add_argument(
-        '--out', required=True, metavar='DIR', help='folder for models, tables and plots'
-    )
-    add_overwrite(output)
-    add_json(output)
-    add_seed(parser)
-    add_jobs(parser)
+    about = 'folder for models, tables and plots'
+    add_out(output, about, 'overwrite', 'json', required=True)
+    add_shared(parser, 'seed', 'jobs')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.cli.model_lists import twins
+    from sim2real_eval.cli.models import twins
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.judge.protocol import takes_inputs
-    from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
     from sim2real_eval.report.fit import MARK, fit_record, write_fit
     from sim2real_eval.study.fitting.fit import fit
     from sim2real_eval.study.fitting.tuned import parse_tuned
-    from sim2real_eval.study.options import StudyOptions
     from sim2real_eval.study.run_plan import Judging
 
     given = {
@@ -150,8 +118,8 @@ def run(options: argparse.Namespace) -> int:
             option='--real',
         )
     ]
-    judging = Judging(setup, study_options(options, StudyOptions(repetitions=2)))
-    method = _METHOD.make(options, uncertainty=UncertaintyOptions(resamples=options.resamples))
+    judging = Judging(setup, study_options(options, _START))
+    method = _METHOD.make(options, uncertainty=UNCERTAINTY.make(options))
     with contextlib.ExitStack() as bars:
 
         def begin(tasks: int) -> Callable[[], None]:
@@ -161,14 +129,20 @@ def run(options: argparse.Namespace) -> int:
 
         found = fit(recordings, twin, tuned, judging, method, jobs=options.jobs, progress=begin)
     record = fit_record(found, judging, given)
-    folder = write_fit(options.out, found, record, overwrite=options.overwrite)
+    write_fit(options.out, found, record, overwrite=options.overwrite)
     failures = [str(failure) for failure in found.real.failures]
     report_failures(failures, of=len(recordings))
-    if options.json:
-        print_json(record)
-    else:
-        _print(found, folder)
-    return 1 if failures else 0
+
+    def tell() -> None:
+        from sim2real_eval.report.fit import fit_gain_table, fit_parameter_table
+
+        print_table(fit_parameter_table(found))
+        print()
+        print_table(fit_gain_table(found))
+        print_notes(found.notes)
+
+    where = f'{found.validation.verdict}: model, tables and plots'
+    return conclude(options, record, tell, where, failures)
 
 
 def _model_of(given: str, name: str) -> str:
@@ -181,13 +155,3 @@ def _model_of(given: str, name: str) -> str:
             given, '', f'holds no {name}; must be a model, or a folder of `sim2real characterize`'
         )
     return str(path / name)
-
-
-def _print(found: Fit, folder: Path) -> None:
-    from sim2real_eval.report.fit import fit_gain_table, fit_parameter_table
-
-    print_table(fit_parameter_table(found))
-    print()
-    print_table(fit_gain_table(found))
-    print_notes(found.notes)
-    print(f'{found.validation.verdict}: model, tables and plots: {folder}')

@@ -5,34 +5,26 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import (
-    add_json,
-    add_overwrite,
-    add_seed,
-    add_storage,
-    add_topics,
-    at_least,
-    sources,
-)
-from sim2real_eval.cli.output import (
-    print_json,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-    successes,
-)
-from sim2real_eval.cli.sensor_arguments import (
-    add_origin,
+    add_list,
     add_other_sensors,
+    add_out,
+    add_shared,
+    key_value,
     origin_of,
     other_kinds,
     other_sensors,
+    sources,
     world_of,
 )
+from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim_sensors.core.errors import MotionError, ParameterError, not_among
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,82 +57,58 @@ examples:
 """
 
 
+@dataclasses.dataclass(frozen=True)
+class FollowOptions(Parameters):
+    """What is followed, by whom, and what measures it."""
+
+    controllers: str = parameter('all', '', 'Controllers by comma, see below.')
+    waypoints: str = parameter(
+        'auto',
+        '',
+        'Take them from the truth or the GPS of a recording; auto: truth where it is.',
+        choices=('auto', 'truth', 'gps'),
+    )
+    rate: float = parameter(5.0, 'Hz', 'Waypoints per second of a recording, at most.', above=0.0)
+    start: float = parameter(0.0, 's', 'Leave out so much of the beginning.', minimum=0.0)
+    duration: float | None = parameter(
+        None, 's', 'Follow no more than that.', optional=float, above=0.0
+    )
+    config: str = parameter('', '', 'YAML file of robot, controllers and pose (docs).')
+    imu: str = parameter('', '', 'IMU model or file for the recordings (none without).')
+    gps: str = parameter('', '', 'GPS model or file for the recordings (none without).')
+
+
+_FOLLOW = OptionSet(
+    FollowOptions,
+    controllers='--controllers LIST',
+    config='--config FILE',
+    imu='--imu MODEL',
+    gps='--gps MODEL',
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
         'source', nargs='+', metavar='RECORDING|CSV', help='where the waypoints come from'
     )
-    parser.add_argument(
-        '--controllers',
-        default='all',
-        metavar='LIST',
-        help='controllers by comma, see below (default all)',
-    )
-    parser.add_argument(
-        '--waypoints',
-        choices=('auto', 'truth', 'gps'),
-        default='auto',
-        help='take them from the truth or the GPS of a recording (default: truth where it is)',
-    )
-    parser.add_argument(
-        '--rate',
-        type=at_least(0, float, above=True),
-        default=5.0,
-        metavar='HZ',
-        help='waypoints per second of a recording, at most (default 5)',
-    )
-    parser.add_argument(
-        '--start',
-        type=at_least(0, float),
-        default=0.0,
-        metavar='S',
-        help='leave out so much of the beginning',
-    )
-    parser.add_argument(
-        '--duration',
-        type=at_least(0, float, above=True),
-        metavar='S',
-        help='follow no more than that',
-    )
-    parser.add_argument(
-        '--config', metavar='FILE', help='YAML file of robot, controllers and pose (docs)'
-    )
-    parser.add_argument(
-        '--set',
-        action='append',
-        default=[],
-        metavar='KEY=VALUE',
-        help='one of its parameters, such as robot.slip=0.02; repeatable',
-    )
-    parser.add_argument(
-        '--imu', metavar='MODEL', help='IMU model or file for the recordings (default: none)'
-    )
-    parser.add_argument(
-        '--gps', metavar='MODEL', help='GPS model or file for the recordings (default: none)'
-    )
+    _FOLLOW.add(parser, kept=True)
+    add_list(parser, '--set', 'KEY=VALUE', 'one of its parameters, such as robot.slip=0.02')
     add_other_sensors(
         parser,
         world='beginning at the first waypoint (default: standard gravity, the Earth alone)',
-    )
-    add_origin(
-        parser,
-        'where the first waypoint lies, for --gps and --mag (default: where it lay on the '
+        origin='where the first waypoint lies, for --gps and --mag (default: where it lay on the '
         'recorded drive; without recorded fixes that of the world, 43.07,-89.4,260)',
     )
-    add_storage(parser)
-    parser.add_argument(
-        '--out', metavar='DIR', help='folder for tables, plots and recordings (default: none)'
-    )
-    add_overwrite(parser)
+    add_shared(parser, 'storage')
+    add_out(parser, 'folder for tables, plots and recordings (default: none)', 'overwrite')
     parser.add_argument(
         '--compare',
         action='store_true',
         help='hold the simulated IMU against the recorded one, as `sim2real compare` does: yaw '
         'error, trend, spectra; in DIR/compare',
     )
-    add_topics(parser)
-    add_json(parser)
-    add_seed(parser)
+    add_shared(parser, 'topic', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -182,20 +150,16 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
-    given = sources(options.source, options.topic, None)
-    runs: list[FollowedRun] = []
-    followed: list[_Given] = []
-    failures: list[str] = []
-    recordings: dict[str, list[Recording]] = {}
+    names: list[str] = []
 
     def attempt(source: Source) -> tuple[_Given, FollowedRun]:
         one = _waypoints(source, options, DEFAULT_ORIGIN if world is None else world.frame)
-        if any(one.name == other.name for other in followed):
+        if one.name in names:
             raise MotionError(
                 f'{source.path}: another run is named {one.name!r} too; must have a name of its '
                 'own'
             )
-        return one, follow_waypoints(
+        followed = follow_waypoints(
             one.name,
             one.waypoints,
             settings,
@@ -204,14 +168,14 @@ def run(options: argparse.Namespace) -> int:
             start_ns=one.start_ns,
             origin=one.origin if origin is None else origin,
         )
+        names.append(one.name)
+        return one, followed
 
-    with progress_bar(len(given), 'runs') as advance:
-        for one, run in successes(given, attempt, failures, advance):
-            followed.append(one)
-            runs.append(run)
-    report_failures(failures, of=len(given))
+    done, failures = attempted(sources(options.source, options.topic), attempt, 'runs')
+    followed, runs = [one for one, _ in done], [run for _, run in done]
     told = merge_findings(('followed', waypoint_findings(one.waypoints)) for one in followed)
     record = following_record(runs, settings, seed=options.seed, notes=told)
+    recordings: dict[str, list[Recording]] = {}
     if options.out:
         with progress_bar(len(runs), 'writing') as advance:
             recordings = write_following(
@@ -227,19 +191,20 @@ def run(options: argparse.Namespace) -> int:
                 advance=advance,
             )
     comparison = _comparison(followed, recordings, options) if options.compare else None
-    if options.json:
-        print_json(record if comparison is None else {**record, 'compare': comparison.record()})
-        return 1 if failures else 0
-    what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
-    print_table(following_console_table(pooled_statistics(runs), title=f'Tracking errors, {what}'))
     if comparison is not None:
-        from sim2real_eval.report.signals import signal_tables
+        record = {**record, 'compare': comparison.record()}
 
-        print_table(signal_tables(comparison))
-    print_notes([*told, *(() if comparison is None else comparison.notes)])
-    if options.out:
-        print(f'Tables, plots and recordings: {options.out}')
-    return 1 if failures else 0
+    def tell() -> None:
+        what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
+        title = f'Tracking errors, {what}'
+        print_table(following_console_table(pooled_statistics(runs), title=title))
+        if comparison is not None:
+            from sim2real_eval.report.signals import signal_tables
+
+            print_table(signal_tables(comparison))
+        print_notes([*told, *(() if comparison is None else comparison.notes)])
+
+    return conclude(options, record, tell, 'Tables, plots and recordings', failures)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,15 +225,12 @@ def _comparison(
     options: argparse.Namespace,
 ) -> SignalComparison:
     """Hold the driven recordings against the real ones, and write that below --out."""
-    from pathlib import Path
-
+    from sim2real_eval.report.signals import write_signals
     from sim2real_eval.signals.comparison import compare_signals
     from sim2real_eval.signals.options import SignalOptions
 
     real = [one.recording for one in followed if one.recording is not None]
     comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
-    from sim2real_eval.report.signals import write_signals
-
     write_signals(Path(options.out) / 'compare', comparison, comparison.record())
     return comparison
 
@@ -286,19 +248,13 @@ def _controllers(text: str) -> tuple[str, ...]:
 
 
 def _settings(options: argparse.Namespace) -> FollowSettings:
-    from pathlib import Path
-
-    import yaml
-
     from sim_sensors.core.config_files import read_yaml_mapping
     from sim_sensors.following.follower import FollowSettings
 
     mapping: dict[str, Any] = read_yaml_mapping(Path(options.config)) if options.config else {}
     settings = FollowSettings.from_mapping(mapping, options.config or 'follow')
     for text in options.set:
-        key, equals, value = text.partition('=')
-        if not equals:
-            raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
+        key, value = key_value(text)
         whole = settings.to_mapping()
         place: Any = whole
         *above, last = key.split('.')
@@ -306,19 +262,13 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
             place = place.setdefault(name, {}) if isinstance(place, dict) else None
         if not isinstance(place, dict):
             raise ParameterError('--set', key, 'unknown parameter; must be one of --config')
-        try:
-            place[last] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            place[last] = value
+        place[last] = value
         settings = FollowSettings.from_mapping(whole, '--set')
     return settings
 
 
 def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame) -> _Given:
     """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
-    import math
-    from pathlib import Path
-
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.roles import scenario_of
     from sim_sensors.motion.motions import START_NS
@@ -341,9 +291,8 @@ def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame)
         waypoints, start_ns = waypoints_of(recording, options.waypoints, rate=options.rate)
     if options.start or options.duration is not None:
         before = waypoints.origin[2]
-        duration = math.inf if options.duration is None else options.duration
         try:
-            waypoints = waypoints.cut(options.start, duration)
+            waypoints = waypoints.cut(options.start, options.duration or math.inf)
         except MotionError as error:
             raise MotionError(f'--start, --duration: {name}: {error}') from None
         start_ns += round((waypoints.origin[2] - before) * 1e9)

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import datetime
+from pathlib import Path
 
-from sim2real_eval.cli.arguments import add_json, add_seed
+from sim2real_eval.cli.arguments import add_shared
 from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import print_json
+from sim2real_eval.cli.output import conclude
 from sim2real_eval.study.gate.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
@@ -27,7 +29,7 @@ examples:
 """
 
 
-_LIMITS = OptionSet(GateOptions, 'max_vepd', 'max_increase', 'by', 'confidence', 'resamples')
+_LIMITS = OptionSet(GateOptions)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,35 +40,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='folder of a study (of vepd, study or demo), or its study.json',
     )
     limits = parser.add_argument_group('limits')
-    _LIMITS.add(limits)
+    _LIMITS.add(limits, 'max_vepd', 'max_increase', 'by', 'confidence', 'resamples')
     limits.add_argument(
         '--baseline',
         metavar='FILE',
         help='earlier result, folder or file: VEPD may not grow; what it has must be there still',
     )
     what = parser.add_argument_group('what is held against them (default: everything)')
-    for option, name in (('--model', 'models'), ('--scenario', 'scenarios')):
-        what.add_argument(
-            option,
-            action='append',
-            default=[],
-            metavar='LIST',
-            help=f'{name}, by comma' + ('; all: pooled' if name == 'scenarios' else ''),
-        )
-    what.add_argument(
-        '--judge-name', action='append', default=[], metavar='LIST', help='judges, by comma'
-    )
+    for option, about in (
+        ('--model', 'models, by comma'),
+        ('--scenario', 'scenarios, by comma; all: pooled'),
+        ('--judge-name', 'judges, by comma'),
+    ):
+        what.add_argument(option, action='append', default=[], metavar='LIST', help=about)
     output = parser.add_argument_group('output')
     output.add_argument(
         '--junit', metavar='FILE', help='write JUnit XML, a case per model, scenario and judge; '
         'an older file is replaced'
     )  # fmt: skip
-    add_json(output)
-    add_seed(parser)
+    add_shared(output, 'json')
+    add_shared(parser, 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.common.tables import write_bytes
+    from sim2real_eval.study.gate.junit import junit_xml
     from sim2real_eval.study.gate.result import GatedResult
     from sim2real_eval.study.gate.verdict import judge_result, only
 
@@ -74,8 +73,8 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--max-increase', '', 'goes with --baseline only')
     if options.max_vepd is None and options.baseline is None:
         raise ParameterError('--max-vepd', '', 'is missing; must be given, or --baseline')
-    if options.junit:
-        _check_target(options.junit)
+    if options.junit and Path(options.junit).is_dir():
+        raise Sim2RealError(f'{options.junit}: is a folder; must be a file to write')
     result = GatedResult.read(options.result)
     baseline = None if options.baseline is None else GatedResult.read(options.baseline)
     increase = options.max_increase
@@ -86,7 +85,6 @@ def run(options: argparse.Namespace) -> int:
         _LIMITS.make(
             options,
             max_increase=increase,
-            seed=options.seed,
             models=only(options.model),
             scenarios=only(options.scenario),
             judges=only(options.judge_name),
@@ -94,23 +92,7 @@ def run(options: argparse.Namespace) -> int:
         baseline,
     )
     if options.junit:
-        import datetime
-
-        from sim2real_eval.common.tables import write_bytes
-        from sim2real_eval.study.gate.junit import junit_xml
-
-        write_bytes(
-            options.junit, junit_xml(verdict, datetime.datetime.now(datetime.timezone.utc))
-        )
-    if options.json:
-        print_json(verdict.to_mapping())
-    else:
-        print(verdict.reason)
-    return 0 if verdict.passed else 1
-
-
-def _check_target(given: str) -> None:
-    from pathlib import Path
-
-    if Path(given).is_dir():
-        raise Sim2RealError(f'{given}: is a folder; must be a file to write')
+        now = datetime.datetime.now(datetime.timezone.utc)
+        write_bytes(options.junit, junit_xml(verdict, now))
+    failed = [] if verdict.passed else [verdict]
+    return conclude(options, verdict.to_mapping(), lambda: print(verdict.reason), failures=failed)

@@ -4,33 +4,20 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json, add_topics, sources
+from sim2real_eval.cli.arguments import add_out, add_recordings, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.output import (
-    complain,
-    print_json,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-    successes,
-)
+from sim2real_eval.cli.output import attempted, complain, print_json, print_notes, print_table
 from sim2real_eval.common.findings import Finding, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sim2real_eval.judge.estimate import JudgedRun
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import Checked
     from sim2real_eval.recording.reading import Source
-    from sim2real_eval.recording.recording import Recording
 
 
 # `sim2real judge --consistency`: table and plot of one run, and a table over several.
@@ -95,16 +82,12 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='bag or CSV folder')
+    add_recordings(parser)
     add_judge(parser, '--config', None)
     add_judge_kind(parser)
-    add_topics(parser)
-    parser.add_argument(
-        '--out',
-        required=True,
-        metavar='FILE.csv',
-        help='file to write; with several recordings a folder, one file for each',
-    )
+    add_shared(parser, 'topic')
+    about = 'file to write; with several recordings a folder, one file for each'
+    add_out(parser, about, required=True, metavar='FILE.csv')
     parser.add_argument(
         '--filtered-gps',
         action='store_true',
@@ -118,18 +101,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'truth, NEES, with 95 %% bounds; a table, and a plot in <out>_consistency.png',
     )
     parser.add_argument('--overwrite', action='store_true', help='replace existing files')
-    add_json(parser)
+    add_shared(parser, 'json')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from pathlib import Path
-
     from sim2real_eval.judge.protocol import takes_inputs
+    from sim2real_eval.metrics.consistency import check_consistency
 
-    found = sources(
-        options.recordings, options.topic, None, inputs=takes_inputs(options.judge_kind)
-    )
+    found = sources(options.recordings, options.topic, inputs=takes_inputs(options.judge_kind))
     out = Path(options.out)
     if len(found) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
@@ -138,53 +118,44 @@ def run(options: argparse.Namespace) -> int:
     cases = {source.path: _case_next_to(source, options) for source in found}
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
+    checks: list[Checked] = []
+    diverged: list[str] = []
 
-    def attempt(source: Source) -> _Done:
+    def attempt(source: Source) -> dict[str, Any]:
         recording = source.read()
         target = out if len(found) == 1 else out / f'{recording.name}.csv'
-        _check_target(target, written, overwrite=options.overwrite)
         back = target.with_name(f'{target.stem}_gps_filtered.csv')
-        if options.filtered_gps:
-            _check_target(back, written, overwrite=options.overwrite)
-        if options.consistency:
-            _check_target(plot_path(target), written, overwrite=options.overwrite)
+        for place, is_asked in (
+            (target, True),
+            (back, options.filtered_gps),
+            (plot_path(target), options.consistency),
+        ):
+            if is_asked:
+                _check_target(place, written, overwrite=options.overwrite)
         case = cases[source.path]
         own = setup if setup and not case else judge_setup(options, case)
         judged = own.judge(recording)
         if options.filtered_gps and judged.filtered_gps is None:
             raise Sim2RealError(f'{source.path}: no gps/filtered to write for {_no_way_back(own)}')
-        checked = _checked(own, recording, judged) if options.consistency else None
-        return _Done(source.path, recording, own, judged, checked, target, back)
+        checked = check_consistency(own, recording, judged) if options.consistency else None
+        written.add(judged.write_csv(target))
+        diverged.extend(f'{source.path}: {why}' for why in judged.diverged[:1])
+        if options.filtered_gps:
+            written.add(judged.write_filtered_gps(back))
+        notes: list[Finding] = [*recording.notes, *judged.notes]
+        summary = {'recording': source.path, 'out': str(target), **judged.summary()}
+        if not options.json:
+            print(f'{source.path}: {judged}; written to {target}')
+        if checked is not None:
+            checks.append(checked)
+            notes += checked.notes
+            title = f'{recording.name}, judge {Path(own.name).stem}'
+            summary |= show_consistency(checked, target, title=title, quiet=options.json)
+        if not options.json:
+            print_notes(notes)
+        return {**summary, 'notes': to_records(notes)}
 
-    summaries: list[dict[str, object]] = []
-    checks: list[Checked] = []
-    failures: list[str] = []
-    diverged: list[str] = []
-    with progress_bar(len(found), 'recordings') as advance:
-        for done in successes(found, attempt, failures, advance):
-            judged, checked = done.judged, done.checked
-            written.add(judged.write_csv(done.target))
-            if judged.diverged:
-                diverged.append(f'{done.path}: {judged.diverged[0]}')
-            if options.filtered_gps:
-                written.add(judged.write_filtered_gps(done.back))
-            notes: list[Finding] = [*done.recording.notes, *judged.notes]
-            summary = {'recording': done.path, 'out': str(done.target), **judged.summary()}
-            if not options.json:
-                print(f'{done.path}: {judged}; written to {done.target}')
-            if checked is not None:
-                checks.append(checked)
-                notes += checked.notes
-                summary |= show_consistency(
-                    checked,
-                    done.target,
-                    title=f'{done.recording.name}, judge {Path(done.setup.name).stem}',
-                    quiet=options.json,
-                )
-            summaries.append({**summary, 'notes': to_records(notes)})
-            if not options.json:
-                print_notes(notes)
-    report_failures(failures, of=len(found))
+    summaries, failures = attempted(found, attempt)
     for told in diverged:
         complain(told)
     if len(checks) > 1:
@@ -196,22 +167,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failures or diverged else 0
 
 
-@dataclasses.dataclass(frozen=True)
-class _Done:
-    """A recording that was judged, and where the estimates and the filtered GPS of it go."""
-
-    path: str
-    recording: Recording
-    setup: Judge
-    judged: JudgedRun
-    checked: Checked | None
-    target: Path
-    back: Path
-
-
 def _case_next_to(source: Source, options: argparse.Namespace) -> Path | None:
-    from pathlib import Path
-
     from sim2real_eval.judge.protocol import takes_inputs
 
     beside = Path(source.path) / 'case.yaml'
@@ -226,12 +182,6 @@ def _no_way_back(setup: Judge) -> str:
     if isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu':
         return '--filtered-gps: the front end enu has none, only navsat_transform'
     return '--filtered-gps; needs a navsat_transform with publish_filtered_gps that got a fix'
-
-
-def _checked(setup: Judge, recording: Recording, judged: JudgedRun) -> Checked:
-    from sim2real_eval.metrics.consistency import check_consistency
-
-    return check_consistency(setup, recording, judged)
 
 
 def _check_target(target: Path, written: set[Path], *, overwrite: bool) -> None:

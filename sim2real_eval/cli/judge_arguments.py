@@ -4,33 +4,91 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from sim2real_eval.cli.arguments import add_transforms
+from sim2real_eval.cli.arguments import add_list, add_shared
+from sim2real_eval.cli.options import OptionSet
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.judge.robot_localization.replay_options import Options
     from sim2real_eval.study.judges import StudyJudge
 
 
-_OPTIONS = {
-    'judge': '--judge',
-    'config': '--config',
-    'navsat_config': '--navsat-config',
-    'navsat_node': '--navsat-node',
-    'case': '--case',
-    'filter_kind': '--filter',
-    'section': '--section',
-    'correct': '--correct',
-    'latency': '--latency',
-    'front_end': '--front-end',
-    'filtered_gps': '--filtered-gps',
-}
-"""How options are written; all but the first two are of nodes."""
+@dataclasses.dataclass(frozen=True)
+class JudgeOptions(Parameters):
+    """Who judges beside the parameter files; all but the first are of nodes."""
+
+    judge_kind: str = parameter(
+        'embedded',
+        '',
+        'Who judges: embedded, which needs nothing; robot_localization, the real ekf_node, which '
+        'must be installed; judge_node, the embedded judge as a node; error_state, a GNSS/INS '
+        'filter with bias states; gtsam, a smoother; one of another package; or a class in a '
+        'file, such as my_filter.py:MyFilter (docs/extending.md). Nodes run in lockstep on a ROS '
+        'domain of their own.',
+    )
+    navsat_config: str | None = parameter(
+        None,
+        '',
+        'Parameter file of navsat_transform_node (that of the profile, or NAME_navsat.yaml beside '
+        'the file, where it is not given).',
+        optional=str,
+    )
+    navsat_node: str = parameter(
+        'embedded',
+        '',
+        'With --judge robot_localization, which navsat_transform: ours, or the real one, whose '
+        'timer is the wall clock, so that the run takes as long as the recording.',
+        choices=('embedded', 'robot_localization'),
+    )
+    case: str | None = parameter(
+        None, '', 'case.yaml of clock, timers, delivery order and the options below.', optional=str
+    )
+    filter_kind: str | None = parameter(
+        None,
+        '',
+        'Filter (as case.yaml or the parameter file says, else ekf, where it is not given).',
+        optional=str,
+        choices=('ekf', 'ukf'),
+    )
+    section: str | None = parameter(
+        None, '', 'Node whose parameters count, in a file of several filters.', optional=str
+    )
+    correct: str | None = parameter(
+        None,
+        '',
+        'Deviations of robot_localization to correct, by comma: gravity, differential, unscented, '
+        'or none (none, as the original does, where it is not given).',
+        optional=str,
+    )
+    front_end: str | None = parameter(
+        None,
+        '',
+        'What turns fixes into odometry/gps (navsat_transform where it is not given).',
+        optional=str,
+        choices=('navsat_transform', 'enu'),
+    )
+
+
+_JUDGE = OptionSet(
+    JudgeOptions,
+    judge_kind='--judge JUDGE',
+    navsat_config='--navsat-config FILE',
+    case='--case FILE',
+    filter_kind='--filter',
+    section='--section NODE',
+    correct='--correct LIST',
+)
+# Names of a request for a judge, in the order in which they are refused where no node judges.
+_OF_NODES = (
+    'navsat_config', 'navsat_node', 'case', 'filter_kind', 'section', 'correct', 'latency',
+    'front_end', 'filtered_gps',
+)  # fmt: skip
 
 
 def add_judge(
@@ -51,79 +109,20 @@ def add_judge(
     )
     # Not the default of the option: which one it is follows from --judge.
     parser.set_defaults(config_option=name, config_default=default)
-    parser.add_argument(
-        '--navsat-config',
-        metavar='FILE',
-        help='parameter file of navsat_transform_node (default: that of the profile, or '
-        'NAME_navsat.yaml beside the file)',
-    )
-    parser.add_argument(
-        '--case',
-        metavar='FILE',
-        help='case.yaml that sets clock, timers, delivery order and the options below',
-    )
-    parser.add_argument(
-        '--filter',
-        dest='filter_kind',
-        choices=('ekf', 'ukf'),
-        help='filter (default: as case.yaml or the parameter file says, else ekf)',
-    )
-    parser.add_argument(
-        '--section',
-        metavar='NODE',
-        help='node whose parameters count, in a file with those of several filters',
-    )
-    parser.add_argument(
-        '--correct',
-        metavar='LIST',
-        help='deviations of robot_localization to correct, by comma: gravity, differential, '
-        'unscented, or none (default none: as the original does)',
-    )
-    parser.add_argument(
-        '--latency',
-        action='append',
-        default=[],
-        metavar='TOPIC=SECONDS',
-        help='how much later than in the recording messages of a topic arrive; repeatable',
-    )
-    add_transforms(parser)
-    parser.add_argument(
-        '--front-end',
-        choices=('navsat_transform', 'enu'),
-        help='what turns fixes into odometry/gps (default navsat_transform)',
-    )
+    _JUDGE.add(parser, 'navsat_config', 'case', 'filter_kind', 'section', 'correct')
+    about = 'how much later than in the recording messages of a topic arrive'
+    add_list(parser, '--latency', 'TOPIC=SECONDS', about)
+    add_shared(parser, 'transforms')
+    _JUDGE.add(parser, 'front_end')
 
 
 def add_judge_kind(parser: argparse._ActionsContainer) -> None:
     """Add --judge and --navsat-node: who carries the parameter files out."""
-    parser.add_argument(
-        '--judge',
-        dest='judge_kind',
-        metavar='JUDGE',
-        default='embedded',
-        help='who judges: embedded (default, needs nothing); robot_localization, the real '
-        'ekf_node, which must be installed; judge_node, the embedded judge as a node; '
-        'error_state, a GNSS/INS filter with bias states; gtsam, a smoother; one of another '
-        'package; or a class in a file, such as my_filter.py:MyFilter (docs/extending.md). Nodes '
-        'run in lockstep on a ROS domain of their own',
-    )
-    parser.add_argument(
-        '--navsat-node',
-        choices=('embedded', 'robot_localization'),
-        default='embedded',
-        help='with --judge robot_localization, which navsat_transform: ours (default), or the '
-        'real one, whose timer is the wall clock, so that the run takes as long as the recording',
-    )
+    _JUDGE.add(parser, 'judge_kind', 'navsat_node', kept=True)
 
 
 def judge_options(options: argparse.Namespace) -> Options:
-    """Return what --filter, --correct, --latency, --transforms and --front-end say.
-
-    Raises
-    ------
-    Sim2RealError
-        For a value that is not allowed, or a file of transforms that cannot be read.
-    """
+    """Return what --filter, --correct, --latency, --transforms and --front-end say."""
     from sim2real_eval.cli.arguments import input_topics
     from sim2real_eval.judge.robot_localization.replay_options import (
         Options,
@@ -162,36 +161,24 @@ def judge_options(options: argparse.Namespace) -> Options:
 
 
 def named_judges(options: argparse.Namespace) -> tuple[StudyJudge, ...] | None:
-    """Return the judges that the options ask for; None when they name none.
-
-    Raises
-    ------
-    Sim2RealError
-        As `judges`, and for an option of a judge when none is named.
-    """
+    """Return the judges that the options ask for; None when they name none, and nothing of one."""
     if options.config is not None or options.judge_kind != 'embedded':
         return judges(options)
-    for dest, option in (*list(_OPTIONS.items())[2:], ('transforms', '--transforms')):
-        if getattr(options, dest, None) not in (None, [], 'embedded'):
-            raise ParameterError(option, '', f'goes with {options.config_option} only')
+    for name in (*_OF_NODES, 'transforms'):
+        if getattr(options, name, None) not in (None, [], 'embedded'):
+            raise ParameterError(_option(name), '', f'goes with {options.config_option} only')
     return None
 
 
+def _option(name: str) -> str:
+    """Return how the option is written that a request for a judge calls so."""
+    return '--filter' if name == 'filter_kind' else f'--{name.replace("_", "-")}'
+
+
 def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
-    """Return the judges that the options ask for: one per parameter file.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        With `add_judge(..., several=True)`.
-
-    Raises
-    ------
-    Sim2RealError
-        As `judge_setup`, and for a label given twice.
+    """Return the judges that the options of `add_judge(..., several=True)` ask for: one per
+    parameter file, of which no two may have one label.
     """
-    from pathlib import Path
-
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.entry import Entry
     from sim2real_eval.study.judges import StudyJudge
@@ -210,28 +197,19 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
     return tuple(found)
 
 
-def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> Judge:
+def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
     """Return the judge that --judge, --navsat-node, the parameter files and options ask for.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-    case : str, Path or None
-        case.yaml that counts when --case names none; options count more than either.
-
-    Raises
-    ------
-    Sim2RealError
-        Also when ROS or robot_localization is needed and not installed.
+    The case.yaml `case` counts when --case names none; options count more than either. That ROS or
+    robot_localization is needed and not installed is an error.
     """
     from sim2real_eval.judge.protocol import JudgeRequest, load_judge, takes_inputs
     from sim2real_eval.recording.frames import TransformFile
 
     def refuse(name: str, problem: str) -> NoReturn:
-        option = options.config_option if name == 'config' else _OPTIONS.get(name, name)
+        option = options.config_option if name == 'config' else _option(name)
         raise ParameterError(option, '', problem)
 
-    given = [name for name in list(_OPTIONS)[2:] if getattr(options, name, None)]
     is_node = takes_inputs(options.judge_kind)
     return load_judge(
         JudgeRequest(
@@ -248,8 +226,8 @@ def judge_setup(options: argparse.Namespace, case: str | Path | None = None) -> 
             else {},
             given=tuple(
                 name
-                for name in given
-                if options.navsat_node != 'embedded' or name != 'navsat_node'
+                for name in _OF_NODES
+                if getattr(options, name, None) not in (None, '', [], False, 'embedded')
             ),
             refuse=refuse,
         )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parser of the `sim2real` command and its exit statuses.
+"""The `sim2real` command: its verbs, its parser and its exit statuses.
 
-Nothing heavy is imported here: `--help` and a mistyped option answer at once. Each verb imports
-what it needs when it runs.
+A verb is a module, of this package or of another one. It has `HELP`, one line for the list of
+verbs; `run(options)`, which returns the exit status; and, where it wants them,
+`add_arguments(parser)`, `DESCRIPTION` and `EPILOG`. Nothing heavy is imported before it runs, so
+that `--help` and a mistyped option answer at once.
 """
 
 from __future__ import annotations
@@ -17,12 +19,38 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Protocol
 
 from sim2real_eval.cli.output import complain, logged_on_terminal
-from sim2real_eval.cli.verbs import VERBS, add_verb
 from sim2real_eval.common.workers import single_threads
 from sim_sensors.core.errors import ParameterError, Sim2RealError, did_you_mean, not_among
+from sim_sensors.core.registry import Registry
+
+
+class Verb(Protocol):
+    """What a verb's module has at least."""
+
+    HELP: str
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run the verb; return the exit status."""
+
+
+VERBS: Registry[Verb] = Registry(
+    'sim2real_sensors.verbs',
+    'a verb',
+    lambda module: hasattr(module, 'HELP') and callable(getattr(module, 'run', None)),
+    {
+        name: f'sim2real_eval.cli.{name}'
+        for name in (
+            'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'gate', 'report', 'compare',
+            'reference', 'allan', 'characterize', 'fit', 'scenario', 'attitude', 'wheels',
+            'world', 'models'
+        )
+    },
+    needs='HELP and run(options)',
+)  # fmt: skip
+"""The verbs by name, in the order of `sim2real --help`."""
 
 # Ctrl-C and SIGTERM, heard also where they came at a bad moment.
 
@@ -188,6 +216,19 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, problem)
 
 
+def _add_verb(parsers: Any, name: str, verb: Verb) -> None:
+    parser = parsers.add_parser(
+        name,
+        help=verb.HELP,
+        description=getattr(verb, 'DESCRIPTION', verb.HELP),
+        epilog=getattr(verb, 'EPILOG', None),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if hasattr(verb, 'add_arguments'):
+        verb.add_arguments(parser)
+    parser.set_defaults(run=verb.run)
+
+
 def build_parser(verb: str | None = None) -> _Parser:
     """Return the parser with all verbs, or with one alone, whose module is the only one imported.
 
@@ -208,11 +249,11 @@ def build_parser(verb: str | None = None) -> _Parser:
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
     parsers = parser.add_subparsers(title='verbs', metavar='VERB')
     if verb is not None:
-        add_verb(parsers, verb, VERBS.get(verb, where='verb'))
+        _add_verb(parsers, verb, VERBS.get(verb, where='verb'))
         return parser
     for name in VERBS.names():
         try:
-            add_verb(parsers, name, VERBS.get(name))
+            _add_verb(parsers, name, VERBS.get(name))
         except ParameterError as error:
             logging.getLogger(__name__).warning('%s', error)
     return parser

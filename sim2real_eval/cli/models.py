@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_json
-from sim2real_eval.cli.output import print_json
+from sim2real_eval.cli.arguments import add_shared
+from sim2real_eval.cli.output import conclude
+from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sim2real_eval.simulation.twin import Twin
     from sim_sensors.core.parameters import Parameters
     from sim_sensors.core.registry import Registry
+    from sim_sensors.sensor.catalogue import SensorKind
 
 _WIDTH = 150
 
@@ -36,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='show what one sensor model says of itself: a preset, a model of another package, or '
         'my_model.py:MyModel',
     )
-    add_json(parser)
+    add_shared(parser, 'json')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,58 +51,41 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.metric import METRICS
     from sim_sensors.core.config_files import config_names, config_path
     from sim_sensors.motion.motions import SCENARIOS
-    from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream
+    from sim_sensors.sensor.catalogue import UPSTREAM, has_upstream, kinds
     from sim_sensors.world.world import world_names
 
     if options.name:
         print(_page(options.name))
         return 0
-    sensors = {
-        kind: {name: _usable(kind, name) for name in KINDS.get(kind).names()}
-        for kind in KINDS.names()
+    sensors = {kind.name: {name: _usable(kind, name) for name in kind.names()} for kind in kinds()}
+    files = {'worlds': world_names(), 'judge': profiles(), 'inertial': config_names('inertial')}
+    registries = {'judges': JUDGES, 'metrics': METRICS, 'scenarios': SCENARIOS}
+    classes = {title: _meanings(registry) for title, registry in registries.items()}
+    models = {
+        kind: {name: model and model.to_mapping() for name, model in found.items()}
+        for kind, found in sensors.items()
     }
-    worlds = world_names()
-    inertial = config_names('inertial')
-    classes = {
-        'judges': _meanings(JUDGES),
-        'metrics': _meanings(METRICS),
-        'scenarios': _meanings(SCENARIOS),
-    }
-    if options.json:
-        models = {
-            kind: {name: model and model.to_mapping() for name, model in found.items()}
-            for kind, found in sensors.items()
-        }
-        print_json(
-            {**models, 'worlds': worlds, 'judge': profiles(), 'inertial': inertial, **classes}
-        )
-        return 0
-    for kind, found in (
-        *((kind, list(models)) for kind, models in sensors.items()),
-        ('worlds', worlds),
-        ('judge', profiles()),
-        ('inertial', inertial),
-    ):
-        print(f'{kind}: files in {config_path(kind)}')
-        for name in found:
-            model = sensors[kind][name] if kind in sensors else None
-            mark = '*' if model is not None and has_upstream(model) else ' '
-            line = (
-                f'  {name:<{max(map(len, found))}} {mark} {_about(config_path(kind), name, model)}'
-            )
-            print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
-    for title, meanings in classes.items():
-        print(f'{title}:')
-        for name, meaning in meanings.items():
-            print(f'  {name:<{max(map(len, meanings))}}   {meaning}')
-    print(f'* has the defects of its original too: NAME{UPSTREAM}')
-    return 0
+
+    def tell() -> None:
+        for kind, found in {**sensors, **files}.items():
+            folder = config_path(kind)
+            print(f'{kind}: files in {folder}')
+            for name in found:
+                model = sensors[kind][name] if kind in sensors else None
+                mark = '*' if model is not None and has_upstream(model) else ' '
+                line = f'  {name:<{max(map(len, found))}} {mark} {_about(folder, name, model)}'
+                print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
+        for title, meanings in classes.items():
+            print(f'{title}:')
+            for name, meaning in meanings.items():
+                print(f'  {name:<{max(map(len, meanings))}}   {meaning}')
+        print(f'* has the defects of its original too: NAME{UPSTREAM}')
+
+    return conclude(options, {**models, **files, **classes}, tell)
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:
     """Return the first line about each class of a registry, by name."""
-    from sim_sensors.core.errors import ParameterError
-
     found = {}
     for name in registry.names():
         try:
@@ -108,16 +96,9 @@ def _meanings(registry: Registry[Any]) -> dict[str, str]:
 
 
 def _page(name: str) -> str:
-    """Return the docstring and the parameters of a model, which is of the first kind that has it.
-
-    Raises
-    ------
-    ParameterError
-        When no kind has it.
+    """Return the docstring and the parameters of a model, which is of the first kind that has it,
+    and an error when none has.
     """
-    import inspect
-
-    from sim_sensors.core.errors import ParameterError
     from sim_sensors.sensor.catalogue import kinds
 
     problem = None
@@ -136,13 +117,10 @@ def _page(name: str) -> str:
     raise problem
 
 
-def _usable(kind: str, name: str) -> Parameters | None:
+def _usable(kind: SensorKind[Any, Any], name: str) -> Parameters | None:
     """Return a preset; None where an optional library is missing, which its line names."""
-    from sim_sensors.core.errors import ParameterError
-    from sim_sensors.sensor.catalogue import KINDS
-
     try:
-        model: Parameters = KINDS.get(kind).load(name)
+        model: Parameters = kind.load(name)
     except ParameterError:
         return None
     return model
@@ -161,3 +139,130 @@ def _about(folder: Path, name: str, model: Parameters | None) -> str:
     text = ' '.join(comment).partition(' docs/')[0]
     # Not at the point of a number, nor at one within a name.
     return re.split(r'\.(?=\s+[A-Z])|\.$', text, maxsplit=1)[0]
+
+
+# Lists of models, as every verb takes them, and the simulated variants that they stand for.
+
+
+def twins(gps: str, imu: str) -> tuple[Twin, ...]:
+    """Return the variants that lists of GPS and IMU models stand for.
+
+    They are names or files, separated by commas; `real` keeps the recording's own sensor; `paper`
+    and `all` stand for the paper's five GPS models and for all presets. An unknown model is an
+    error, and so are two sensors that stay real.
+    """
+    from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
+    from sim_sensors.gps.gps import load_gps
+    from sim_sensors.imu.imu import load_imu
+
+    gps_names, imu_names = _pair(gps, imu)
+    gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
+    result = []
+    for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
+        for imu_name, imu_label in zip(imu_names, imu_labels, strict=True):
+            labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
+            if len(imu_names) == 1 and gps_name != REAL_SENSOR:
+                labels = labels[:1]
+            result.append(
+                Twin(
+                    label='+'.join(labels),
+                    gps=None if gps_name == REAL_SENSOR else load_gps(gps_name),
+                    imu=None if imu_name == REAL_SENSOR else load_imu(imu_name),
+                )
+            )
+    return _distinct(result)
+
+
+def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
+    """Return a variant per IMU, GPS and magnetometer model, each with that sensor alone.
+
+    For signals, which depend on the model of their own sensor only; see `twins`. Where models of
+    two kinds share a name, the kind of sensor goes behind it.
+    """
+    from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
+    from sim_sensors.sensor.catalogue import KINDS
+
+    gps_names, imu_names = _pair(gps, imu)
+    named = {
+        'imu': [name for name in imu_names if name != REAL_SENSOR],
+        'gps': [name for name in gps_names if name != REAL_SENSOR],
+        'mag': _listed(mag, 'mag'),
+    }
+    labels = {kind: _labels(found) for kind, found in named.items()}
+    everything = [label for found in labels.values() for label in found]
+    result = []
+    for kind, found in named.items():
+        for name, own in zip(found, labels[kind], strict=True):
+            alone = everything.count(own) == labels[kind].count(own)
+            model = KINDS.get(kind).load(name)
+            result.append(
+                Twin(
+                    own if alone else f'{own}_{kind}',
+                    gps=model if kind == 'gps' else None,
+                    imu=model if kind == 'imu' else None,
+                    others={} if kind in ('gps', 'imu') else {kind: model},
+                )
+            )
+    return _distinct(result)
+
+
+def _pair(gps: str, imu: str) -> tuple[list[str], list[str]]:
+    """Return the names in both lists; one of each at least, and not both real."""
+    from sim2real_eval.simulation.twin import REAL_SENSOR
+
+    gps_names, imu_names = _listed(gps, 'gps'), _listed(imu, 'imu')
+    if not gps_names or not imu_names:
+        raise ParameterError('models', '', 'no model is named; must be one or more')
+    if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
+        raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
+    return gps_names, imu_names
+
+
+def _listed(text: str, kind: str) -> list[str]:
+    """Return the names in a list, each once, the words paper and all written out."""
+    from sim_sensors.gps.gps import PAPER_MODELS
+    from sim_sensors.sensor.catalogue import names
+
+    found: list[str] = []
+    for entry in filter(None, (part.strip() for part in text.split(','))):
+        if entry == 'all':
+            found += names(kind)
+        elif entry == 'paper' and kind == 'gps':
+            found += PAPER_MODELS
+        else:
+            found.append(entry)
+    return list(dict.fromkeys(found))
+
+
+def _labels(given: Sequence[str]) -> list[str]:
+    """Name models: presets and files by their name, files that share one by their folder."""
+    from sim2real_eval.simulation.twin import REAL_SENSOR
+    from sim_sensors.core.registry import is_in_file
+
+    stems = [Path(name).stem for name in given]
+    labels = []
+    for name, stem in zip(given, stems, strict=True):
+        path = Path(name)
+        folder = path.resolve().parent.name
+        if is_in_file(name):
+            labels.append(name.rpartition(':')[2])
+        elif path.suffix not in ('.yaml', '.yml'):
+            labels.append(stem.replace(':', '_'))
+        elif stem in ('imu', 'gps') and folder not in ('', REAL_SENSOR):
+            # What `allan` and `characterize` write is always called so.
+            labels.append(folder)
+        else:
+            labels.append(f'{folder}_{stem}' if stems.count(stem) > 1 else stem)
+    return labels
+
+
+def _distinct(result: Sequence[Twin]) -> tuple[Twin, ...]:
+    from sim2real_eval.simulation.twin import REAL_SENSOR
+
+    labels = [twin.label for twin in result]
+    for label in labels:
+        if labels.count(label) > 1 or label == REAL_SENSOR:
+            raise ParameterError(
+                'models', label, 'is the name of several variants; give the files other names'
+            )
+    return tuple(result)

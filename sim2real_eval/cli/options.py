@@ -1,29 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the command line that are made from declared parameters."""
+"""Options of the command line, made from the declarations of parameters."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.study.options import StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter, Parameters
 
 P = TypeVar('P', bound=Parameters)
 
+_OF_OUTPUT = ('help', 'out', 'overwrite', 'json', 'jobs', 'cluster', 'published')
+
 
 class OptionSet(Generic[P]):
-    """Options that stand for parameters of one declared set.
+    """Options that stand for parameters of one declared set, in whose names their values are kept.
 
     Parameters
     ----------
     declared : type
         Set of parameters.
     *names : str
-        Parameters with an option of the same name, `max_lag` being `--max-lag`.
+        Parameters that have an option; none: all of them.
     **flags : str
-        Parameters whose option has another name, such as `factor='--outlier-factor'`.
+        How options are written that are not called as their parameter, such as
+        `factor='--outlier-factor'`; a second word is what the help calls the value.
 
     Examples
     --------
@@ -37,70 +44,110 @@ class OptionSet(Generic[P]):
 
     def __init__(self, declared: type[P], *names: str, **flags: str) -> None:
         self._declared = declared
-        self._flags = {name: f'--{name.replace("_", "-")}' for name in names} | flags
+        self._flags = {
+            name: flags.get(name, f'--{name.replace("_", "-")}').split()
+            for name in names or declared.declared()
+        }
 
-    def add(self, parser: argparse._ActionsContainer, *, of: str = '') -> None:
-        """Add the options; the value of one that is not given is None.
+    def flag(self, name: str) -> str:
+        """Return how the option of a parameter is written; what has none is written as it is."""
+        return self._flags.get(name, [name])[0]
+
+    def add(
+        self,
+        parser: argparse._ActionsContainer,
+        *names: str,
+        of: str = '',
+        base: P | None = None,
+        kept: bool = False,
+    ) -> None:
+        """Add options.
 
         Parameters
         ----------
         parser : parser or group
+        *names : str
+            Of the parameters; none: all of the set.
         of : str
             Where else a value may come from, for the help: `that of the study file, else `.
+        base : Parameters, optional
+            Has the defaults, in place of those of the declaration.
+        kept : bool
+            Whether an option that is not given has its default; otherwise it is None.
         """
-        declarations = self._declared.declared()
-        for name, flag in self._flags.items():
-            add_option(parser, flag, declarations[name], of=of)
+        for name in names or self._flags:
+            one = self._declared.declared()[name]
+            default = one.default if base is None else getattr(base, name)
+            flags = [word for word in self._flags[name] if word.startswith('--')]
+            form: dict[str, Any] = {'choices': one.choices}
+            if one.kind is bool:
+                form = {'action': 'store_const', 'const': True}
+            elif not one.choices:
+                last = self._flags[name][-1]
+                form = {'type': _parser(one), 'metavar': _metavar(one) if last in flags else last}
+            parser.add_argument(
+                *flags,
+                dest=name,
+                default=default if kept else None,
+                help=_help(one, default, of),
+                **form,
+            )
 
     def given(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return what was given on the command line, by parameter."""
-        found = {
-            name: getattr(options, flag.removeprefix('--').replace('-', '_'))
-            for name, flag in self._flags.items()
-        }
+        found = {name: getattr(options, name, None) for name in self._flags}
         return {name: value for name, value in found.items() if value is not None}
 
-    def make(self, options: argparse.Namespace, **more: Any) -> P:
-        """Return the set with what was given, and with more values.
+    def make(self, options: argparse.Namespace, base: P | None = None, **more: Any) -> P:
+        """Return the set with what was given, and with more values; the rest is as in `base`.
 
         Raises
         ------
         ParameterError
             When values that are each allowed do not go together.
         """
+        values = {**self.given(options), **more}
         try:
-            return self._declared(**{**self.given(options), **more})
+            return (
+                self._declared(**values) if base is None else dataclasses.replace(base, **values)
+            )
         except ParameterError as error:
-            raise ParameterError(
-                self._flags.get(error.key, error.key), '', error.problem
-            ) from None
+            raise ParameterError(self.flag(error.key), '', error.problem) from None
 
-    def refuse(self, options: argparse.Namespace, problem: str) -> None:
+    def words(self, values: P) -> list[str]:
+        """Return the options that say what is not as declared."""
+        words: list[str] = []
+        for name in self._flags:
+            one, value = self._declared.declared()[name], getattr(values, name)
+            if value != one.default:
+                words += [self.flag(name)] if one.kind is bool else [self.flag(name), str(value)]
+        return words
+
+    def refuse(self, options: argparse.Namespace, problem: str, *names: str) -> None:
         """Refuse the first option that was given, because of a problem; none: nothing is wrong."""
         for name in self.given(options):
-            raise ParameterError(self._flags[name], '', problem)
+            if not names or name in names:
+                raise ParameterError(self.flag(name), '', problem)
 
 
-def add_option(
-    parser: argparse._ActionsContainer, flag: str, one: Parameter, *, of: str = ''
-) -> None:
-    """Add the option of one declaration, whose help has its unit, range and default."""
+def _help(one: Parameter, default: Any, of: str) -> str:
+    """Return the meaning of a declaration, its range, unit and default."""
     meaning = one.doc.rstrip('.').replace('%', '%%')
     if meaning[1:2].islower():
         meaning = meaning[0].lower() + meaning[1:]
     if one.kind is bool:
-        parser.add_argument(flag, action='store_const', const=True, help=meaning)
-        return
-    details = [_range(one)]
-    if one.default not in (None, ''):
-        details.append(f'default{":" if of else ""} {of}{_shown(one.default)}')
+        return meaning
+    bounds = []
+    if one.minimum is not None:
+        bounds.append(f'{">" if one.minimum_excluded else ">="} {one.minimum:.10g}')
+    if one.maximum is not None:
+        bounds.append(f'<= {one.maximum:.10g}')
+    unit = '' if one.unit == '1' else one.unit
+    details = [' '.join(filter(None, (' and '.join(bounds), unit)))]
+    if default not in (None, ''):
+        details.append(f'default{":" if of else ""} {of}{_shown(default)}')
     extent = '; '.join(filter(None, details))
-    form: Mapping[str, Any] = (
-        {'choices': one.choices}
-        if one.choices
-        else {'type': _parser(one), 'metavar': _metavar(one)}
-    )
-    parser.add_argument(flag, help=f'{meaning} ({extent})' if extent else meaning, **form)
+    return f'{meaning} ({extent})' if extent else meaning
 
 
 def _shown(value: Any) -> str:
@@ -110,20 +157,10 @@ def _shown(value: Any) -> str:
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 
-def _range(one: Parameter) -> str:
-    bounds = []
-    if one.minimum is not None:
-        bounds.append(f'{">" if one.minimum_excluded else ">="} {one.minimum:.10g}')
-    if one.maximum is not None:
-        bounds.append(f'<= {one.maximum:.10g}')
-    unit = '' if one.unit == '1' else one.unit
-    return ' '.join(filter(None, (' and '.join(bounds), unit)))
-
-
 def _metavar(one: Parameter) -> str:
-    if one.kind is tuple:
-        return 'LIST'
-    return 'N' if one.kind is int else 'X' if one.kind is float else 'NAME'
+    if one.unit.isalpha():
+        return one.unit.upper()
+    return {tuple: 'LIST', int: 'N', float: 'X'}.get(one.kind, 'NAME')
 
 
 def _parser(one: Parameter) -> Callable[[str], Any]:
@@ -137,3 +174,65 @@ def _parser(one: Parameter) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(f'{text!r} must be {one.allowed()}') from None
 
     return parse
+
+
+# Options of a study, which file, command and node take alike.
+
+STUDY = OptionSet(StudyOptions)
+METRIC = OptionSet(MetricOptions, moving_average='--window')
+UNCERTAINTY = OptionSet(UncertaintyOptions)
+
+_RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading')
+# Published files are padded with zeros, recordings are not.
+_OF_METRIC = tuple(name for name in MetricOptions.declared() if name != 'drop_zeros')
+
+
+def add_metric(parser: argparse.ArgumentParser, *, of: str = '') -> None:
+    """Add --component and the options of the metric, that of its file format left out."""
+    group = parser.add_argument_group('metric (defaults: the paper)')
+    STUDY.add(group, 'component', of=of)
+    METRIC.add(group, *_OF_METRIC, of=of)
+
+
+def add_study_options(parser: argparse.ArgumentParser, *, of: str = '') -> None:
+    """Add the options of `StudyOptions` and its parts."""
+    STUDY.add(parser.add_argument_group('runs'), *_RUNS, of=of)
+    add_metric(parser, of=of)
+    UNCERTAINTY.add(parser.add_argument_group('uncertainty'), of=of)
+
+
+def study_options(options: argparse.Namespace, base: StudyOptions | None = None) -> StudyOptions:
+    """Return what the options say, in place of what `base` or else the declaration says."""
+    base = base or StudyOptions()
+    return STUDY.make(
+        options,
+        base,
+        metric=METRIC.make(options, base.metric),
+        uncertainty=UNCERTAINTY.make(options, base.uncertainty),
+    )
+
+
+def study_words(given: StudyOptions) -> list[str]:
+    """Return the options that say what is not as declared, parts included."""
+    parts = METRIC.words(given.metric), UNCERTAINTY.words(given.uncertainty)
+    return [*STUDY.words(given), *parts[0], *parts[1]]
+
+
+def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
+    """Return the options that give the same study again: all that were given but for output."""
+    words: list[str] = []
+    last: list[str] = []
+    for action in parser._actions:
+        value: Any = getattr(options, action.dest, None)
+        if not action.option_strings or action.dest in _OF_OUTPUT or value == action.default:
+            continue
+        option = action.option_strings[0]
+        if action.nargs == '+':
+            # Last, where the words that follow it cannot be taken for paths.
+            last += [option, *value]
+        elif action.nargs == 0:
+            words.append(option)
+        else:
+            for one in value if isinstance(value, list) else [value]:
+                words += [option, str(one)]
+    return ['--out', 'result', *words, *last]

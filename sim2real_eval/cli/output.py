@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import itertools
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import Finding, by_severity
@@ -15,9 +17,6 @@ from sim_sensors.core.errors import Sim2RealError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from sim2real_eval.metrics.distances import VepdRow
-    from sim2real_eval.metrics.uncertainty.result import Uncertainty
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
@@ -32,10 +31,7 @@ def complain(message: str) -> None:
 def report_failures(failures: Sequence[str], *, of: int) -> None:
     """Name each recording that was left out, one line each on standard error.
 
-    Raises
-    ------
-    Sim2RealError
-        When none of the `of` recordings is left: the first reason, and how many more there are.
+    When none of the `of` recordings is left, raise the first reason, and how many more there are.
     """
     if len(failures) == of:
         more = f' (and {of - 1} more)' if of > 1 else ''
@@ -44,38 +40,65 @@ def report_failures(failures: Sequence[str], *, of: int) -> None:
         complain(f'left out: {failure}')
 
 
-def successes(
-    items: Iterable[Item],
-    attempt: Callable[[Item], Result],
-    failures: list[str],
-    advance: Callable[[], None],
-) -> Iterator[Result]:
-    """Yield what each attempt gives, so that an item that is broken spoils no other.
+def attempted(
+    items: Sequence[Item], attempt: Callable[[Item], Result], what: str = 'recordings'
+) -> tuple[list[Result], list[str]]:
+    """Return what each attempt gives, in the order of the items, so that one that is broken spoils
+    no other; and why these failed, each by a `Sim2RealError`, which has been reported.
 
-    Parameters
-    ----------
-    items : iterable
-        Recordings, as a rule.
-    attempt : callable
-        Takes an item and returns the result.
-    failures : list of str
-        Grows by the reason when an attempt ends in a `Sim2RealError`; for `report_failures`.
-    advance : callable
-        Called once per item, failed ones too; see `progress_bar`.
-
-    Yields
-    ------
-    Result
-        In the order of the items; the next attempt begins when it has been dealt with.
+    The progress bar has the title `what`. That none is left is an error.
     """
-    for item in items:
-        try:
-            result = attempt(item)
-        except Sim2RealError as error:
-            failures.append(str(error))
-        else:
-            yield result
-        advance()
+    results, failures = attempted_in_steps(items, lambda item, _: attempt(item), what, 1)
+    report_failures(failures, of=len(items))
+    return results, failures
+
+
+def attempted_in_steps(
+    items: Sequence[Item],
+    attempt: Callable[[Item, Callable[[], None]], Result],
+    what: str,
+    steps: int,
+) -> tuple[list[Result], list[str]]:
+    """Return as `attempted`, and report nothing; an attempt calls its second argument per step."""
+    results: list[Result] = []
+    failures: list[str] = []
+    with progress_bar(len(items) * steps, what) as advance:
+        for item in items:
+            left = itertools.count(steps, -1)
+
+            def step(left: itertools.count[int] = left) -> None:
+                next(left)
+                advance()
+
+            try:
+                results.append(attempt(item, step))
+            except Sim2RealError as error:
+                failures.append(str(error))
+            # One that is broken takes all its steps along.
+            for _ in range(next(left)):
+                advance()
+    return results, failures
+
+
+def conclude(
+    options: argparse.Namespace,
+    record: Any,
+    tell: Callable[[], object],
+    where: str | None = None,
+    failures: Sequence[object] = (),
+) -> int:
+    """Print a result, and return the exit status: 1 when there are failures.
+
+    With --json that is the record; else it is what `tell` prints for people and, where --out was
+    given, what is there.
+    """
+    if options.json:
+        print_json(record)
+    else:
+        tell()
+        if where and options.out:
+            print(f'{where}: {options.out}')
+    return 1 if failures else 0
 
 
 def print_json(value: Any) -> None:
@@ -165,18 +188,3 @@ def progress_bar(total: int, what: str) -> Iterator[Callable[[], None]]:
     with bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
-
-
-def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[Finding]:
-    """Print the uncertainty of the distances; return what would reduce it."""
-    from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
-
-    scenarios = list(dict.fromkeys(row.scenario for row in rows))
-    print_table(uncertainty_table({name: known[name] for name in scenarios}))
-    return pair_lines(known[scenarios[-1]], scenarios[-1])
-
-
-def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
-    """Leave the pooled rows out when there is one scenario: they would say the same again."""
-    pooled = len({row.scenario for row in rows}) > 2
-    return [row for row in rows if pooled or row.scenario != 'all']

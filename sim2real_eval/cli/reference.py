@@ -4,31 +4,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import (
-    add_json,
-    add_storage,
-    add_topics,
-    add_transforms,
-    at_least,
-    sources,
-)
-from sim2real_eval.cli.output import (
-    print_json,
-    print_notes,
-    progress_bar,
-    report_failures,
-    successes,
-)
+from sim2real_eval.cli.arguments import add_out, add_recordings, add_shared, sources
+from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.output import attempted, conclude, print_notes
 from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
     from sim2real_eval.recording.reading import Source
 
@@ -49,74 +37,70 @@ examples:
 """
 
 
+@dataclasses.dataclass(frozen=True)
+class ReferenceOptions(Parameters):
+    """How a reference is made."""
+
+    config: str | None = parameter(
+        None,
+        '',
+        'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file (default '
+        'where it is not given).',
+        optional=str,
+    )
+    start_heading: float | None = parameter(
+        None,
+        'deg',
+        "Yaw of base_link at the first fix, counter-clockwise from east (from the IMU's "
+        'orientation, else the course over ground, where it is not given).',
+        optional=float,
+    )
+    rate: float = parameter(100.0, 'Hz', 'Of the reference.', above=0.0)
+    replace_truth: bool = parameter(False, '', 'Put the reference in the place of a truth.')
+
+
+_REFERENCE = OptionSet(ReferenceOptions, config='--config NAME|FILE')
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='bag or CSV folder')
-    parser.add_argument(
-        '--config',
-        metavar='NAME|FILE',
-        help='noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file '
-        '(default: default)',
-    )
-    parser.add_argument(
-        '--start-heading',
-        type=_degrees,
-        metavar='DEG',
-        help='yaw of base_link at the first fix, counter-clockwise from east (default: from the '
-        "IMU's orientation, else the course over ground)",
-    )
-    parser.add_argument(
-        '--rate',
-        type=at_least(0, float, above=True),
-        default=100.0,
-        metavar='HZ',
-        help='of the reference (default 100)',
-    )
-    parser.add_argument(
-        '--replace-truth', action='store_true', help='put the reference in the place of a truth'
-    )
-    add_topics(parser)
-    add_transforms(parser)
-    add_storage(parser)
-    parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
-    add_json(parser)
+    add_recordings(parser)
+    _REFERENCE.add(parser)
+    add_shared(parser, 'topic', 'transforms', 'storage')
+    add_out(parser, 'folder for the recordings', 'json', required=True)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    import dataclasses
-    from pathlib import Path
-
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
     from sim2real_eval.recording.frames import TransformFile
 
-    judge = SmootherJudge.load(options.config)
-    parameters = dataclasses.replace(judge.parameters, output_frequency=options.rate)
+    chosen = _REFERENCE.make(options)
+    judge = SmootherJudge.load(chosen.config)
+    parameters = dataclasses.replace(judge.parameters, output_frequency=chosen.rate)
     judge = dataclasses.replace(judge, parameters=parameters)
-    found = sources(options.recordings, options.topic, None)
+    found = sources(options.recordings, options.topic)
     if options.transforms is not None:
         transforms = TransformFile.from_file(options.transforms)
         found = [dataclasses.replace(source, transforms=transforms) for source in found]
+    written, failures = attempted(found, lambda one: _written(one, judge, chosen, options))
 
-    def attempt(source: Source) -> dict[str, Any]:
-        return _written(source, judge, Path(options.out), options)
-
-    failures: list[str] = []
-    with progress_bar(len(found), 'recordings') as advance:
-        written = list(successes(found, attempt, failures, advance))
-    report_failures(failures, of=len(found))
-    if options.json:
-        print_json(written)
-    else:
+    def tell() -> None:
         for one in written:
             print(f'{one["out"]}: {one["estimates"]} poses over {one["seconds"]:.1f} s')
-            print(f'  median deviation: {_in_words(one["deviation"])}')
+            deviation = one['deviation']
+            print(
+                f'  median deviation: position {deviation["position_m"]:.3g} m, '
+                f'height {deviation["height_m"]:.3g} m, speed {deviation["speed_m_s"]:.3g} m/s, '
+                f'heading {math.degrees(deviation["heading_rad"]):.3g} deg'
+            )
             print_notes(from_records(one['notes']))
-    return 1 if failures else 0
+
+    return conclude(options, written, tell, failures=failures)
 
 
 def _written(
-    source: Source, judge: SmootherJudge, out: Path, options: argparse.Namespace
+    source: Source, judge: SmootherJudge, chosen: ReferenceOptions, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Make and write one recording; return what there is to say about it."""
     from sim2real_eval.judge.smoother.reference import make_reference
@@ -124,11 +108,15 @@ def _written(
     from sim2real_eval.report.reference import save_reference
 
     recording = source.read()
-    target = out / recording.name
+    target = Path(options.out) / recording.name
     if target.exists():
         raise Sim2RealError(f'{target}: exists already; choose another --out')
+    heading = chosen.start_heading
     made = make_reference(
-        recording, judge, start_heading=options.start_heading, replace_truth=options.replace_truth
+        recording,
+        judge,
+        start_heading=None if heading is None else math.radians(heading),
+        replace_truth=chosen.replace_truth,
     )
     write_recording(made.recording, target, storage=options.storage)
     label = made.recording.reference
@@ -146,21 +134,3 @@ def _written(
         'figure': str(target / 'reference.png'),
         'notes': to_records([*recording.notes, *made.judged.notes]),
     }
-
-
-def _in_words(deviation: Mapping[str, float]) -> str:
-    return (
-        f'position {deviation["position_m"]:.3g} m, height {deviation["height_m"]:.3g} m, '
-        f'speed {deviation["speed_m_s"]:.3g} m/s, '
-        f'heading {math.degrees(deviation["heading_rad"]):.3g} deg'
-    )
-
-
-def _degrees(text: str) -> float:
-    try:
-        value = math.radians(float(text))
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f'{text!r} must be a finite number of degrees')
-    return value

@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sim2real_eval.cli.arguments import add_json
-from sim2real_eval.cli.output import print_json, progress_bar
+from sim2real_eval.cli.arguments import add_out, add_shared
+from sim2real_eval.cli.output import conclude, progress_bar
 from sim_sensors.core.errors import ParameterError
 
 HELP = 'a study as one HTML page, with tables for a paper'
@@ -29,12 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'folder', metavar='DIR', help='folder that `sim2real study`, `vepd` or `demo` wrote'
     )
-    parser.add_argument(
-        '--out',
-        metavar='FILE',
-        help='page to write, with tables.md and tables.tex beside it (default: report.html in '
-        'DIR, where an older one is replaced)',
+    about = (
+        'page to write, with tables.md and tables.tex beside it (default: report.html in DIR, '
+        'where an older one is replaced)'
     )
+    add_out(parser, about, metavar='FILE')
     parser.add_argument(
         '--mcap',
         metavar='BAGS',
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--overwrite', action='store_true', help='replace files that are there, and older bags'
     )
-    add_json(parser)
+    add_shared(parser, 'json')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,21 +65,20 @@ def run(options: argparse.Namespace) -> int:
     if options.mcap is not None:
         with progress_bar(len(outcome.runs), 'bags') as advance:
             write_bags(outcome, options.mcap, overwrite=options.overwrite, progress=advance)
-    if options.json:
-        print_json(
-            {
-                'page': str(files[0]),
-                'tables': [str(path) for path in files[1:]],
-                'mcap': options.mcap,
-                'answer': list(report.answer),
-            }
-        )
-        return 0
-    if outcome.record.get('synthetic'):
-        print('SYNTHETIC stand-in: nothing here is about a real sensor.')
-    for line in report.answer:
-        print(line)
-    print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
-    if options.mcap is not None:
-        print(f'Bags: {options.mcap}')
-    return 0
+    record = {
+        'page': str(files[0]),
+        'tables': [str(path) for path in files[1:]],
+        'mcap': options.mcap,
+        'answer': list(report.answer),
+    }
+
+    def tell() -> None:
+        if outcome.record.get('synthetic'):
+            print('SYNTHETIC stand-in: nothing here is about a real sensor.')
+        for line in report.answer:
+            print(line)
+        print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
+        if options.mcap is not None:
+            print(f'Bags: {options.mcap}')
+
+    return conclude(options, record, tell)

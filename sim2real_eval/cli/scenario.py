@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.benches.preintegration.settings import ScenarioSettings
-from sim2real_eval.cli.arguments import add_json, add_overwrite, add_seed
+from sim2real_eval.cli.arguments import add_out, add_shared, motion_parameters
 from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import print_json, print_table, progress_bar
-from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
+from sim2real_eval.cli.output import conclude, print_table, progress_bar
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ examples:
   sim2real scenario --table motion.csv --duration 5 --form manifold --json
 """
 
-_SETTINGS = OptionSet(ScenarioSettings, *ScenarioSettings.declared())
+_SETTINGS = OptionSet(ScenarioSettings)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='interpolate each column of the table for itself, as GTSAM does',
     )
-    add_set(parser)
+    add_shared(parser, 'set')
     _SETTINGS.add(parser)
-    parser.add_argument('--out', metavar='DIR', help='folder for plot, record and series')
-    add_overwrite(parser)
-    add_json(parser)
-    add_seed(parser)
+    add_out(parser, 'folder for plot, record and series', 'overwrite', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -78,13 +75,8 @@ def run(options: argparse.Namespace) -> int:
         study = run_study(setup, advance)
     if options.out:
         write_scenario(options.out, study, overwrite=options.overwrite)
-    if options.json:
-        print_json(scenario_record(study))
-    else:
-        _show(study)
-        if options.out:
-            print(f'Plot, record and series: {options.out}')
-    return 0
+    record = scenario_record(study)
+    return conclude(options, record, lambda: _show(study), 'Plot, record and series')
 
 
 def _show(study: ScenarioStudy) -> None:
@@ -157,8 +149,6 @@ def _params(settings: ScenarioSettings) -> PreintegrationParams:
 
 
 def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
-    from pathlib import Path
-
     from sim_sensors.motion.motions import motion_of
     from sim_sensors.motion.spatial_scenarios import DiscreteScenario
 

@@ -4,33 +4,28 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import (
-    add_json,
-    add_seed,
-    add_storage,
-    add_topics,
-    at_least,
-    sources,
-)
-from sim2real_eval.cli.output import print_json, print_notes, progress_bar, report_failures
-from sim2real_eval.cli.sensor_arguments import (
-    add_origin,
     add_other_sensors,
-    add_set,
+    add_out,
+    add_shared,
     motion_parameters,
     origin_of,
     other_sensors,
+    sources,
     world_of,
 )
+from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.output import attempted_in_steps, conclude, print_notes, report_failures
 from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.simulation.twin import Twin
@@ -57,170 +52,142 @@ examples:
 """
 
 
-_DURATION = 20.0
 _NONE = 'none'
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulateOptions(Parameters):
+    """What is simulated."""
+
+    motion: str | None = parameter(None, '', 'Motion to simulate, see below.', optional=str)
+    duration: float = parameter(20.0, 's', 'Of a motion.', above=0.0)
+    runs: int = parameter(1, '1', 'Recordings.', minimum=1)
+    gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
+    imu: str = parameter('chrono', '', 'IMU model, file or real.')
+
+
+_SIMULATE = OptionSet(SimulateOptions, gps='--gps MODEL', imu='--imu MODEL')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument('--motion', metavar='NAME', help='motion to simulate, see below')
+    _SIMULATE.add(where, 'motion')
     where.add_argument(
         '--truth', nargs='+', metavar='PATH', help='recordings whose true motion is measured anew'
     )
-    add_set(parser)
-    parser.add_argument(
-        '--duration',
-        type=at_least(0, float, above=True),
-        metavar='S',
-        help=f'of a motion (default {_DURATION:g})',
-    )
-    parser.add_argument(
-        '--runs', type=at_least(1, int), default=1, metavar='N', help='recordings (default 1)'
-    )
-    parser.add_argument(
-        '--gps',
-        default='ch_rw',
-        metavar='MODEL',
-        help='GPS model, file, real or none (default ch_rw)',
-    )
-    parser.add_argument(
-        '--imu', default='chrono', metavar='MODEL', help='IMU model, file or real (default chrono)'
-    )
-    add_other_sensors(parser, world='origin (default: standard gravity, the Earth alone)')
-    add_origin(
+    add_shared(parser, 'set')
+    _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu')
+    add_other_sensors(
         parser,
-        'where the coordinates of the motion begin (default that of the world, 43.07,-89.4,260; '
-        'with --truth where the recorded fixes say)',
+        world='origin (default: standard gravity, the Earth alone)',
+        origin='where the coordinates of the motion begin (default that of the world, '
+        '43.07,-89.4,260; with --truth where the recorded fixes say)',
     )
-    add_topics(parser)
-    add_storage(parser)
-    parser.add_argument('--out', required=True, metavar='DIR', help='folder for the recordings')
-    add_json(parser)
-    add_seed(parser)
+    add_shared(parser, 'topic', 'storage')
+    add_out(parser, 'folder for the recordings', 'json', 'seed', required=True)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    import dataclasses
-    from pathlib import Path
-
-    from sim2real_eval.cli.model_lists import twins
+    from sim2real_eval.cli.models import twins
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
-    if options.gps == _NONE and options.imu == REAL_SENSOR:
+    chosen = _SIMULATE.make(options)
+    if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
         raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
-    variants = twins(REAL_SENSOR if options.gps == _NONE else options.gps, options.imu)
+    variants = twins(REAL_SENSOR if chosen.gps == _NONE else chosen.gps, chosen.imu)
     world = world_of(options)
     beside = other_sensors(options, world)
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
-    if options.motion and REAL_SENSOR in (options.gps, options.imu):
+    if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
         raise ParameterError('--gps, --imu', '', 'real goes with --truth only')
-    if options.origin is not None and options.gps == REAL_SENSOR:
+    if options.origin is not None and chosen.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
     twin = dataclasses.replace(variants[0], others=beside)
-    groups = _twins(options, twin, world) if options.truth else _motions(options, twin, world, out)
-    written: list[dict[str, Any]] = []
-    failures = []
-    with progress_bar(options.runs * len(groups), 'recordings') as advance:
-        for group in groups:
-            left = options.runs
-            try:
-                for recording in group:
-                    if options.gps == _NONE:
-                        # Of the sensors that a reference may be made from, none is left then.
-                        recording = dataclasses.replace(
-                            recording.with_messages('gps', None), reference=None
-                        )
-                    target = out / recording.name
-                    write_recording(recording, target, storage=options.storage)
-                    notes = to_records(recording.notes)
-                    written.append(
-                        {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
-                    )
-                    advance()
-                    left -= 1
-            except Sim2RealError as error:
-                failures.append(str(error))
-                # A truth that is broken takes all its runs along.
-                for _ in range(left):
-                    advance()
-    report_failures(failures, of=len(failures) + len(written))
-    if options.json:
-        print_json(written)
+    if options.truth:
+        groups = _twins(options, chosen, twin, world)
     else:
+        groups = [_motion(options, chosen, twin, world)]
+    written: list[dict[str, Any]] = []
+
+    def attempt(group: Iterator[Recording], step: Callable[[], None]) -> None:
+        for recording in group:
+            if chosen.gps == _NONE:
+                # Of the sensors that a reference may be made from, none is left then.
+                recording = dataclasses.replace(
+                    recording.with_messages('gps', None), reference=None
+                )
+            target = out / recording.name
+            write_recording(recording, target, storage=options.storage)
+            notes = to_records(recording.notes)
+            written.append({'path': str(target), 'scenario': recording.scenario, 'notes': notes})
+            step()
+
+    _, failures = attempted_in_steps(groups, attempt, 'recordings', chosen.runs)
+    report_failures(failures, of=len(failures) + len(written))
+
+    def tell() -> None:
         for one in written:
             print(one['path'])
             print_notes(from_records(one['notes']))
-    return 1 if failures else 0
+
+    return conclude(options, written, tell, failures=failures)
 
 
-def _motions(
-    options: argparse.Namespace, twin: Twin, world: World | None, out: Path
-) -> list[Iterator[Recording]]:
-    """Return one group: the runs of a motion. Nothing is made when one of them is there."""
+def _motion(
+    options: argparse.Namespace, chosen: SimulateOptions, twin: Twin, world: World | None
+) -> Iterator[Recording]:
+    """Return the runs of a motion. Nothing is made when one of them is there."""
     from sim2real_eval.simulation.synthetic import synthetic_recording
     from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
-    parameters = motion_parameters(options)
-    scenario = options.motion.removeprefix('drive_')
+    assert chosen.motion is not None
+    name, parameters = chosen.motion, motion_parameters(options)
+    scenario = name.removeprefix('drive_')
     origin = origin_of(options) or (DEFAULT_ORIGIN if world is None else world.frame)
-    names = [f'{scenario}_{number}' for number in range(1, options.runs + 1)]
-    for name in names:
-        if (out / name).exists():
-            raise Sim2RealError(f'{out / name}: exists already; choose another --out')
+    names = [f'{scenario}_{number}' for number in range(1, chosen.runs + 1)]
+    for run in names:
+        if (target := Path(options.out, run)).exists():
+            raise Sim2RealError(f'{target}: exists already; choose another --out')
 
-    def runs() -> Iterator[Recording]:
-        for name in names:
-            motion = motion_of(
-                options.motion,
-                seed=options.seed,
-                run=name,
-                duration=_DURATION if options.duration is None else options.duration,
-                parameters=parameters,
-            )
-            yield synthetic_recording(
-                motion,
-                twin,
-                seed=options.seed,
-                run=name,
-                scenario=scenario,
-                origin=origin,
-                world=world,
-            )
+    def recording(run: str) -> Recording:
+        motion = motion_of(
+            name, seed=options.seed, run=run, duration=chosen.duration, parameters=parameters
+        )
+        return synthetic_recording(
+            motion, twin, seed=options.seed, run=run, scenario=scenario, origin=origin, world=world
+        )
 
-    return [runs()]
+    return map(recording, names)
 
 
 def _twins(
-    options: argparse.Namespace, twin: Twin, world: World | None
+    options: argparse.Namespace, chosen: SimulateOptions, twin: Twin, world: World | None
 ) -> list[Iterator[Recording]]:
     """Return a group for each recorded truth, so that one that is broken spoils no other."""
-    import dataclasses
-
     from sim2real_eval.simulation.twin_maker import TwinMaker
 
-    for flag, value in (('--set', options.set), ('--duration', options.duration)):
-        if value:
-            raise ParameterError(flag, '', 'goes with --motion only')
-
+    if options.set:
+        raise ParameterError('--set', '', 'goes with --motion only')
+    _SIMULATE.refuse(options, 'goes with --motion only', 'duration')
     origin = origin_of(options)
 
     def runs(source: Source) -> Iterator[Recording]:
         maker = TwinMaker(
             source.read(), seed=options.seed, purpose='recording', origin=origin, world=world
         )
-        for number in range(1, options.runs + 1):
+        for number in range(1, chosen.runs + 1):
             recording = maker.make(twin, number)
-            if options.runs > 1:
+            if chosen.runs > 1:
                 name = f'{recording.name}_{number}'
                 recording = dataclasses.replace(recording, name=name)
             yield recording
 
-    return [runs(source) for source in sources(options.truth, options.topic, None)]
+    return [runs(source) for source in sources(options.truth, options.topic)]

@@ -4,24 +4,36 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import (
-    add_jobs,
-    add_json,
-    add_overwrite,
-    add_topics,
-    at_least,
-    scenario_label,
-    sources,
-)
-from sim2real_eval.cli.declared import add_study_options, command_words, study_options
+from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, named_judges
+from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
+from sim2real_eval.cli.output import (
+    complain,
+    conclude,
+    print_notes,
+    print_table,
+    progress_bar,
+    report_failures,
+)
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
+    from sim2real_eval.common.findings import Finding
+    from sim2real_eval.metrics.distances import VepdRow
+    from sim2real_eval.metrics.uncertainty.result import Uncertainty
+    from sim2real_eval.report.study_report import StudyReport
+    from sim2real_eval.study.outcome import StudyOutcome
+    from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.sensitivity import SensitivityTable
     from sim2real_eval.study.study_file import Overrides
-
 
 HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
 DESCRIPTION = (
@@ -39,6 +51,37 @@ examples:
 """
 
 
+@dataclasses.dataclass(frozen=True)
+class InPlaceOptions(Parameters):
+    """What is in place of what the study file says."""
+
+    runs: int | None = parameter(
+        None,
+        '1',
+        'Stand-in recordings per scenario, in place of those of the study file.',
+        optional=int,
+        minimum=1,
+    )
+    simulate_on: str | None = parameter(
+        None,
+        '',
+        'True motion of the recordings, or independent drives, in place of what the study file '
+        'says.',
+        optional=str,
+        choices=('truth', 'drive'),
+    )
+    cluster: str | None = parameter(
+        None,
+        '',
+        'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in place of '
+        'processes of this machine; same bytes.',
+        optional=str,
+    )
+
+
+_IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
@@ -50,45 +93,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='PATH',
         help='real recordings with ground truth, in place of those of the study file',
     )
-    add_topics(parser)
-    parser.add_argument(
-        '--scenario',
-        type=scenario_label,
-        metavar='LABEL',
-        help='with --real: scenario label of all recordings',
-    )
-    parser.add_argument(
-        '--runs',
-        type=at_least(1, int),
-        metavar='N',
-        help='stand-in recordings per scenario, in place of those of the study file',
-    )
-    parser.add_argument(
-        '--simulate-on',
-        choices=('truth', 'drive'),
-        help='true motion of the recordings, or independent drives, in place of what the study '
-        'file says',
-    )
+    add_shared(parser, 'topic')
+    add_scenario(parser, 'with --real: ')
+    _IN_PLACE.add(parser, 'runs', 'simulate_on')
     judge = parser.add_argument_group('judges, in place of those of the study file')
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, else ')
-    parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
-    add_overwrite(parser)
-    add_json(parser)
-    add_jobs(parser)
-    parser.add_argument(
-        '--cluster',
-        metavar='ADDRESS',
-        help='scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in '
-        'place of processes of this machine; same bytes',
-    )
+    add_out(parser, 'folder of the study', 'overwrite', 'json', 'jobs', required=True)
+    _IN_PLACE.add(parser, 'cluster')
     parser.set_defaults(parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.cli.study_run import carry_out
     from sim2real_eval.study.plan import StudyPlan
 
     return carry_out(StudyPlan.load(options.study, overrides(options)), options)
@@ -119,3 +137,178 @@ def overrides(options: argparse.Namespace) -> Overrides:
         lambda given: study_options(options, given),
         tuple(command_words(options.parser, options)),
     )
+
+
+# What `vepd` and `demo` share with it: a study carried out, and what came of it.
+
+
+def carry_out(
+    plan: StudyPlan,
+    options: argparse.Namespace,
+    *,
+    published: bool = False,
+    finish: Callable[[StudyOutcome], None] | None = None,
+) -> int:
+    """Run a study into the folder --out, print it, and return the exit status.
+
+    `options` have out, overwrite, jobs and json, and cluster where there is one; `published` shows
+    the paper's numbers beside ours; `finish` writes what else is to lie in the folder, before the
+    report.
+    """
+    from sim2real_eval.report.study_report import finish_study
+    from sim2real_eval.study.run import told_failures
+    from sim2real_eval.study.runner import run_study
+    from sim2real_eval.study.secondary_results import uncertainty_records
+
+    reports = []
+
+    def write_rest(outcome: StudyOutcome) -> None:
+        if finish is not None:
+            finish(outcome)
+        reports.append(finish_study(outcome, options.out))
+
+    with contextlib.ExitStack() as stack:
+
+        def begin(runs: int, known: int, units: int) -> Callable[[], None]:
+            if known:
+                print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
+            return stack.enter_context(progress_bar(units, 'study'))
+
+        try:
+            outcome = run_study(
+                plan,
+                options.out,
+                jobs=options.jobs,
+                cluster=getattr(options, 'cluster', None),
+                overwrite=options.overwrite,
+                begin=begin,
+                finish=write_rest,
+            )
+        except KeyboardInterrupt:
+            complain(
+                f'interrupted; runs that were finished are in {options.out}, and the same command '
+                'continues'
+            )
+            return 130
+    failures = told_failures(outcome.record)
+    report_failures(failures, of=len(failures) + 1)
+    record = {
+        **outcome.record,
+        'vepd': [
+            {'judge': judge, 'group': group, **dataclasses.asdict(row)}
+            for judge, group in outcome.compared
+            for row in outcome.table(judge, group)
+        ],
+        'uncertainty': uncertainty_records(outcome),
+    }
+
+    def tell() -> None:
+        print_study(outcome, reports[0], options.out, published=published)
+
+    return conclude(options, record, tell, failures=failures)
+
+
+def print_study(
+    outcome: StudyOutcome, report: StudyReport, folder: str | Path, *, published: bool = False
+) -> None:
+    """Print the tables of a study, its notes, the answer and where everything is."""
+    from sim2real_eval.common.findings import from_records
+    from sim2real_eval.metrics.distances import POOLED
+    from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
+    from sim2real_eval.report.console import vepd_console_table
+    from sim2real_eval.report.study_plots import PLOTS
+    from sim2real_eval.report.study_report import PAGE
+
+    record, folder = outcome.record, Path(folder)
+    synthetic = bool(record['synthetic'])
+    print(record['title'])
+    if synthetic:
+        print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
+        print('good a sensor model is.')
+    print()
+    suggestions = []
+    for one in report.standings:
+        rows = shown(one.rows)
+        print_table(
+            vepd_console_table(
+                rows,
+                forward_rmse=outcome.forward_rmse(one.judge, one.group),
+                title=f'VEPD of {record["component"]} speed, judge {one.label}: smaller is closer'
+                + (' (SYNTHETIC stand-in)' if synthetic else ''),
+                published=published,
+            )
+        )
+        print()
+        scenarios = [name for name in one.uncertainty if name != POOLED]
+        told = [
+            *uncertainty_notes(one.uncertainty, scenarios),
+            *print_uncertainty(one.uncertainty, rows),
+        ]
+        print()
+        suggestions += [line.of(one.label) if len(report.standings) > 1 else line for line in told]
+    _show_secondary(outcome, folder)
+    print_notes([*from_records(record['notes']), *suggestions])
+    for line in report.answer:
+        print(line)
+    print(f'Tables, runs and series: {folder}; plots: {folder / PLOTS}; page: {folder / PAGE}')
+
+
+def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[Finding]:
+    """Print the uncertainty of the distances; return what would reduce it."""
+    from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
+
+    scenarios = list(dict.fromkeys(row.scenario for row in rows))
+    print_table(uncertainty_table({name: known[name] for name in scenarios}))
+    return pair_lines(known[scenarios[-1]], scenarios[-1])
+
+
+def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
+    """Leave the pooled rows out when there is one scenario: they would say the same again."""
+    pooled = len({row.scenario for row in rows}) > 2
+    return [row for row in rows if pooled or row.scenario != 'all']
+
+
+def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
+    """Print metrics, their options' weight and rankings; `folder` has more of them.
+
+    Of every judge and group the row over all scenarios is shown; the files have the others.
+    """
+    from sim2real_eval.metrics.distances import POOLED
+    from sim2real_eval.report.ranking_tables import metric_lines, ranking_pairs_table, ranks_table
+    from sim2real_eval.report.study_plots import MOST_DRAWN
+    from sim2real_eval.study.secondary_results import side_results
+
+    results = side_results(outcome)
+    found = results.overall_metrics
+    for lines in map(metric_lines, found[:MOST_DRAWN]):
+        print_table(ranks_table(lines))
+        print('  * significant; tau: agreement of the ranking with that by VEPD')
+        for note in lines.notes:
+            print(f'  {note}')
+        print()
+    if len(found) > MOST_DRAWN:
+        print(f'{len(found) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
+    for table in results.overall_sensitivity:
+        print(_sensitivity(table))
+    scenarios = list(dict.fromkeys(pair.scenario for pair in results.rankings))
+    chosen = POOLED if POOLED in scenarios else ''.join(scenarios[:1])
+    pairs = [pair for pair in results.rankings if pair.scenario == chosen]
+    if pairs:
+        print()
+        print_table(
+            ranking_pairs_table(pairs, 'Do the rankings agree? (p-value: over all orders)')
+        )
+        print()
+
+
+def _sensitivity(table: SensitivityTable) -> str:
+    known = [row for row in table.rows[1:] if row.with_own.kendall is not None]
+    where = f'{table.judge}, {table.group}' if table.group else table.judge
+    if not known:
+        return f'{where}: the ranking cannot be compared with that by other metric options'
+    worst = min(known, key=lambda row: row.with_own.kendall or 0.0)
+    same = sum(row.with_own.kendall == 1.0 for row in known)
+    text = f'{where}: {same} of {len(known)} other metric options rank the models alike'
+    if same == len(known):
+        return text
+    return f'{text}; least alike {worst.label} (tau {worst.with_own.kendall:.2f})'

@@ -6,19 +6,17 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
-from sim2real_eval.cli.arguments import (
-    add_jobs,
-    add_json,
-    add_overwrite,
-    add_topics,
-    scenario_label,
-    sources,
-)
-from sim2real_eval.cli.declared import add_study_options, command_words, study_options
+from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judges
-from sim2real_eval.cli.output import print_json, print_notes, print_table
+from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
+from sim2real_eval.cli.output import conclude, print_notes, print_table
+from sim2real_eval.cli.study import carry_out, print_uncertainty, shown
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.errors import ParameterError
 
 TITLE = 'Real recordings against simulated sensors'
@@ -40,28 +38,12 @@ examples:
 """
 
 
-_WITH_REAL = {
-    'topic': '--topic',
-    'scenario': '--scenario',
-    'gps': '--models',
-    'imu': '--imu',
-    'match_rates': '--match-rates',
-    'repetitions': '--repetitions',
-    'config': '--judge-config',
-    'navsat_config': '--navsat-config',
-    'case': '--case',
-    'filter_kind': '--filter',
-    'section': '--section',
-    'correct': '--correct',
-    'latency': '--latency',
-    'transforms': '--transforms',
-    'front_end': '--front-end',
-    'judge_kind': '--judge',
-    'navsat_node': '--navsat-node',
-    'start_heading': '--start-heading',
-    'component': '--component',
-}
-"""Options that mean nothing to a folder of series, where all that has happened."""
+_SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu LIST')
+# Of the others a folder of series knows nothing: there all that has happened.
+_WITH_SERIES = {
+    'help', 'series', 'seed', 'drop_zeros', 'out', 'overwrite', 'published', 'json', 'jobs',
+    *MetricOptions.declared(), *UncertaintyOptions.declared()
+}  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,26 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='recompute from a folder of speeds in the layout of the published data '
         '(Real/, Sim/<model>/)',
     )
-    add_topics(inputs)
-    inputs.add_argument(
-        '--scenario', type=scenario_label, metavar='LABEL', help='scenario label of all recordings'
-    )
-    sensors = parser.add_argument_group('sensors')
-    sensors.add_argument(
-        '--models',
-        '--gps',
-        dest='gps',
-        default='paper',
-        metavar='LIST',
-        help='GPS models, by comma: presets (see `sim2real models`), YAML files, paper, all, or '
-        'real to keep the recorded GPS (default paper)',
-    )
-    sensors.add_argument(
-        '--imu',
-        default='chrono',
-        metavar='LIST',
-        help='IMU models likewise, or real (default chrono, as in the paper)',
-    )
+    add_shared(inputs, 'topic')
+    add_scenario(inputs)
+    _SENSORS.add(parser.add_argument_group('sensors'), kept=True)
     judge = parser.add_argument_group('judge')
     add_judge(judge, '--judge-config', 'paper_released', several=True)
     add_judge_kind(judge)
@@ -105,32 +70,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
     )
     output = parser.add_argument_group('output')
-    output.add_argument(
-        '--out', metavar='DIR', help='folder of the result: tables, runs, series, plots and page'
-    )
-    add_overwrite(output)
+    add_out(output, 'folder of the result: tables, runs, series, plots and page', 'overwrite')
     output.add_argument(
         '--published', action='store_true', help="show the paper's numbers beside ours"
     )
-    add_json(output)
-    add_jobs(parser)
-    of_real = {dest: parser.get_default(dest) for dest in _WITH_REAL}
-    parser.set_defaults(of_real=of_real, parser=parser)
+    add_shared(output, 'json')
+    add_shared(parser, 'jobs')
+    parser.set_defaults(parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     if options.series:
-        for dest, default in options.of_real.items():
-            if getattr(options, dest) != default:
-                raise ParameterError(_WITH_REAL[dest], '', 'goes with --real only')
+        for action in options.parser._actions:
+            name = action.dest
+            if name not in _WITH_SERIES and getattr(options, name) != action.default:
+                raise ParameterError(action.option_strings[0], '', 'goes with --real only')
         return _recompute(options)
     if not options.out:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
-    from sim2real_eval.cli.model_lists import twins
-    from sim2real_eval.cli.study_run import carry_out
+    from sim2real_eval.cli.models import twins
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import of_sources
@@ -147,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         title=TITLE,
         options=study_options(options),
         recordings=of_sources(recordings),
-        twins=twins(options.gps, options.imu),
+        twins=twins(options.models, options.imu),
         judges=judges(options),
         command=_command(options),
     )
@@ -169,7 +130,6 @@ def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _recompute(options: argparse.Namespace) -> int:
-    from sim2real_eval.cli.output import print_uncertainty, shown
     from sim2real_eval.common.tables import write_csv
     from sim2real_eval.metrics.published import vepd_from_series
     from sim2real_eval.metrics.uncertainty.assessment import (
@@ -181,30 +141,26 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.report.console import vepd_console_table
 
     given = study_options(options)
-    metric = dataclasses.replace(given.metric, drop_zeros=options.drop_zeros)
-    result = vepd_from_series(options.series, metric)
+    result = vepd_from_series(options.series, given.metric)
     known = series_uncertainty(result, given.uncertainty, seed=given.seed)
     if options.out:
-        from pathlib import Path
-
         from sim2real_eval.common.results import check_result_files
 
         target = Path(options.out)
         check_result_files(target, ('vepd.csv',), overwrite=options.overwrite)
         rows = [uncertainty_fields(row, known) for row in result.rows]
         write_csv(target / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
-    if options.json:
-        print_json(
-            {
-                'vepd': [dataclasses.asdict(row) for row in result.rows],
-                'uncertainty': {name: one.to_mapping() for name, one in known.items()},
-                'notes': to_records(result.notes),
-            }
-        )
-    else:
+    record = {
+        'vepd': [dataclasses.asdict(row) for row in result.rows],
+        'uncertainty': {name: one.to_mapping() for name, one in known.items()},
+        'notes': to_records(result.notes),
+    }
+
+    def tell() -> None:
         print_table(vepd_console_table(shown(result.rows), published=options.published))
         print()
         suggestions = print_uncertainty(known, shown(result.rows))
         told = uncertainty_notes(known, list(known)[:-1])
         print_notes([*result.notes, *told, *suggestions])
-    return 0
+
+    return conclude(options, record, tell)

@@ -4,39 +4,28 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
-import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import (
-    add_json,
-    add_overwrite,
-    add_seed,
-    add_topics,
-    at_least,
-    sources,
-)
+from sim2real_eval.cli.arguments import add_out, add_shared, motion_parameters, sources
+from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import (
-    print_json,
+    attempted_in_steps,
+    conclude,
     print_notes,
     print_table,
-    progress_bar,
     report_failures,
 )
-from sim2real_eval.cli.sensor_arguments import add_set, motion_parameters
-from sim_sensors.core.errors import MotionError, ParameterError, Sim2RealError
+from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sim2real_eval.benches.wheels.run import RecordedMotion
-    from sim2real_eval.benches.wheels.study import Driven, WheelSetup, WheelStudy
+    from sim2real_eval.benches.wheels.study import WheelStudy
     from sim2real_eval.recording.reading import Source
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
-
-_MOTION = 'figure_eight'
-_DURATION = 60.0
-_MODELS = 'swerve,swerve@100,frc_swerve,frc_swerve@100'
 
 HELP = 'drift of wheel odometry alone and with poses from tags, by noise model'
 DESCRIPTION = (
@@ -61,28 +50,38 @@ examples:
 """
 
 
+@dataclasses.dataclass(frozen=True)
+class WheelOptions(Parameters):
+    """What drives, and what measures it."""
+
+    models: str = parameter(
+        'swerve,swerve@100,frc_swerve,frc_swerve@100',
+        '',
+        'Wheel odometry models or files, each MODEL or MODEL@HZ, and the word errors.',
+    )
+    vision: str = parameter('tags', '', 'Vision model or file.')
+    world: str = parameter('tag_ring', '', 'World or file with tags.')
+    motion: str = parameter('figure_eight', '', 'Motion, as for simulate, that drives.')
+    duration: float = parameter(60.0, 's', 'Of a motion.', above=0.0)
+    runs: int = parameter(
+        10,
+        '1',
+        'Of each model on the motion or on each truth, with other noise, and as many more of the '
+        'first, which stand for the real robot.',
+        minimum=2,
+    )
+
+
+_WHEELS = OptionSet(
+    WheelOptions, models='--models LIST', vision='--vision MODEL', world='--world WORLD'
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument(
-        '--models',
-        default=_MODELS,
-        metavar='LIST',
-        help='wheel odometry models or files, each MODEL or MODEL@HZ, and the word errors '
-        f'(default {_MODELS})',
-    )
-    parser.add_argument(
-        '--vision', default='tags', metavar='MODEL', help='vision model or file (default tags)'
-    )
-    parser.add_argument(
-        '--world', default='tag_ring', metavar='WORLD',
-        help='world or file with tags (default tag_ring)',
-    )  # fmt: skip
+    _WHEELS.add(parser, 'models', 'vision', 'world')
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        '--motion',
-        metavar='NAME',
-        help=f'motion, as for simulate, that drives (default {_MOTION})',
-    )
+    _WHEELS.add(where, 'motion')
     where.add_argument(
         '--truth',
         nargs='+',
@@ -90,46 +89,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='recordings whose true motion is driven instead; the coordinates of --world are '
         'those of the truth',
     )
-    add_set(parser)
-    parser.add_argument(
-        '--duration', type=at_least(0, float, above=True), metavar='S',
-        help=f'of a motion (default {_DURATION:g})',
-    )  # fmt: skip
-    parser.add_argument(
-        '--runs', type=at_least(2, int), default=10, metavar='N',
-        help='of each model on the motion or on each truth, with other noise, and as many more '
-        'of the first, which stand for the real robot (default 10)',
-    )  # fmt: skip
-    add_topics(parser)
-    parser.add_argument('--out', metavar='DIR', help='folder for plot, record and runs')
-    add_overwrite(parser)
-    add_json(parser)
-    add_seed(parser)
+    add_shared(parser, 'set')
+    _WHEELS.add(parser, 'duration', 'runs')
+    add_shared(parser, 'topic')
+    add_out(parser, 'folder for plot, record and runs', 'overwrite', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.wheels.study import study_of
+    from sim2real_eval.benches.wheels.study import Driven, WheelSetup, drive_variants, study_of
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.wheels import MARK, wheel_record, write_wheels
+    from sim_sensors.vision.vision_pose import load_vision
+    from sim_sensors.world.world import load_world
 
-    setup = _setup(options)
-    drives = _recorded(options) if options.truth else [_simulated(options)]
+    chosen = _WHEELS.make(options)
+    setup = WheelSetup(
+        variants=_variants(chosen.models),
+        vision=load_vision(chosen.vision),
+        world=load_world(chosen.world),
+        runs=chosen.runs,
+        seed=options.seed,
+    )
+    drives = _recorded(options) if options.truth else [_simulated(options, chosen)]
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
-    failures: list[str] = []
-    driven = _driven(setup, drives, failures)
+
+    def attempt(drive: Callable[[], RecordedMotion], step: Callable[[], None]) -> Driven:
+        return drive_variants(setup, drive(), step)
+
+    each = setup.runs * (len(setup.variants) + 1)
+    driven, failures = attempted_in_steps(drives, attempt, 'runs', each)
     report_failures(failures, of=len(drives))
     study = study_of(setup, driven)
     if options.out:
         write_wheels(options.out, study, overwrite=options.overwrite)
-    if options.json:
-        print_json(wheel_record(study))
-    else:
-        _show(study)
-        if options.out:
-            print(f'Plot, record and runs: {options.out}')
-    return 1 if failures else 0
+    record = wheel_record(study)
+    return conclude(options, record, lambda: _show(study), 'Plot, record and runs', failures)
 
 
 def _show(study: WheelStudy) -> None:
@@ -150,68 +146,27 @@ def _show(study: WheelStudy) -> None:
     print_notes(study.notes())
 
 
-def _driven(
-    setup: WheelSetup, drives: list[Callable[[], RecordedMotion]], failures: list[str]
-) -> list[Driven]:
-    """Return what became of each drive but of those that failed, which name the reason."""
-    from sim2real_eval.benches.wheels.study import drive_variants
-
-    each = setup.runs * (len(setup.variants) + 1)
-    driven = []
-    with progress_bar(each * len(drives), 'runs') as advance:
-        for drive in drives:
-            left = itertools.count(each, -1)
-
-            def count(left: itertools.count[int] = left) -> None:
-                next(left)
-                advance()
-
-            try:
-                driven.append(drive_variants(setup, drive(), count))
-            except Sim2RealError as error:
-                failures.append(str(error))
-                # A truth that is broken takes all its runs along.
-                for _ in range(next(left)):
-                    advance()
-    return driven
-
-
-def _setup(options: argparse.Namespace) -> WheelSetup:
-    from sim2real_eval.benches.wheels.study import WheelSetup
-    from sim_sensors.vision.vision_pose import load_vision
-    from sim_sensors.world.world import load_world
-
-    return WheelSetup(
-        variants=_variants(options.models),
-        vision=load_vision(options.vision),
-        world=load_world(options.world),
-        runs=options.runs,
-        seed=options.seed,
-    )
-
-
-def _simulated(options: argparse.Namespace) -> Callable[[], RecordedMotion]:
+def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:
     """Return what gives the drive of --motion, which is made here: wrong options are refused."""
     from sim2real_eval.benches.wheels.run import RecordedMotion
     from sim_sensors.motion.motions import motion_of
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
-    name = options.motion or _MOTION
     motion = motion_of(
-        name,
+        chosen.motion,
         seed=options.seed,
         run='wheels',
-        duration=_DURATION if options.duration is None else options.duration,
+        duration=chosen.duration,
         parameters=motion_parameters(options),
     )
-    drive = RecordedMotion.of_motion(motion, name)
+    drive = RecordedMotion.of_motion(motion, chosen.motion)
     if drive.stands:
         raise ParameterError(
             '--motion',
             '',
-            f'{name!r} never leaves its place, so that there is no speed to compare; must drive, '
-            'as figure_eight, circle and line do',
+            f'{chosen.motion!r} never leaves its place, so that there is no speed to compare; '
+            'must drive, as figure_eight, circle and line do',
         )
     return lambda: drive
 
@@ -220,9 +175,9 @@ def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]
     """Return what gives the drive of each truth when called, so that one may fail."""
     from sim2real_eval.benches.wheels.run import RecordedMotion
 
-    for flag, value in (('--set', options.set), ('--duration', options.duration)):
-        if value:
-            raise ParameterError(flag, '', 'goes without --truth only')
+    if options.set:
+        raise ParameterError('--set', '', 'goes without --truth only')
+    _WHEELS.refuse(options, 'goes without --truth only', 'duration')
 
     def read(source: Source) -> RecordedMotion:
         drive = RecordedMotion.of_recording(source.read())
@@ -233,7 +188,7 @@ def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]
             )
         return drive
 
-    found = sources(options.truth, options.topic, None)
+    found = sources(options.truth, options.topic)
     return [functools.partial(read, source) for source in found]
 
 
@@ -253,8 +208,6 @@ def _variants(models: str) -> dict[str, WheelOdometryModel]:
 
 def _model(text: str) -> WheelOdometryModel:
     """Return the model of MODEL or MODEL@HZ."""
-    import dataclasses
-
     from sim_sensors.wheels.wheel_odometry import load_wheels
 
     name, at, rate = text.rpartition('@')

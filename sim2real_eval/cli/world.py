@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import argparse
-import math
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_json
-from sim2real_eval.cli.output import print_json, print_table
+from sim2real_eval.cli.arguments import add_out, add_shared
+from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.output import conclude, print_table
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
     from sim_sensors.world.world import World
@@ -28,35 +30,54 @@ examples:
 """
 
 
+@dataclasses.dataclass(frozen=True)
+class WorldOptions(Parameters):
+    """What is looked at of a world."""
+
+    height: float | None = parameter(
+        None,
+        'm',
+        'z of the map (half way between the lowest and the highest dipole, landmark and tag, '
+        'where it is not given).',
+        optional=float,
+    )
+    area: tuple[float, float, float, float] = parameter(
+        (),
+        'm',
+        'Edges of the map (where dipoles, landmarks and tags are, with a margin, where they are '
+        'not given).',
+    )
+    year: float | None = parameter(
+        None,
+        '1',
+        'Decimal year of the World Magnetic Model, 2010 to 2030 (that of the world where it is '
+        'not given).',
+        optional=float,
+    )
+
+    def _check(self) -> None:
+        if len(self.area) not in (0, 4):
+            given = ','.join(f'{edge:g}' for edge in self.area)
+            problem = f'{given!r} must be 4 numbers, separated by commas'
+            raise ParameterError('', 'area', problem)
+
+
+_WORLD = OptionSet(
+    WorldOptions, height='--height Z', area='--area X0,X1,Y0,Y1', year='--year YEAR'
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
         'world', metavar='WORLD', help='world, which `sim2real models` lists, or file'
     )
-    parser.add_argument('--out', metavar='FILE', help='picture of the map to write, FILE.png')
+    add_out(parser, 'picture of the map to write, FILE.png', metavar='FILE')
     parser.add_argument(
         '--overwrite', action='store_true', help='replace the picture if it is there'
     )
-    parser.add_argument(
-        '--height',
-        type=_number,
-        metavar='Z',
-        help='z of the map, m (default: half way between the lowest and the highest dipole, '
-        'landmark and tag)',
-    )
-    parser.add_argument(
-        '--area',
-        type=_edges,
-        metavar='X0,X1,Y0,Y1',
-        help='edges of the map, m (default: where dipoles, landmarks and tags are, with a margin)',
-    )
-    parser.add_argument(
-        '--year',
-        type=_number,
-        metavar='YEAR',
-        help='decimal year of the World Magnetic Model, 2010 to 2030 (default: that of the world)',
-    )
-    add_json(parser)
+    _WORLD.add(parser)
+    add_shared(parser, 'json')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,28 +85,27 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.world import world_map, world_record
     from sim_sensors.world.world import load_world
 
+    chosen = _WORLD.make(options)
     if options.out is not None:
         _check_out(options.out, overwrite=options.overwrite)
     world = load_world(options.world)
-    if options.year is not None:
-        world = _at(world, options.year)
+    if chosen.year is not None:
+        world = _at(world, chosen.year)
     name = Path(options.world).stem
-    found = world_map(world, options.area, options.height)
+    found = world_map(world, chosen.area or None, chosen.height)
     record = world_record(found, name)
     if options.out is not None:
         from sim2real_eval.report.style import save_png
         from sim2real_eval.report.world import world_figure
 
         save_png(world_figure(found, name), options.out)
-    if options.json:
-        print_json({**record, 'picture': options.out})
-        return 0
-    from sim2real_eval.report.world import world_table
 
-    print_table(world_table(record))
-    if options.out is not None:
-        print(f'Map: {options.out}')
-    return 0
+    def tell() -> None:
+        from sim2real_eval.report.world import world_table
+
+        print_table(world_table(record))
+
+    return conclude(options, {**record, 'picture': options.out}, tell, 'Map')
 
 
 def _check_out(out: str, *, overwrite: bool) -> None:
@@ -101,8 +121,6 @@ def _check_out(out: str, *, overwrite: bool) -> None:
 
 def _at(world: World, year: float) -> World:
     """Return the world at another time."""
-    import dataclasses
-
     from sim_sensors.world.fields import EarthField
 
     if world.earth_field.model != 'wmm':
@@ -113,25 +131,3 @@ def _at(world: World, year: float) -> World:
     value = EarthField.declared()['year'].parse(year, '--year', '')
     earth = dataclasses.replace(world.earth_field, year=value)
     return dataclasses.replace(world, earth_field=earth)
-
-
-def _number(text: str) -> float:
-    """Argparse type: a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f'{text!r} must be a number')
-    return value
-
-
-def _edges(text: str) -> tuple[float, ...]:
-    """Argparse type: the edges of a map."""
-    try:
-        edges = tuple(float(part) for part in text.split(','))
-    except ValueError:
-        edges = ()
-    if len(edges) != 4 or not all(map(math.isfinite, edges)):
-        raise argparse.ArgumentTypeError(f'{text!r} must be 4 numbers, separated by commas')
-    return edges

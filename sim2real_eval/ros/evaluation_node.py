@@ -23,7 +23,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from sim2real_eval.cli.study_run import print_study
+from sim2real_eval.cli.study import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import StudyReport, finish_study
@@ -50,23 +50,8 @@ _DELIVERY = Duration(seconds=2)
 class EvaluationNode(Node):
     """Evaluates recordings one after the other, and tells how far it is.
 
-    Parameters
-    ----------
-    stop : Stop
-        Looked at between runs, and often in them.
-    **options
-        For `rclpy.node.Node`.
-
-    Attributes
-    ----------
-    study : Study
-    tally : Tally
-
-    Raises
-    ------
-    Sim2RealError
-        When a parameter is wrong, a recording is not there, the result is there already, or the
-        judge is not installed.
+    `stop` is looked at between runs, and often in them. A wrong parameter, a recording that is
+    not there, a result that is, or a judge that is not installed is an error.
     """
 
     def __init__(self, stop: Stop, **options: Any) -> None:
@@ -107,13 +92,7 @@ class EvaluationNode(Node):
         self._reporter = Reporter(self, lambda: self.tally.status(self.get_fully_qualified_name()))
 
     def evaluate(self) -> None:
-        """Run everything; what fails is in the tally.
-
-        Raises
-        ------
-        Stopped
-            When the process was asked to stop; what is not complete is in the tally as failed.
-        """
+        """Run everything; what fails, or is not complete when `Stopped`, is in the tally."""
         self.tell()
         try:
             for one in self.study.plan.recordings:
@@ -152,7 +131,16 @@ class EvaluationNode(Node):
             self.tally.running = f'{name}, {label}'
             self.tell()
             began = time.monotonic()
-            with self._pass(plan, run) as played:
+            with Pass(
+                self._replay,
+                self._replay_executor,
+                self._truth,
+                self.study.setup,
+                plan,
+                run,
+                rate_factor=self.study.settings.rate_factor,
+                poll=self._poll,
+            ) as played:
                 played.play()
                 real, simulated = played.judged()
                 recording = played.recording()
@@ -163,9 +151,9 @@ class EvaluationNode(Node):
                     self._keep(one, plan, plan.real, plan.maker.real, real)
                 told = True
             elif difference := first_difference(first, real, exact=exact):
-                self._note(
-                    f'{name}: the real side was judged otherwise with {label}: {difference}'
-                )
+                note = f'{name}: the real side was judged otherwise with {label}: {difference}'
+                self.tally.notes.append(note)
+                self.get_logger().warning(note)
             rmse = self._keep(one, plan, run, recording, simulated, pace)
             self.tell()
             self.get_logger().info(
@@ -200,18 +188,6 @@ class EvaluationNode(Node):
         self.tally.add(found, pace)
         return found.values['rmse']
 
-    def _pass(self, plan: RunPlan, run: PlannedRun) -> Pass:
-        return Pass(
-            self._replay,
-            self._replay_executor,
-            self._truth,
-            self.study.setup,
-            plan,
-            run,
-            rate_factor=self.study.settings.rate_factor,
-            poll=self._poll,
-        )
-
     def _poll(self) -> None:
         """Answer whoever asks this node, now and then."""
         self._stop.check()
@@ -219,23 +195,13 @@ class EvaluationNode(Node):
             self._executor.spin_once(timeout_sec=0.0)
             self._looked = time.monotonic()
 
-    def _note(self, text: str) -> None:
-        self.tally.notes.append(text)
-        self.get_logger().warning(text)
-
     def tell(self) -> None:
         """Publish how far it is, and the VEPD so far."""
         self._vepd.publish(String(data=self.tally.to_json()))
         self._reporter.report()
 
     def write(self) -> int:
-        """Write and print the result; return the exit status.
-
-        Raises
-        ------
-        Sim2RealError
-            When no recording could be evaluated.
-        """
+        """Write and print the result, an error when there is none; return the exit status."""
         reports: list[StudyReport] = []
 
         def finish(outcome: StudyOutcome) -> None:
@@ -279,23 +245,18 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _evaluate(stop: Stop) -> int:
-    node = EvaluationNode(stop)
+    node, status = EvaluationNode(stop), 0
     with held(node.folder, node.study.plan, overwrite=node.study.settings.overwrite):
-        return _carry_out(node)
-
-
-def _carry_out(node: EvaluationNode) -> int:
-    status = 0
-    try:
-        node.evaluate()
-    except Stopped as stopped:
-        if not node.tally.complete_recordings:
-            abandon(node.folder)
-            raise
-        status = stopped.status
-        _complain(f'{stopped.word} before the end; what is complete is written')
-    written = node.write()
-    node.wait_for_subscribers()
+        try:
+            node.evaluate()
+        except Stopped as stopped:
+            if not node.tally.complete_recordings:
+                abandon(node.folder)
+                raise
+            status = stopped.status
+            _complain(f'{stopped.word} before the end; what is complete is written')
+        written = node.write()
+        node.wait_for_subscribers()
     return status or written
 
 

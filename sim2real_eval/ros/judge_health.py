@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy.typing as npt
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
 from sim2real_eval.common.findings import by_severity, to_records
@@ -26,18 +26,12 @@ from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.rotations import euler_from_quaternion
+from sim_sensors.ros.diagnostics import diagnostic
 from sim_sensors.ros.parameters import given_parameters
 
 
 class JudgeHealth:
-    """Counts what the judge itself does not see.
-
-    Parameters
-    ----------
-    name : str
-        Full name of the node.
-    live : LiveJudge
-    """
+    """Counts what the judge itself does not see, for the node of a full name."""
 
     def __init__(self, name: str, live: LiveJudge) -> None:
         self._name = name
@@ -83,13 +77,8 @@ class JudgeHealth:
         for part in self._live.parts:
             for count in ('older', 'unusable', 'fused', 'rejected'):
                 values.append((f'{part.name} {count}', getattr(part, count)))
-        return DiagnosticStatus(
-            level=level,
-            name=f'{self._name}: judge',
-            message='; '.join(notes) or 'judging',
-            hardware_id='',
-            values=[KeyValue(key=key, value=str(value)) for key, value in values],
-        )
+        message = '; '.join(notes) or 'judging'
+        return diagnostic(f'{self._name}: judge', level, message, values)
 
     def summary(self) -> dict[str, object]:
         """Return counts and notes as plain values."""
@@ -143,10 +132,7 @@ class JudgeParameters:
     def of(cls, node: Node) -> JudgeParameters:
         """Take the overrides that a node was started with and declared.
 
-        Raises
-        ------
-        ParameterError
-            For an unknown or unsupported parameter, a wrong value, or a file that is wrong.
+        An unknown or unsupported parameter, a wrong value, or a wrong file is an error.
         """
         values = given_parameters(node)
         own = ParameterReader(f'parameters of {node.get_fully_qualified_name()}', values)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of the launch files, with one meaning in all of them, and the packages they need.
 
-The table itself needs no ROS; only `declare`, `boolean` and `check_packages` do.
+An argument that is a parameter of a node is declared with the node. The table itself needs no ROS;
+only `declare`, `boolean` and `check_packages` do.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.metrics.options import SPEED_COMPONENTS
+from sim2real_eval.study.options import ComparedSensors, StudyOptions
 from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameter
-from sim_sensors.following.tracking import TRACKERS
+from sim_sensors.core.parameters import Parameter, Parameters
 from sim_sensors.motion.motions import motion_names
+from sim_sensors.ros.node_settings import PathFollowerSettings, SensorSettings, TrajectorySettings
 from sim_sensors.sensor.catalogue import KINDS, kinds
 
 NAVSAT = '_navsat'
@@ -27,149 +28,94 @@ NAVSAT = '_navsat'
 _SWITCH = ('true', 'false')
 
 
-@dataclasses.dataclass(frozen=True)
-class Argument:
-    """One argument.
-
-    Attributes
-    ----------
-    description : str
-        What it is, with its unit.
-    default : str, list of launch substitutions, or None
-        None: it has to be given.
-    choices : tuple of str
-        All values that are allowed; empty: any.
-    kind : type
-        list for names in brackets, Path for a file that has to be there when one is given.
-    number : Parameter or None
-        Declaration of a number.
-    """
-
-    description: str
-    default: Any = ''
-    choices: tuple[str, ...] = ()
-    kind: type = str
-    number: Parameter | None = None
-
-    def check(self, name: str, text: str) -> None:
-        """Raise ParameterError for a value that launch, which knows texts only, lets pass."""
-        if self.kind is Path and text and not Path(text).is_file():
-            raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
-        if self.kind is list and not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
-            problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
-            raise ParameterError('launch', name, problem)
-        if self.number is not None:
-            whole = self.number.kind is int and re.fullmatch(r'[-+]?\d+', text)
-            self.number.parse(int(text) if whole else text, 'launch', name)
+def _of(declared: type[Parameters], *names: str) -> dict[str, Parameter]:
+    """Return declarations of a node's parameters, for arguments of the same names."""
+    return {name: declared.declared()[name] for name in names}
 
 
-def _number(description: str, default: float, minimum: float | None = None) -> Argument:
-    """Return the argument of a number; its unit is in the description."""
-    number = Parameter(default, '', description, minimum=minimum)
-    return Argument(description, str(default), number=number)
+def _text(doc: str, default: Any = '', choices: tuple[str, ...] = ()) -> Parameter:
+    return Parameter(default, '', doc, choices=choices)
 
 
-def _switch(description: str, default: str) -> Argument:
-    return Argument(description, default, _SWITCH)
-
-
-def _mounting() -> dict[str, Argument]:
-    sensors = {'imu': 'IMU', 'gps': 'GPS antenna'}
+def _mounting() -> dict[str, Parameter]:
     axes = {'x': 'forward of base_link', 'y': 'to the left of base_link', 'z': 'above base_link'}
     places = {
-        f'{sensor}_{axis}': _number(f'{name} {where}, in m.', 0.0)
-        for sensor, name in sensors.items()
+        f'{sensor}_{axis}': Parameter(0.0, 'm', f'{name} {where}.')
+        for sensor, name in (('imu', 'IMU'), ('gps', 'GPS antenna'))
         for axis, where in axes.items()
     }
     turns = {
-        f'imu_{angle}': _number(f'IMU turned about axis {axis} of base_link, in rad.', 0.0)
+        f'imu_{angle}': Parameter(0.0, 'rad', f'IMU turned about axis {axis} of base_link.')
         for angle, axis in (('roll', 'x'), ('pitch', 'y'), ('yaw', 'z'))
     }
     return {**places, **turns}
 
 
-def _models() -> dict[str, Argument]:
-    return {
-        kind.name: Argument(
-            f'{kind.title} model: a preset, which sim2real models lists, the path of a YAML file, '
-            'or a class in a file, my_model.py:MyModel.',
-            kind.preset,
-        )
-        for kind in kinds()
-    }
-
-
-ARGUMENTS: dict[str, Argument] = {
+ARGUMENTS: dict[str, Parameter] = {
     # Everywhere.
-    'namespace': Argument('Namespace of the nodes and of their relative topics.'),
-    'use_sim_time': _switch(
-        'Take the time from /clock: true for a played bag and for a simulator.', 'false'
+    'namespace': _text('Namespace of the nodes and of their relative topics.'),
+    'use_sim_time': _text(
+        'Take the time from /clock: true for a played bag and for a simulator.', False
     ),
-    'log_level': Argument(
+    'log_level': _text(
         'Least severe messages that the nodes log.',
         'info',
         ('debug', 'info', 'warn', 'error', 'fatal'),
     ),
-    'params_file': Argument(
-        'Parameter file of the node; it wins over the other arguments.', kind=Path
-    ),
+    'params_file': _text('Parameter file of the node; it wins over the other arguments.'),
     # What moves.
-    'scenario': Argument(
+    'scenario': _text(
         'What moves: a drive, or an analytic scenario.', 'drive_circle', tuple(motion_names())
     ),
-    'duration': _number('Duration of the motion, in s.', 20.0, 0.01),
-    'factor': _number('Seconds of motion per second; a slow machine slows down.', 1.0, 0.001),
-    'loop': _switch('Begin the motion again at its end, with /clock jumping back.', 'false'),
+    **_of(TrajectorySettings, 'duration', 'factor', 'loop'),
     # What follows a path.
-    'path': Argument(
-        'CSV file t,x,y[,theta] of the path; none: that on the topic path is awaited.', kind=Path
-    ),
-    'controller': Argument('Who steers.', 'nonlinear', tuple(TRACKERS)),
-    'at_robot': _switch(
-        'Move and turn the path to begin where the robot is; otherwise it is in the frame of the '
-        'odometry.',
-        'true',
-    ),
-    'stamped': _switch('cmd_vel is a TwistStamped; otherwise a Twist.', 'true'),
-    'feedback': Argument(
+    **_of(PathFollowerSettings, 'path', 'controller', 'stamped'),
+    'at_robot': dataclasses.replace(PathFollowerSettings.declared()['at_robot'], default=True),
+    'feedback': _text(
         'What the controller knows of the robot: its true odometry, or the estimate of a judge '
         'that hears the sensors.',
         'truth',
         ('truth', 'judge'),
     ),
     # Sensors.
-    'sensors': Argument(
+    'sensors': _text(
         f'Sensors in one process: a list of {", ".join(KINDS.names())}, or such in a namespace '
         '(front/imu).',
         '[imu, gps]',
-        kind=list,
     ),
-    **_models(),
-    'world': Argument(
+    **{
+        kind.name: _text(
+            f'{kind.title} model: a preset, which sim2real models lists, the path of a YAML file, '
+            'or a class in a file, my_model.py:MyModel.',
+            kind.preset,
+        )
+        for kind in kinds()
+    },
+    'world': _text(
         'World that the sensors are in, with its gravity and its place on the Earth: a preset, '
         'which sim2real models lists, or the path of a YAML file; none: default, but chessboard '
         'for a camera and tag_ring for vision.'
     ),
-    'seed': _number('Seed of all random draws; equal seeds give equal measurements.', 0, 0),
-    'run': Argument('Label of the run; another one draws other noise.', 'recording/1/run_1'),
-    'ground_truth': Argument('Topic of the true odometry.', 'ground_truth/odometry'),
-    'sensors_params_file': Argument('Parameter file of sensors.launch.py.', kind=Path),
-    'sensor_transforms': _switch(
-        'Publish base_link -> the frame of each sensor; false if the robot does it.', 'true'
+    **_of(StudyOptions, 'seed'),
+    **_of(SensorSettings, 'run'),
+    'ground_truth': _text('Topic of the true odometry.', 'ground_truth/odometry'),
+    'sensors_params_file': _text('Parameter file of sensors.launch.py.'),
+    'sensor_transforms': _text(
+        'Publish base_link -> the frame of each sensor; false if the robot does it.', True
     ),
-    'lossless': _switch(
+    'lossless': _text(
         'Have the sensors hear and be heard to the last message, as for a recording: reliable '
         'odometry, deep queues.',
-        'false',
+        False,
     ),
     # The judge.
-    'judge': Argument(
+    'judge': _text(
         'Who judges: ekf_node and navsat_transform_node of robot_localization, or judge_node, '
         'which is the embedded judge and needs neither.',
         'robot_localization',
         ('robot_localization', 'judge_node'),
     ),
-    'profile': Argument(
+    'profile': _text(
         'Shipped parameters for both nodes: the paper as released, or tuned ones.',
         'paper_released',
         # Those without navsat_transform_node take wheels and a camera.
@@ -177,106 +123,101 @@ ARGUMENTS: dict[str, Argument] = {
             name.removesuffix(NAVSAT) for name in config_names('judge') if name.endswith(NAVSAT)
         ),
     ),
-    'judge_params_file': Argument(
-        'Parameter file of ekf_node, in place of that of the profile.', kind=Path
+    'judge_params_file': _text('Parameter file of ekf_node, in place of that of the profile.'),
+    'navsat_params_file': _text(
+        'Parameter file of navsat_transform_node, in place of that of the profile.'
     ),
-    'navsat_params_file': Argument(
-        'Parameter file of navsat_transform_node, in place of that of the profile.', kind=Path
+    'navsat': _text('Start navsat_transform_node, which turns gps/fix into odometry/gps.', True),
+    'static_transforms_file': _text(
+        'Static transforms for judge_node, as beside a recording; none: those of this launch.'
     ),
-    'navsat': _switch(
-        'Start navsat_transform_node, which turns gps/fix into odometry/gps.', 'true'
-    ),
-    'static_transforms_file': Argument(
-        'Static transforms for judge_node, as beside a recording; none: those of this launch.',
-        kind=Path,
-    ),
-    'assume_identity_frames': _switch(
-        'judge_node takes frames that nothing connects as one.', 'false'
+    'assume_identity_frames': _text(
+        'judge_node takes frames that nothing connects as one.', False
     ),
     **_mounting(),
     # Experiments.
-    'runs': _number('How many runs, one after another.', 1, 1),
-    'first_run': _number('Number of the first one.', 1, 0),
-    'out': Argument('Folder for the recordings: OUT/GPS MODEL/SCENARIO_NUMBER.', 'out'),
-    'storage': Argument('Storage of the bags.', 'mcap', ('mcap', 'sqlite3')),
-    'delay': _number('Wall time from when all are there to the motion, in s.', 3.0, 0),
-    'settle': _number('Wall time from the end of a motion to that of its bag, in s.', 1.0, 0),
-    # Evaluation.
-    'real': Argument('Real recordings with ground truth: paths or patterns, by space.', None),
-    'models': Argument(
-        'GPS models, by comma: presets, YAML files, paper, all, or real to keep the recorded GPS.',
-        'paper',
+    'runs': Parameter(1, '1', 'How many runs, one after another.', minimum=1),
+    'first_run': Parameter(1, '1', 'Number of the first one.', minimum=0),
+    'out': _text('Folder for the recordings: OUT/GPS MODEL/SCENARIO_NUMBER.', 'out'),
+    'storage': _text('Storage of the bags.', 'mcap', ('mcap', 'sqlite3')),
+    'delay': Parameter(3.0, 's', 'Wall time from when all are there to the motion.', minimum=0),
+    'settle': Parameter(
+        1.0, 's', 'Wall time from the end of a motion to that of its bag.', minimum=0
     ),
-    'case_file': Argument('case.yaml that sets clock, timers and delivery order.', kind=Path),
-    'overwrite': _switch('Replace an older result.', 'false'),
-    'repetitions': _number('Simulated runs per recording and model.', 1, 1),
-    'match_rates': _switch('Simulate at the rates of the real sensors.', 'false'),
-    'start_heading': _switch('Start the filters with the true heading.', 'false'),
-    'component': Argument('Speed that is compared.', 'horizontal', SPEED_COMPONENTS),
-    'topics': Argument('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
-    'label': Argument('Scenario label of all recordings; empty: their own.'),
-    'rate_factor': _number('Seconds of a run per second; 0: as fast as all keep up.', 0.0, 0),
+    # Evaluation.
+    'real': _text('Real recordings with ground truth: paths or patterns, by space.', None),
+    **_of(ComparedSensors, 'models'),
+    'case_file': _text('case.yaml that sets clock, timers and delivery order.'),
+    'overwrite': _text('Replace an older result.', False),
+    **_of(StudyOptions, 'repetitions', 'match_rates', 'start_heading', 'component'),
+    'topics': _text('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
+    'label': _text('Scenario label of all recordings; empty: their own.'),
+    'rate_factor': Parameter(
+        0.0, '1', 'Seconds of a run per second; 0: as fast as all keep up.', minimum=0
+    ),
     # Pictures.
-    'view': Argument(
+    'view': _text(
         'What to look with; has to be installed.',
         'none',
         ('none', 'rviz', 'foxglove', 'plotjuggler'),
     ),
 }
-"""All arguments by name."""
+"""All arguments by name. Default None: it has to be given."""
+
+
+def check(name: str, text: str) -> None:
+    """Raise ParameterError for a value that launch, which knows texts only, lets pass."""
+    one = ARGUMENTS[name]
+    if (name.endswith('_file') or name == 'path') and text and not Path(text).is_file():
+        raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
+    if name == 'sensors' and not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
+        problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
+        raise ParameterError('launch', name, problem)
+    if one.kind in (int, float):
+        whole = one.kind is int and re.fullmatch(r'[-+]?\d+', text)
+        one.parse(int(text) if whole else text, 'launch', name)
+
+
+def as_text(value: Any) -> Any:
+    """Return a default as it is written on the line; one that launch makes, or None, as it is."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def declare(*names: str, **changed: Any) -> list[Any]:
     """Return launch actions that declare arguments, and refuse values that are not allowed.
 
-    Parameters
-    ----------
-    *names : str
-        Keys of `ARGUMENTS`.
-    **changed
-        Other defaults for some more: a text or a list of launch substitutions, or an `Argument`.
-
-    Returns
-    -------
-    list of launch.actions.DeclareLaunchArgument and launch.actions.OpaqueFunction
+    `names` are keys of `ARGUMENTS`; `changed` has others with another default, a text or a list
+    of launch substitutions, or with another declaration.
     """
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-    def check(context: Any) -> None:
+    def checked(context: Any) -> None:
         for name in (*names, *changed):
-            ARGUMENTS[name].check(name, context.launch_configurations[name])
+            check(name, context.launch_configurations[name])
 
     actions: list[Any] = []
     for name in (*names, *changed):
         entry = ARGUMENTS[name]
-        if name in changed:
-            change = changed[name]
-            other = change if isinstance(change, Argument) else Argument('', change)
-            entry = dataclasses.replace(
-                entry,
-                default=other.default,
-                description=other.description or entry.description,
-                choices=other.choices or entry.choices,
-            )
+        choices = _SWITCH if entry.kind is bool else entry.choices
+        default = changed.get(name, entry.default)
+        if isinstance(default, Parameter):
+            entry, default, choices = default, default.default, default.choices
+        unit = f' [{entry.unit}]' if entry.unit not in ('', '1') else ''
         actions.append(
             DeclareLaunchArgument(
                 name,
-                default_value=entry.default,
-                description=entry.description,
-                choices=list(entry.choices) or None,
+                default_value=as_text(default),
+                description=entry.doc + unit,
+                choices=list(choices) or None,
             )
         )
-    return [*actions, OpaqueFunction(function=check)]
+    return [*actions, OpaqueFunction(function=checked)]
 
 
 def profile_file(suffix: str = '') -> list[Any]:
-    """Return substitutions for a parameter file of the judge's profile.
-
-    Parameters
-    ----------
-    suffix : str
-        `NAVSAT` for that of navsat_transform_node.
-    """
+    """Return substitutions for a parameter file of the judge's profile; `NAVSAT`: the other."""
     from launch.substitutions import LaunchConfiguration
 
     folder = config_path('judge').as_posix()
@@ -295,17 +236,8 @@ _VIEWERS = {'rviz': 'rviz2', 'plotjuggler': 'plotjuggler', 'foxglove': 'foxglove
 
 
 def needed(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return packages of others that a launch needs.
-
-    Parameters
-    ----------
-    given : mapping
-        Arguments of the launch; an argument that is not among them starts nothing.
-
-    Returns
-    -------
-    dict
-        Argument that asks for it, and another way to say it, by package.
+    """Return the packages of others that a launch with these arguments needs, and for each the
+    argument that asks for it and another way to say it.
     """
     found = {}
     if given.get('sensor_transforms') == 'true':

@@ -43,15 +43,9 @@ def node(
 ) -> Any:
     """Return a node in the namespace and with the log level that the arguments say.
 
-    Parameters
-    ----------
-    executable, package : str
-        What to run.
-    clock : str or None
-        Argument that says whether to follow /clock; it wins over a parameter file. None: a node
-        that makes the clock, and so never follows it.
-    **words
-        For `launch_ros.actions.Node`.
+    `clock` is the argument that says whether to follow /clock; it wins over a parameter file.
+    None: a node that makes the clock, and so never follows it. More words are for
+    `launch_ros.actions.Node`.
     """
     follow = False if clock is None else boolean(clock)
     parameters = [*words.pop('parameters', ()), {'use_sim_time': follow}]
@@ -67,17 +61,7 @@ def node(
 
 
 def static_transform(mounting: Mounting, *, parent: str = 'base_link', **words: Any) -> Any:
-    """Return a publisher of a static transform.
-
-    Parameters
-    ----------
-    mounting : Mounting
-        Whose pose it is.
-    parent : str
-        Frame that the pose is in.
-    **words
-        For `launch_ros.actions.Node`.
-    """
+    """Return a publisher of a static transform, of a pose in the frame `parent`."""
     numbers = zip(
         ('x', 'y', 'z', 'roll', 'pitch', 'yaw'),
         (*mounting.translation, *mounting.rpy),
@@ -97,14 +81,8 @@ def static_transform(mounting: Mounting, *, parent: str = 'base_link', **words: 
 
 
 def trajectory_node(parameters: Mapping[str, Any], **words: Any) -> Any:
-    """Return the node that moves, and gives the time, as the shared arguments say.
-
-    Parameters
-    ----------
-    parameters : mapping
-        More of its parameters.
-    **words
-        For `launch_ros.actions.Node`.
+    """Return the node that moves, and gives the time, as the shared arguments and more parameters
+    say.
     """
     shared = {
         'motion': typed('scenario', str),
@@ -117,16 +95,8 @@ def trajectory_node(parameters: Mapping[str, Any], **words: Any) -> Any:
 
 
 def include(file: str, arguments: Mapping[str, Any], **words: Any) -> Any:
-    """Return another launch file of this package, in a scope of its own.
-
-    Parameters
-    ----------
-    file : str
-        Such as `sensors.launch.py`.
-    arguments : mapping
-        Those that differ from the ones of the including file.
-    **words
-        For `launch.actions.GroupAction`.
+    """Return another launch file of this package, such as `sensors.launch.py`, in a scope of its
+    own, with the arguments that differ from those of the including one.
     """
     path = PathJoinSubstitution([FindPackageShare(PACKAGE), 'launch', file])
     source = PythonLaunchDescriptionSource(path)

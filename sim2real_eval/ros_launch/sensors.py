@@ -29,18 +29,8 @@ _DECIMALS = 12
 
 @dataclasses.dataclass(frozen=True)
 class Mounting:
-    """Pose of a sensor in base_link.
-
-    Attributes
-    ----------
-    sensor : str
-        Its kind.
-    frame : str
-        Of the sensor.
-    translation : tuple of 3 float
-        m.
-    rpy : tuple of 3 float
-        Roll, pitch, yaw about fixed axes, rad.
+    """Pose of the frame of a kind of sensor in base_link: m, and roll, pitch, yaw in rad about
+    fixed axes.
     """
 
     sensor: str
@@ -50,21 +40,11 @@ class Mounting:
 
 
 def of_models(models: Mapping[str, str]) -> list[Mounting]:
-    """Return where the models of the sensors, by name or path, say that these are.
+    """Return where the models, by name or path for each kind of sensor, say that these are.
 
     A sensor in the frame of one before it, as a magnetometer in the chip of an IMU, has no place
     of its own; nor have those that measure the base itself. The frame of a camera is its optical
-    one.
-
-    Parameters
-    ----------
-    models : mapping
-        Name or path by kind of sensor.
-
-    Raises
-    ------
-    Sim2RealError
-        When there is no such model, or it is wrong.
+    one. A model that is unknown or wrong is an error.
     """
     found: dict[str, Mounting] = {}
     for kind, name in models.items():
@@ -81,7 +61,7 @@ def of_models(models: Mapping[str, str]) -> list[Mounting]:
 
 def transforms_file(mountings: Sequence[Mounting]) -> Path:
     """Write a static_transforms.yaml that lasts as long as this process, and return it."""
-    content: list[dict[str, Any]] = [
+    content = [
         {
             'parent': 'base_link',
             'child': mounting.frame,
@@ -104,17 +84,8 @@ def world_configuration(world: str) -> dict[str, str]:
     """Return the launch configurations that `config/ros/sensors.yaml` takes of a world.
 
     An IMU and a GPS are told the gravity and the origin of the world that the others are in, as
-    in a batch run.
-
-    Parameters
-    ----------
-    world : str
-        Name or path; empty: each sensor is in its own, and gravity and origin are their defaults.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such world, or it is wrong.
+    in a batch run. It is a name or path; empty: each sensor is in its own, and gravity and origin
+    are their defaults.
     """
     shared = load_world(world or _OWN['mag'])
     return {
@@ -127,15 +98,7 @@ def world_configuration(world: str) -> dict[str, str]:
 
 
 def scratch_file(name: str, content: Any) -> Path:
-    """Write a YAML file that lasts as long as this process, and return it.
-
-    Parameters
-    ----------
-    name : str
-        Beginning of its name.
-    content
-        Lists, dicts, numbers and texts.
-    """
+    """Write a YAML file of plain values that lasts as long as this process, and return it."""
     with tempfile.NamedTemporaryFile(
         'w', prefix=f'{name}_', suffix='.yaml', delete=False, encoding='utf-8'
     ) as file:
@@ -154,14 +117,8 @@ def odometry_qos(
 ) -> dict[str, str | int]:
     """Return ROS parameters of sensors that hear reliably, and are heard, to the last message.
 
-    Parameters
-    ----------
-    namespace : str
-        Of the sensors' process.
-    ground_truth : str
-        Topic of the odometry.
-    sensors : sequence of str
-        As sensors_node takes them: a kind such as imu, or one in a namespace.
+    `namespace` is that of their process, `ground_truth` the topic of the odometry, and `sensors`
+    are as sensors_node takes them: a kind such as imu, or one in a namespace.
     """
     space = _space(namespace)
     found: dict[str, str | int] = {}
@@ -182,12 +139,8 @@ def _space(namespace: str) -> str:
 
 
 def profiles_file(topics: Sequence[str]) -> Path:
-    """Write a file for `ros2 bag record --qos-profile-overrides-path` and return it.
-
-    Parameters
-    ----------
-    topics : sequence of str
-        That are recorded to the last message.
+    """Write a `--qos-profile-overrides-path` of `ros2 bag record`, to record topics to the last
+    message, and return it.
     """
     profile = {
         'history': 'keep_last',
@@ -199,12 +152,8 @@ def profiles_file(topics: Sequence[str]) -> Path:
 
 
 def published(said: str) -> int | None:
-    r"""Return how many messages a node says it has published; None when it does not.
-
-    Parameters
-    ----------
-    said : str
-        What trajectory_node wrote, or `ros2 service call` about `~/finish`.
+    """Return how many messages a node has published, after what trajectory_node wrote, or `ros2
+    service call` about `~/finish`; None when that does not say it.
     """
     if 'success=False' in said:
         return None
@@ -213,14 +162,8 @@ def published(said: str) -> int | None:
 
 
 def miscount(bag: Path, expected: Mapping[str, int]) -> str:
-    """Return what is wrong with a finished bag; empty when all messages are in it.
-
-    Parameters
-    ----------
-    bag : Path
-        Folder with metadata.yaml.
-    expected : mapping
-        How many messages were published, by topic.
+    """Return what is wrong with the folder of a finished bag; empty when all messages that were
+    published, which `expected` counts by topic, are in it.
     """
     try:
         content: Any = yaml.safe_load((bag / 'metadata.yaml').read_text(encoding='utf-8'))

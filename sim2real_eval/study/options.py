@@ -11,6 +11,21 @@ from sim_sensors.core.parameters import Parameters, parameter
 
 
 @dataclasses.dataclass(frozen=True)
+class ComparedSensors(Parameters):
+    """Which sensors are simulated on the true motion of real recordings.
+
+    Options of `sim2real vepd`, parameters of evaluation_node and arguments of its launch file.
+    """
+
+    models: str = parameter(
+        'paper',
+        '',
+        'GPS models, by comma: presets, YAML files, paper, all, or real to keep the recorded GPS.',
+    )
+    imu: str = parameter('chrono', '', 'IMU models likewise, or real.')
+
+
+@dataclasses.dataclass(frozen=True)
 class StudyOptions(Parameters):
     """How recordings are simulated, judged and compared.
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
@@ -15,6 +15,19 @@ from sim_sensors.live import Verdict
 
 # The worst few of a period, not a line for each of a thousand messages.
 _MOST_NEWS = 5
+
+
+def diagnostic(
+    name: str, level: bytes, message: str, values: Iterable[tuple[str, object]], hardware: str = ''
+) -> DiagnosticStatus:
+    """Return a status at a level, with values by name."""
+    return DiagnosticStatus(
+        level=level,
+        name=name,
+        message=message,
+        hardware_id=hardware,
+        values=[KeyValue(key=key, value=str(value)) for key, value in values],
+    )
 
 
 class News:
@@ -105,13 +118,8 @@ class SensorHealth:
             ('subscriptions', subscriptions),
             ('truth subscriptions', of_truth),
         ]
-        return DiagnosticStatus(
-            level=level,
-            name=f'{self._name}: sensor',
-            message='; '.join(messages) or 'measuring',
-            hardware_id=self._hardware,
-            values=[KeyValue(key=key, value=str(value)) for key, value in values],
-        )
+        message = '; '.join(messages) or 'measuring'
+        return diagnostic(f'{self._name}: sensor', level, message, values, self._hardware)
 
     def _values(self) -> list[tuple[str, object]]:
         count = self._odometry

@@ -41,7 +41,7 @@ from sim_sensors.ros.messages import (
     twist_message,
     vector_message,
 )
-from sim_sensors.ros.sensor_settings import (
+from sim_sensors.ros.node_settings import (
     CameraSettings,
     GpsSettings,
     ImuSettings,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Twist, TwistStamped, Vector3Stamped
 from nav_msgs.msg import Path
 from rclpy.node import Node
@@ -19,52 +19,19 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.following.follower import LiveFollower, OdometryUse, Step, VelocityCommand
-from sim_sensors.following.reference import INTERPOLATIONS
 from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_waypoints
-from sim_sensors.ros.diagnostics import News, Reporter
+from sim_sensors.ros.diagnostics import News, Reporter, diagnostic
 from sim_sensors.ros.messages import stamp_ns, twist_message, vector_message
+from sim_sensors.ros.node_settings import PathFollowerSettings
 from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import on_backward_jump, run
-from sim_sensors.ros.sensor_settings import diagnostics_period
 
 _OUT_QOS = QoSProfile(depth=10)
-
-
-@dataclasses.dataclass(frozen=True)
-class PathFollowerSettings(Parameters):
-    """What a path follower is told besides the parameters of robot and controller."""
-
-    controller: str = parameter(
-        'nonlinear', '', 'Who steers.', choices=tuple(TRACKERS), read_only=True
-    )
-    path: str = parameter(
-        '', '', 'CSV file with t,x,y[,theta]; empty: wait for the topic path.', read_only=True
-    )
-    at_robot: bool = parameter(
-        False,
-        '',
-        'Move and turn the path to begin where the robot is; otherwise it is in the frame of the '
-        'odometry.',
-        read_only=True,
-    )
-    control_rate: float = parameter(
-        20.0, 'Hz', 'Commands per second of odometry, at most.', above=0.0, maximum=1e4,
-        read_only=True,
-    )  # fmt: skip
-    interpolation: str = parameter(
-        'spline', '', 'Between waypoints.', choices=INTERPOLATIONS, read_only=True
-    )
-    stamped: bool = parameter(
-        True, '', 'cmd_vel is a TwistStamped; otherwise a Twist.', read_only=True
-    )
-    frame_id: str = parameter('base_link', '', 'Frame of cmd_vel.', read_only=True)
-    diagnostics_period: float = diagnostics_period()
 
 
 def path_waypoints(message: Path) -> Waypoints:
@@ -240,13 +207,8 @@ class PathFollowerNode(Node):
             ('subscriptions', self._command_publisher.get_subscription_count()),
             ('truth subscriptions', self._error_publisher.get_subscription_count()),
         ]
-        return DiagnosticStatus(
-            level=level,
-            name=f'{self.get_fully_qualified_name()}: follower',
-            message='; '.join(messages),
-            hardware_id=self._settings.controller,
-            values=[KeyValue(key=key, value=str(value)) for key, value in values],
-        )
+        name, hardware = self.get_fully_qualified_name(), self._settings.controller
+        return diagnostic(f'{name}: follower', level, '; '.join(messages), values, hardware)
 
 
 def main(args: Sequence[str] | None = None) -> int:

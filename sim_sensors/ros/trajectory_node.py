@@ -20,89 +20,20 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.motion.motions import SCENARIOS, START_NS, motion_names, motion_of, truth_of
+from sim_sensors.motion.motions import SCENARIOS, motion_names, motion_of, truth_of
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.ros.messages import odometry_messages
+from sim_sensors.ros.node_settings import TrajectorySettings
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.ros.running import Awaited, run
 
-# A Time has 32 bits of seconds.
-_LATEST_NS = float((2**31 - 1) * 10**9)
 _DELIVERY = Duration(seconds=2)
 # A reliable reader that is held up for seconds misses nothing.
 _ODOMETRY_QOS = QoSProfile(depth=1000)
 # Between two looks at the graph, and between two lines about who is not there, s of wall time.
 _POLL_S = 0.05
 _TELL_S = 5.0
-
-
-@dataclasses.dataclass(frozen=True)
-class TrajectorySettings(Parameters):
-    """What a trajectory node is told besides the parameters of a scenario."""
-
-    motion: str = parameter(
-        'drive_circle',
-        '',
-        'What moves: a drive of the ART vehicle, a scenario, or a class in a file, '
-        'my_motion.py:Spiral.',
-        read_only=True,
-    )
-    duration: float = parameter(
-        20.0, 's', 'Duration of the motion.', above=0.0, maximum=1e5, read_only=True
-    )
-    seed: int = parameter(0, '1', 'Seed of the variation of a drive.', minimum=0, read_only=True)
-    run: str = parameter(
-        'run_1', '', 'Label of the run; another one varies a drive otherwise.', read_only=True
-    )
-    rate: float = parameter(
-        100.0, 'Hz', 'Odometry messages per second of motion.', minimum=1.0, read_only=True
-    )
-    factor: float = parameter(
-        1.0,
-        '1',
-        'Seconds of motion per second of wall time.',
-        minimum=1e-3,
-        maximum=1e3,
-        read_only=True,
-    )
-    clock: bool = parameter(False, '', 'Publish /clock.', read_only=True)
-    loop: bool = parameter(
-        False, '', 'Begin again at the end, with /clock jumping back.', read_only=True
-    )
-    awaited: str = parameter(
-        '',
-        '',
-        'Who has to be there first, spaces between: TOPIC for somebody who publishes it, or '
-        'TOPIC:NODE for a node that subscribes to it, such as ground_truth/odometry:imu_node.',
-        read_only=True,
-    )
-    delay: float = parameter(
-        1.0,
-        's',
-        'Wall time from then to the first message; either side finds the other in its own time.',
-        minimum=0.0,
-        read_only=True,
-    )
-    start_ns: int = parameter(
-        START_NS,
-        'ns',
-        'Stamp of the start of the motion.',
-        minimum=0.0,
-        maximum=_LATEST_NS,
-        read_only=True,
-    )
-    frame_id: str = parameter('map', '', 'Frame of the pose.', read_only=True)
-    child_frame_id: str = parameter('base_link', '', 'Frame of the twist.', read_only=True)
-
-    def _check(self) -> None:
-        if self.loop and not self.clock:
-            raise ParameterError(
-                type(self).__name__,
-                'loop',
-                'True is not allowed without clock: true; stamps would go back unannounced',
-            )
 
 
 class TrajectoryNode(Node):

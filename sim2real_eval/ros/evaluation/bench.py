@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,23 +13,50 @@ from typing import Any
 import numpy as np
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.ros.evaluation.sensors import BURST, TwinSensorNode, longest_burst, sensor_nodes
 from sim2real_eval.simulation.twin import Placed, TwinSensors
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
 from sim_sensors.motion.sampling import SampleGrid
+from sim_sensors.ros.node_settings import Datum
+from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
+from sim_sensors.ros.outputs import OUTPUTS
+from sim_sensors.ros.sensor_node import SensorNode
+from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.delivery import Channel
 
 # Generous: only a middleware that has lost a message keeps anyone waiting for long.
 _TIMEOUT_S = 30.0
-_TYPES = {'imu': 'sensor_msgs/msg/Imu', 'gps': 'sensor_msgs/msg/NavSatFix'}
+# Odometry messages that are published at once, at most.
+_BURST = 50
+# A batch run bridges gaps of any length.
+_LONGEST_GAP_S = 1e6
+
+
+class TwinSensorNode(SensorNode):
+    """A sensor of a twin. One that cannot be made leaves nothing on the graph."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        try:
+            super().__init__(*given, **options)
+        except BaseException:
+            # Else it stays as long as the traceback, and longer.
+            with contextlib.suppress(AttributeError):  # not even a node yet
+                self.destroy_node()
+            raise
+
+    @property
+    def connected(self) -> bool:
+        """Whether it hears odometry and is heard, as far as it knows."""
+        heard: int = self._publisher.get_subscription_count()
+        return heard > 0 and self._subscription.get_publisher_count() > 0
 
 
 @dataclasses.dataclass(eq=False)
@@ -42,7 +70,6 @@ class _Sensor:
     subscription: Any
     heard: list[bytes]
     frame: str
-    total: int
     told: int = 0
 
     def listen(self) -> bool:
@@ -75,29 +102,19 @@ class SensorBench:
     """Plays the truth of a recording to sensor nodes, and hears what they measure, all over DDS.
 
     Nothing is lost: odometry is published, a little of it at once, when that before it was taken
-    and all that was measured from it has come.
+    and all that was measured from it has come. A middleware that does not connect the sensors is
+    an error.
 
     Parameters
     ----------
     node : Node
-        That publishes the truth and listens. It need not be spun.
-    truth : Publisher
-        Of nav_msgs/Odometry.
-    maker : TwinMaker
-        Has the truth.
-    sensors : TwinSensors
-        What measures it.
+        That publishes the truth of `maker` by `truth`, and listens. It need not be spun.
     label : str
-        What the model is called.
+        What the model is called in diagnostics.
     namespace : str
         Absolute, of the sensors.
     poll : callable
         Called again and again while the sensors are waited for; may raise, to stop it.
-
-    Raises
-    ------
-    Sim2RealError
-        When the middleware does not connect the sensors.
     """
 
     def __init__(
@@ -135,36 +152,54 @@ class SensorBench:
         namespace: str,
     ) -> None:
         node, truth = self._node, self._truth
-        for role, sensor in sensor_nodes(
-            maker,
-            sensors,
-            label,
-            namespace=namespace,
-            odometry=truth.topic_name,
-            context=node.context,
-        ):
+        common: dict[str, Any] = {
+            'model': label,
+            'seed': sensors.seed,
+            'run': sensors.run,
+            'velocity': sensors.velocity,
+            'longest_gap': _LONGEST_GAP_S,
+        }
+        origin = sensors.origin
+        datum = Datum(origin.latitude_deg, origin.longitude_deg, origin.altitude_m)
+        for role, placed in sensors.placed.items():
+            kind = KINDS.get(role)
+            topic = f'{namespace}/{kind.topic}'
+            depth = _longest_burst(placed, maker.truth.stamp_ns)
+            own: Any = {'datum': datum} if role == 'gps' else {}
+            sensor = TwinSensorNode(
+                kind,
+                OUTPUTS.get(role).settings(**common, **own, start_ns=placed.start_ns),
+                model=placed.model,
+                context=node.context,
+                namespace=namespace,
+                # Those that this process was started with are for the evaluation.
+                use_global_arguments=False,
+                cli_args=['--ros-args', '-r', f'{ODOMETRY_TOPIC}:={truth.topic_name}'],
+                # Queues from which nothing is lost.
+                parameter_overrides=[
+                    Parameter(
+                        f'qos_overrides.{truth.topic_name}.subscription.reliability',
+                        value='reliable',
+                    ),
+                    Parameter(f'qos_overrides.{topic}.publisher.depth', value=depth),
+                ],
+            )
             opened.callback(sensor.destroy_node)
             self._executor.add_node(sensor)
-            placed = sensors.placed[role]
             heard: list[bytes] = []
             arrival_ns = _arrivals(sensors, role, placed, int(self._stamps[-1]))
             subscription = node.create_subscription(
-                sensor.message_type,
-                f'{namespace}/{sensor.kind.topic}',
-                heard.append,
-                QoSProfile(depth=longest_burst(placed, maker.truth.stamp_ns)),
-                raw=True,
+                sensor.message_type, topic, heard.append, QoSProfile(depth=depth), raw=True
             )
             opened.callback(node.destroy_subscription, subscription)
             self._sensors[role] = _Sensor(
                 node=sensor,
-                kind=MESSAGE_TYPES[_TYPES[role]],
+                kind=MESSAGE_TYPES[kind.message],
                 arrival_ns=arrival_ns,
                 latency_ns=round(placed.model.latency * 1e9),
                 subscription=subscription,
                 heard=heard,
                 frame=placed.model.frame_id,
-                total=len(arrival_ns),
             )
         self._wait(
             lambda: (
@@ -185,10 +220,7 @@ class SensorBench:
     def measure(self, now_ns: int) -> None:
         """Let the sensors measure, until all that reaches a judge by `now_ns` has come.
 
-        Raises
-        ------
-        Sim2RealError
-            When a sensor cannot measure the truth, or the middleware loses messages.
+        That a sensor cannot measure the truth, or the middleware loses messages, is an error.
         """
         while not self.finished and not all(
             _is_ahead(sensor, now_ns) for sensor in self._sensors.values()
@@ -198,7 +230,7 @@ class SensorBench:
                 return
             # What is now becomes final with the second sample after it.
             enough = int(np.searchsorted(self._stamps, now_ns, side='right')) + 2
-            end = min(max(enough, self._next + 1), self._next + BURST, len(self._rows))
+            end = min(max(enough, self._next + 1), self._next + _BURST, len(self._rows))
             for row in self._rows[self._next : end]:
                 self._truth.publish(row)
             self._next = end
@@ -232,9 +264,10 @@ class SensorBench:
         self.finished = True
         for role, sensor in self._sensors.items():
             sensor.node.finish()
-            if sensor.node.published != sensor.total:
+            total = len(sensor.arrival_ns)
+            if sensor.node.published != total:
                 raise Sim2RealError(
-                    f'simulated {role}: measured {sensor.node.published} of {sensor.total} times; '
+                    f'simulated {role}: measured {sensor.node.published} of {total} times; '
                     'its diagnostics say why'
                 )
         self._listen()
@@ -252,6 +285,16 @@ class SensorBench:
                 raise Sim2RealError(f'simulated sensors: waited {_TIMEOUT_S:g} s for them {what}')
             self._poll()
             self._executor.spin_once(timeout_sec=0.01)
+
+
+def _longest_burst(placed: Placed, truth_ns: IntArray) -> int:
+    """Return a bound of the measurements that _BURST odometry messages, or the last, set free."""
+    # Two intervals wait for the messages after them.
+    far = min(_BURST + 2, len(truth_ns) - 1)
+    longest_ns = np.max(truth_ns[far:] - truth_ns[:-far])
+    # A delay above 40 times its mean never comes: its probability is 4e-18.
+    delay: float = placed.model.latency + 40.0 * placed.model.delivery.jitter
+    return math.ceil(float(placed.model.rate) * (float(longest_ns) * 1e-9 + delay)) + 10
 
 
 def _arrivals(sensors: TwinSensors, role: str, placed: Placed, end_ns: int) -> IntArray:

@@ -13,8 +13,8 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
-from sim2real_eval.cli.declared import declared_words
-from sim2real_eval.cli.model_lists import twins
+from sim2real_eval.cli.models import twins
+from sim2real_eval.cli.options import study_words
 from sim2real_eval.cli.vepd import TITLE, vepd_command
 from sim2real_eval.judge.external.graph import GraphJudgeSetup
 from sim2real_eval.judge.external.process import JUDGES
@@ -25,62 +25,42 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.folder import check_folder
 from sim2real_eval.study.judges import StudyJudge
-from sim2real_eval.study.options import StudyOptions
+from sim2real_eval.study.options import ComparedSensors, StudyOptions
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.recordings import of_sources
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import parameter
 from sim_sensors.ros.parameters import NodeParameters
 
 # Parameters of evaluation_node.
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluationSettings(Parameters):
+class EvaluationSettings(ComparedSensors):
     """Parameters of evaluation_node that are no lists; `real` and `topics` are."""
 
-    models: str = parameter(
-        'paper',
-        '',
-        'GPS models, by comma: presets, YAML files, paper, all, or real to keep the recorded GPS.',
-        read_only=True,
-    )
-    imu: str = parameter('chrono', '', 'IMU models likewise, or real.', read_only=True)
     judge: str = parameter(
         'judge_node',
         '',
         'Which nodes judge: ours, or ekf_node of robot_localization.',
         choices=JUDGES,
-        read_only=True,
     )
-    profile: str = parameter(
-        'paper_released', '', 'Parameters of the judge that are shipped.', read_only=True
-    )
-    params_file: str = parameter(
-        '', '', 'Parameter file of ekf_node instead of a profile.', read_only=True
-    )
+    profile: str = parameter('paper_released', '', 'Parameters of the judge that are shipped.')
+    params_file: str = parameter('', '', 'Parameter file of ekf_node instead of a profile.')
     navsat_params_file: str = parameter(
-        '',
-        '',
-        'Parameter file of navsat_transform_node; empty: that which belongs to the other.',
-        read_only=True,
+        '', '', 'Parameter file of navsat_transform_node; empty: that which belongs to the other.'
     )
-    case_file: str = parameter(
-        '', '', 'case.yaml that sets clock, timers and delivery order.', read_only=True
-    )
-    out: str = parameter('', '', 'Folder to write.', read_only=True)
-    overwrite: bool = parameter(False, '', 'Replace an older result in it.', read_only=True)
-    scenario: str = parameter(
-        '', '', 'Scenario label of all recordings; empty: their own.', read_only=True
-    )
+    case_file: str = parameter('', '', 'case.yaml that sets clock, timers and delivery order.')
+    out: str = parameter('', '', 'Folder to write.')
+    overwrite: bool = parameter(False, '', 'Replace an older result in it.')
+    scenario: str = parameter('', '', 'Scenario label of all recordings; empty: their own.')
     rate_factor: float = parameter(
         0.0,
         '1',
         'Seconds of a run per second of wall time; 0: as fast as all keep up.',
         minimum=0.0,
         maximum=1e3,
-        read_only=True,
     )
 
 
@@ -112,13 +92,7 @@ class Study:
         return setup
 
     def check_out(self, node: str) -> None:
-        """Refuse a folder that may not be written.
-
-        Raises
-        ------
-        ParameterError
-            In the words of the node of that name.
-        """
+        """Refuse a folder that may not be written, in the words of the node of that name."""
         out, overwrite = self.settings.out, self.settings.overwrite
         try:
             check_folder(Path(out), self.plan, overwrite=overwrite)
@@ -133,15 +107,11 @@ class Study:
         """Declare the parameters of a node and read everything that they name but recordings.
 
         The node must have been made with `automatically_declare_parameters_from_overrides`, so
-        that a parameter of another name is seen, and refused.
-
-        Raises
-        ------
-        Sim2RealError
-            For what is unknown, wrong, missing, or there already.
+        that a parameter of another name is seen. What is unknown, wrong, missing, or there already
+        is refused.
         """
         declared = NodeParameters(node)
-        settings = declared.declare(EvaluationSettings())
+        settings = declared.declare(EvaluationSettings(), read_only=True)
         options = declared.declare(StudyOptions(), skip=('metric',), read_only=True)
         metric = declared.declare(MetricOptions(), 'metric', skip=('drop_zeros',), read_only=True)
         options = dataclasses.replace(options, metric=metric)
@@ -210,7 +180,7 @@ def _command(
         words += [option, value] if value else []
     for topic in topics:
         words += ['--topic', topic]
-    return vepd_command([*words, *declared_words(options), '--real', *real])
+    return vepd_command([*words, *study_words(options), '--real', *real])
 
 
 def _setup(node: str, settings: EvaluationSettings) -> GraphJudgeSetup:

@@ -11,11 +11,16 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus
 
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
+from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.study.run import StudyFailure, StudyRun
+from sim_sensors.ros.diagnostics import diagnostic
+
+_OF_ROW = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd')
+_OF_RUN = ('rmse', 'entropy_difference', 'forward_rmse', 'duration', 'estimates', 'fixes_used')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +46,8 @@ class Tally:
     ----------
     judge : str
         Label of the judge.
-    recordings : sequence of str
-        Names, in the order in which they are evaluated.
-    models : sequence of str
-        Labels of the twins.
+    recordings, models : sequence of str
+        Names, in the order in which they are evaluated, and labels of the twins.
     repetitions : int
         Runs per recording and twin.
 
@@ -149,15 +152,9 @@ class Tally:
         for model in self._models:
             own = [run for run in runs if run.key.model == model]
             names = {run.key.recording for run in own}
-            real: dict[str, list[Any]] = {}
-            simulated: dict[str, list[Any]] = {}
-            for run in runs:
-                if run.is_real and run.key.recording in names:
-                    real.setdefault(run.scenario, []).append(run.score)
-            for run in own:
-                simulated.setdefault(run.scenario, []).append(run.score)
+            real = [run for run in runs if run.is_real and run.key.recording in names]
             if own:
-                rows += vepd_table(real, {model: simulated})
+                rows += vepd_table(_by_scenario(real), {model: _by_scenario(own)})
         return rows
 
     def to_json(self) -> str:
@@ -168,18 +165,7 @@ class Tally:
                 'total': self.total,
                 'finished': self.finished,
                 'running': self.running,
-                'vepd': [
-                    {
-                        'model': row.model,
-                        'scenario': row.scenario,
-                        'n_real': row.n_real,
-                        'n_sim': row.n_sim,
-                        'w_rmse': row.w_rmse,
-                        'w_entropy': row.w_entropy,
-                        'vepd': row.vepd,
-                    }
-                    for row in self.rows()
-                ],
+                'vepd': [{name: getattr(row, name) for name in _OF_ROW} for row in self.rows()],
                 'last': self._last,
                 'failures': [
                     {'recording': one.recording, 'reason': one.reason} for one in self.failures
@@ -215,21 +201,18 @@ class Tally:
             for row in self.rows()
             if row.scenario == POOLED
         ]
-        return DiagnosticStatus(
-            level=level,
-            name=f'{name}: evaluation',
-            message=message,
-            values=[KeyValue(key=key, value=str(value)) for key, value in values],
-        )
+        return diagnostic(f'{name}: evaluation', level, message, values)
+
+
+def _by_scenario(runs: Sequence[StudyRun]) -> dict[str, list[RunScore]]:
+    found: dict[str, list[RunScore]] = {}
+    for run in runs:
+        found.setdefault(run.scenario, []).append(run.score)
+    return found
 
 
 def _scores(run: StudyRun) -> dict[str, float]:
-    return {
-        name: run.values[name]
-        for name in (
-            'rmse', 'entropy_difference', 'forward_rmse', 'duration', 'estimates', 'fixes_used'
-        )
-    }  # fmt: skip
+    return {name: run.values[name] for name in _OF_RUN}
 
 
 # Ctrl-C and SIGTERM, taken notice of where nothing is half done.
@@ -238,13 +221,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
-    """The process was asked to stop.
-
-    Parameters
-    ----------
-    number : int
-        Of the signal.
-    """
+    """The process was asked to stop, by the signal of a number."""
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
