@@ -18,9 +18,8 @@ from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.registry import is_in_file

@@ -12,11 +12,10 @@ from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns
 from sim2real_eval.study.fitting.fit import deal_folds
-from sim2real_eval.study.fitting.identification import Identified, identify
 from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.search import search
 from sim2real_eval.study.fitting.tuned import ParameterTarget, Tuned
-from sim2real_eval.study.fitting.validation import Validation, validate
+from sim2real_eval.study.fitting.validation import Identified, Validation, identify, validate
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.run_plan import Judging
 

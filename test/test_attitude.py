@@ -12,8 +12,7 @@ from filterpy.kalman import ExtendedKalmanFilter
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.benches.attitude.errors import attitude_errors
-from sim2real_eval.benches.attitude.estimate import estimate_attitude
+from sim2real_eval.benches.attitude.estimate import attitude_errors, estimate_attitude
 from sim2real_eval.benches.attitude.events import AttitudeInput, events_of, without_zero_rate
 from sim2real_eval.benches.attitude.filter import (
     ACCELEROMETER,
@@ -22,7 +21,6 @@ from sim2real_eval.benches.attitude.filter import (
     AttitudeError,
     xi_matrices,
 )
-from sim2real_eval.benches.attitude.settings import AttitudeSettings
 from sim2real_eval.benches.attitude.study import (
     HAND_HELD,
     AttitudeSetup,
@@ -30,6 +28,7 @@ from sim2real_eval.benches.attitude.study import (
     simulated_run,
     simulated_study,
 )
+from sim2real_eval.benches.settings import AttitudeSettings
 from sim_sensors.camera.camera import load_camera
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, PoseArray

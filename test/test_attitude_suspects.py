@@ -11,12 +11,11 @@ import pytest
 from cli_examples import call
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.benches.attitude.errors import attitude_errors
-from sim2real_eval.benches.attitude.estimate import AttitudeEstimate
+from sim2real_eval.benches.attitude.estimate import AttitudeEstimate, attitude_errors
 from sim2real_eval.benches.attitude.events import AttitudeInput, events_of
 from sim2real_eval.benches.attitude.filter import ACCELEROMETER, AttitudeError
-from sim2real_eval.benches.attitude.settings import AttitudeSettings
 from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, measure, simulated_study
+from sim2real_eval.benches.settings import AttitudeSettings
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying

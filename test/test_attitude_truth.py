@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.benches.attitude.errors import suspects
+from sim2real_eval.benches.attitude.estimate import suspects
 from sim2real_eval.benches.attitude.events import AttitudeInput, events_of, without_zero_rate
 from sim2real_eval.benches.attitude.filter import AttitudeError
-from sim2real_eval.benches.attitude.settings import AttitudeSettings
+from sim2real_eval.benches.settings import AttitudeSettings
 from sim_sensors.core.measurements import FloatArray, ImuArray, MagneticFieldArray, PoseArray
 
 GRAVITY, NORTH = 9.8, np.array([0.0, 2e-5, -4e-5])

@@ -19,8 +19,8 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.sensor_set_folder import FILES
-from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.gps.covariance import HdopCovariance
 from sim_sensors.gps.gnss_noise import GnssNoise
 from sim_sensors.gps.gps import load_gps

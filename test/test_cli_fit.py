@@ -11,8 +11,8 @@ import pytest
 from cli_examples import DURATION, call, check_refused, contents
 
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of

@@ -10,9 +10,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import truth_of

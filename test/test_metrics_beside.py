@@ -23,15 +23,19 @@ from sim2real_eval.metrics.error_curves import (
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import rank_agreement
 from sim2real_eval.signals.distances import SpectrumDistance
-from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim2real_eval.study.metric import all_metrics
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import speed_error
 from sim2real_eval.study.run_plan import Judging, RunPlan
-from sim2real_eval.study.secondary_metrics import metric_tables
-from sim2real_eval.study.secondary_results import METRIC_COLUMNS, SideResults, side_results
+from sim2real_eval.study.secondary_results import (
+    METRIC_COLUMNS,
+    SideResults,
+    metric_tables,
+    side_results,
+)
 from sim2real_eval.study.sensitivity import PAPER
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu

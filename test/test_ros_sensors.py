@@ -19,8 +19,8 @@ from ros_examples import DEEP, Graph, final_stamps, fix_bits, graph_of_its_own, 
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.fix_states import FixStates, Outages

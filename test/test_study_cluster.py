@@ -57,7 +57,7 @@ def test_a_worker_that_lacks_a_recording_or_has_other_versions_ends_the_study(
     address = cluster.scheduler_address
     with pytest.raises(Sim2RealError, match=r'worker tcp://.* does not see .*bag; rec'):
         run_study(plan, tmp_path / 'out', cluster=address)
-    monkeypatch.setattr('sim2real_eval.study.cluster.versions', _Ageing())
+    monkeypatch.setattr('sim2real_eval.study.runner.versions', _Ageing())
     with pytest.raises(Sim2RealError, match=r'worker tcp://.* has numpy 2, must have 1 as here'):
         run_study(small_plan(tmp_path), tmp_path / 'other', cluster=address)
 
@@ -76,7 +76,7 @@ class _Ageing:
 def test_no_scheduler_is_a_wrong_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('sim2real_eval.study.cluster._TIMEOUT_S', 1)
+    monkeypatch.setattr('sim2real_eval.study.runner._TIMEOUT_S', 1)
     file = write_study_file(tmp_path)
     done = call(capsys, 'study', file, '--out', tmp_path / 'out', '--cluster', 'tcp://127.0.0.1:9')
     assert done.status == 2

@@ -21,11 +21,10 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.recordings import StandIn, StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.runner import run_study
-from sim2real_eval.study.stand_in import StandIn
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 
@@ -252,7 +251,7 @@ def test_real_recordings_take_the_place_of_stand_ins(
 
 
 def test_stand_ins_are_the_recordings_of_the_demo() -> None:
-    from sim2real_eval.simulation.synthetic import synthetic_recording
+    from sim2real_eval.simulation.twin_maker import synthetic_recording
     from sim2real_eval.study.study_file import Overrides, StudyFile
     from sim_sensors.motion.motions import motion_of
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from recording_examples import arrays_equal
 
-from sim2real_eval.simulation.synthetic import synthetic_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu

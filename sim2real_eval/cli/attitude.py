@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.benches.attitude.settings import AttitudeSettings, SimulationSettings
+from sim2real_eval.benches.settings import AttitudeSettings, SimulationSettings
 from sim2real_eval.cli.arguments import (
     add_out,
     add_recordings,
@@ -174,11 +174,9 @@ def _simulated(
 
 
 def _recorded(
-    options: argparse.Namespace, settings: AttitudeSettings
-) -> tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]:
-    """Return the study, what went in, notes, and why recordings were left out."""
-    from sim2real_eval.benches.attitude.recorded import recorded_run
-    from sim2real_eval.benches.attitude.study import study_of
+    options: argparse.Namespace, settings: AttitudeSettings, failures: list[str]
+) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
+    from sim2real_eval.benches.attitude.study import recorded_run, study_of
     from sim2real_eval.common.findings import merge_findings
 
     _SIMULATION.refuse(options, 'goes without recordings only')

@@ -82,8 +82,7 @@ def _plan(seed: int, runs: int) -> StudyPlan:
     from sim2real_eval.study.judges import StudyJudge
     from sim2real_eval.study.options import StudyOptions
     from sim2real_eval.study.plan import StudyPlan
-    from sim2real_eval.study.recordings import StudyRecording
-    from sim2real_eval.study.stand_in import PathDrive, StandIn
+    from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
     from sim2real_eval.study.study_file import StudyFile
     from sim_sensors.core.config_files import config_path
     from sim_sensors.gps.gps import load_gps

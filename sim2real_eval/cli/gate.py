@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sim2real_eval.cli.arguments import add_shared
 from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import conclude
-from sim2real_eval.study.gate.options import GateOptions
+from sim2real_eval.cli.output import print_json
+from sim2real_eval.study.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 HELP = 'hold a result against limits or an earlier result, for CI'

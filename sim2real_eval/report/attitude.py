@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from rich.table import Table
 
-from sim2real_eval.benches.attitude.errors import (
+from sim2real_eval.benches.attitude.estimate import (
     ANGLES,
     BOUND,
     PUBLISHED_REAL,

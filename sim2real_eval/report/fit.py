@@ -31,10 +31,9 @@ from sim2real_eval.report.style import (
     tidy,
 )
 from sim2real_eval.study.fitting.fit import Fit
-from sim2real_eval.study.fitting.identification import Identified
 from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.tuned import model_yaml
-from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT
+from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT, Identified
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 

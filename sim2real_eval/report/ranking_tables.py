@@ -20,7 +20,7 @@ from sim2real_eval.metrics.uncertainty.result import (
     Uncertainty,
 )
 from sim2real_eval.report.console import plain_table
-from sim2real_eval.study.secondary_metrics import LEVEL, MetricTable
+from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 
 _MOST_PAIRS = 3

@@ -31,12 +31,11 @@ from sim2real_eval.ros.evaluation.run import Pass, first_difference
 from sim2real_eval.ros.evaluation.study import Study
 from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped, Tally
 from sim2real_eval.study.folder import abandon, held
-from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.outcome import RunStore, StudyOutcome
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey, told_failures
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude
-from sim2real_eval.study.store import RunStore
 from sim2real_eval.study.unit import kept_run
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.ros.diagnostics import Reporter

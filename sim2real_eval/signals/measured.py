@@ -23,8 +23,7 @@ from sim2real_eval.signals.agreement import (
     wrap,
 )
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.simulation.synthetic import maker_with_field
-from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
 from sim_sensors.imu.kinematics import ExactKinematics

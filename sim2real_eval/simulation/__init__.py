@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.simulation.synthetic import synthetic_recording
     from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.simulation.twin_maker import TwinMaker
+    from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 
 __all__ = ['Twin', 'TwinMaker', 'synthetic_recording']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'twin', 'twin_maker', 'synthetic')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'twin', 'twin_maker')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of a study that are plain values: the one declaration of file, command and node."""
+"""Options of studies, fits and gates: the one declaration of file, command and node."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
 
@@ -53,3 +54,75 @@ class StudyOptions(Parameters):
     )
     metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
     uncertainty: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions(Parameters):
+    """How is fitted."""
+
+    metric: str = parameter(
+        'vepd',
+        '',
+        'What is made small: VEPD, one of its parts, or the energy distance.',
+        choices=('vepd', 'rmse', 'entropy', 'energy'),
+    )
+    folds: int = parameter(
+        5,
+        '1',
+        'Parts into which the recordings are dealt for cross-validation, each held out once: 2 or '
+        'more; 0: none.',
+        minimum=0,
+    )
+    candidates: int | None = parameter(
+        None,
+        '1',
+        'Parameter values judged at most (15, and 20 more per parameter, where it is not given).',
+        optional=int,
+        minimum=1,
+    )
+    uncertainty: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
+
+    def _check(self) -> None:
+        if self.folds == 1:
+            # One alone would leave nothing to fit to.
+            raise ParameterError('', 'folds', '1 is not allowed; must be 0 or an integer >= 2')
+
+
+@dataclasses.dataclass(frozen=True)
+class GateOptions(Parameters):
+    """What a result is held against.
+
+    Attributes
+    ----------
+    models, scenarios, judges : tuple of str
+        What is looked at; empty: everything.
+    """
+
+    max_vepd: float | None = parameter(
+        None, '', 'Largest VEPD allowed.', optional=float, minimum=0.0
+    )
+    max_increase: float | None = parameter(
+        None,
+        '',
+        'How much more than in the baseline is allowed (0 where it is not given); below 0: it '
+        'must shrink.',
+        optional=float,
+    )
+    by: str = parameter(
+        'estimate',
+        '',
+        'What is held against a limit: estimate, VEPD itself; low, the lower bound of its '
+        'interval, which breaks a limit only when that is sure; high, the upper bound, which '
+        'breaks it unless it is sure to be kept.',
+        choices=('estimate', 'low', 'high'),
+    )
+    confidence: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
+    resamples: int = parameter(
+        10_000, '1', 'Resamples behind intervals and p-values.', minimum=100, maximum=10_000_000
+    )
+    seed: int = parameter(
+        0, '1', 'Seed of all random draws; equal seeds give equal bytes.', minimum=0
+    )
+    models: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()

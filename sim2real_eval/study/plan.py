@@ -11,9 +11,8 @@ from typing import Any
 from sim2real_eval.common.results import versions
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.judges import StudyJudge
-from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
 from sim2real_eval.study.run import RunKey
-from sim2real_eval.study.stand_in import PathDrive, StandIn
 from sim2real_eval.study.study_file import Overrides, StudyFile
 from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.core.errors import Sim2RealError

@@ -1,20 +1,214 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of a study: those that a study file names by path, glob or stand-in."""
+"""Recordings of a study: of paths and globs, synthetic stand-ins, and drives."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import glob
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sim2real_eval.recording.metadata import recording_digest
-from sim2real_eval.recording.reading import Source
-from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, ROLE_CLASSES, Recording
+from sim2real_eval.recording.source import Source
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim2real_eval.study.entry import Entry
-from sim2real_eval.study.stand_in import PathDrive, StandIn, read_stand_ins
+from sim2real_eval.study.variants import STAND_IN, read_gps, read_imu
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.registry import file_of, is_in_file
+from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
+from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
+from sim_sensors.motion.trajectory import Motion, Trajectory
+from sim_sensors.motion.vehicles import ART, AckermannVehicle
+
+_DURATION_S = 20.0
+_OF_DRIVE = ('duration', 'vehicle', 'variation')
+
+
+@dataclasses.dataclass(frozen=True)
+class PathDrive:
+    """A vehicle that follows a path.
+
+    Attributes
+    ----------
+    scenario : str
+        Of DRIVES, or another scenario; empty where it is still to be chosen.
+    seed : int
+    run : str
+        Label of the random streams.
+    duration : float
+        s.
+    vehicle : AckermannVehicle
+    variation : RunVariation
+        How one run differs from the next.
+    """
+
+    scenario: str
+    seed: int
+    run: str
+    duration: float = _DURATION_S
+    vehicle: AckermannVehicle = ART
+    variation: RunVariation = dataclasses.field(default_factory=RunVariation)
+
+    @property
+    def label(self) -> str:
+        """The scenario's name alone, without the file that it is in."""
+        return self.scenario.rpartition(':')[2]
+
+    def motion(self) -> Motion:
+        """Return the true motion."""
+        if self.scenario in DRIVES:
+            return _driven(self)
+        return motion_of(
+            self.scenario, seed=self.seed, run=self.run, duration=self.duration, parameters={}
+        )
+
+    def read(self) -> Recording:
+        """Return the truth, at 100 Hz, as a recording without sensors."""
+        topic = DEFAULT_TOPICS['truth']
+        return Recording(
+            name=self.run,
+            scenario=self.label,
+            path='',
+            messages={topic: truth_of(self.motion())},
+            roles={'truth': topic},
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the drive as plain values."""
+        return {
+            'drive': self.label,
+            'run': self.run,
+            'duration': self.duration,
+            'vehicle': self.vehicle.to_mapping(),
+            'variation': self.variation.to_mapping(),
+        }
+
+
+@functools.lru_cache(maxsize=4)
+def _driven(one: PathDrive) -> Trajectory:
+    # Units of one recording come one after the other, and the drive takes longer than a judge.
+    return drive(
+        one.scenario,
+        seed=one.seed,
+        run=one.run,
+        duration=one.duration,
+        vehicle=one.vehicle,
+        variation=one.variation,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StandIn:
+    """A drive recorded by sensors that stand in for real ones; synthetic, and labelled so.
+
+    Attributes
+    ----------
+    drive : PathDrive
+    sensors : Twin
+    """
+
+    drive: PathDrive
+    sensors: Twin
+
+    def read(self) -> Recording:
+        """Make the recording."""
+        one = self.drive
+        return synthetic_recording(
+            one.motion(), self.sensors, seed=one.seed, run=one.run, scenario=one.label
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the stand-in as plain values."""
+        assert self.sensors.gps is not None
+        assert self.sensors.imu is not None
+        return {
+            'stand_in': self.drive.to_mapping(),
+            'gps': self.sensors.gps.to_mapping(),
+            'imu': self.sensors.imu.to_mapping(),
+        }
+
+
+def read_stand_ins(
+    entry: Entry, folder: Path, *, seed: int, group: str, runs: int | None
+) -> list[StandIn]:
+    """Return the recordings that a `stand_in` of a study file stands for.
+
+    Parameters
+    ----------
+    entry : Entry
+    folder : Path
+        Paths of model files are relative to it.
+    seed : int
+        Of the study.
+    group : str
+        Becomes part of the names of the runs.
+    runs : int or None
+        Recordings per scenario in place of those of the file.
+
+    Raises
+    ------
+    ParameterError
+        For a wrong entry.
+    """
+    fields = entry.fields(('scenarios', 'runs', 'gps', 'imu', *_OF_DRIVE))
+    default = Entry(entry.where, entry.key, STAND_IN)
+    sensors = Twin(
+        STAND_IN,
+        gps=read_gps(fields.get('gps', default), folder),
+        imu=read_imu(fields.get('imu', default), folder),
+    )
+    scenarios = list(DRIVES)
+    if 'scenarios' in fields:
+        scenarios = [_scenario(one, folder) for one in fields['scenarios'].items('scenarios')]
+    count = fields['runs'].integer(1) if 'runs' in fields else 10
+    count = count if runs is None else runs
+    found = []
+    for scenario in dict.fromkeys(scenarios):
+        for number in range(1, count + 1):
+            name = scenario.rpartition(':')[2]
+            label = f'{group}_{name}_{number}' if group else f'{name}_{number}'
+            found.append(StandIn(_drive(fields, scenario, seed, label), sensors))
+    return found
+
+
+def _scenario(entry: Entry, folder: Path) -> str:
+    """Return a scenario's name; that of one in a file with its whole path."""
+    name = entry.text()
+    if name in DRIVES:
+        return name
+    if not is_in_file(name) and name not in SCENARIOS.names():
+        known = list(dict.fromkeys([*DRIVES, *SCENARIOS.names()]))
+        entry.refuse_value(f'one of {", ".join(known)}, or a class in a file', known)
+    kind = SCENARIOS.get(name, where=entry.where, key=entry.key, folder=folder)
+    path = file_of(kind)
+    return name if path is None else f'{path}:{kind.__name__}'
+
+
+def read_drive(entry: Entry, seed: int) -> PathDrive:
+    """Return what `simulate_on: {drive: ...}` says of the drives, without scenario and run."""
+    return _drive(entry.fields(_OF_DRIVE), '', seed, '')
+
+
+def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> PathDrive:
+    vehicle, variation = ART, RunVariation()
+    if 'vehicle' in fields:
+        one = fields['vehicle']
+        known = one.fields(tuple(AckermannVehicle.declared()))
+        given = {**ART.to_mapping(), **{key: value.value for key, value in known.items()}}
+        vehicle = AckermannVehicle.from_mapping(given, one.where, one.key)
+    if 'variation' in fields:
+        one = fields['variation']
+        known = one.fields(tuple(RunVariation.declared()))
+        given = {key: value.value for key, value in known.items()}
+        variation = RunVariation.from_mapping(given, one.where, one.key)
+    duration = _DURATION_S
+    if 'duration' in fields:
+        duration = fields['duration'].number('s', minimum=0.0, above=True)
+    return PathDrive(scenario, seed, run, duration, vehicle, variation)
 
 
 @dataclasses.dataclass(frozen=True)

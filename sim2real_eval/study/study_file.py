@@ -14,8 +14,13 @@ from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges
 from sim2real_eval.study.metric import METRICS
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.recordings import StudyRecording, of_sources, read_recordings
-from sim2real_eval.study.stand_in import PathDrive, read_drive
+from sim2real_eval.study.recordings import (
+    PathDrive,
+    StudyRecording,
+    of_sources,
+    read_drive,
+    read_recordings,
+)
 from sim2real_eval.study.variants import Condition, read_conditions, read_twins
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.core.registry import file_of

@@ -16,7 +16,7 @@ from sim2real_eval.benches.attitude.filter import (
     AttitudeError,
     xi_matrices,
 )
-from sim2real_eval.benches.attitude.settings import AttitudeSettings
+from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.characterization.standstill import StandstillOptions
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import (

@@ -12,7 +12,12 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim2real_eval.benches.preintegration.integration import integrate
+from sim2real_eval.benches.preintegration.integration import (
+    MANIFOLD,
+    TANGENT,
+    integrate,
+    rotation_of,
+)
 from sim2real_eval.benches.preintegration.params import (
     FORMS,
     ConstantBias,
@@ -20,7 +25,6 @@ from sim2real_eval.benches.preintegration.params import (
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.benches.preintegration.steps import MANIFOLD, TANGENT, rotation_of
 from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.compiled_rotations import right_jacobian

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.benches.preintegration.integration import integrate_all
+from sim2real_eval.benches.preintegration.integration import TANGENT, integrate_all
 from sim2real_eval.benches.preintegration.measurements import (
     PreintegratedCombinedMeasurements,
     PreintegratedImuMeasurements,
@@ -30,7 +30,6 @@ from sim2real_eval.benches.preintegration.params import (
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.benches.preintegration.steps import TANGENT
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream

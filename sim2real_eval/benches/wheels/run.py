@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sim2real_eval.benches.wheels.findings import UNEVEN
+from sim2real_eval.benches.findings import UNEVEN
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup

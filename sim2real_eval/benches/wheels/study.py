@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real_eval.benches.wheels.findings import BLIND
+from sim2real_eval.benches.findings import BLIND
 from sim2real_eval.benches.wheels.run import (
     JUDGES,
     Drift,

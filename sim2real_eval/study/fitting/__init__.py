@@ -9,9 +9,9 @@ from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
     from sim2real_eval.study.fitting.fit import Fit
-    from sim2real_eval.study.fitting.options import FitOptions
     from sim2real_eval.study.fitting.tuned import Tuned
+    from sim2real_eval.study.options import FitOptions
 
 __all__ = ['Fit', 'FitOptions', 'Tuned']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'fit', 'options', 'tuned')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'fit', 'tuned')

@@ -15,12 +15,19 @@ from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.fitting import findings
 from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns, judge_real
-from sim2real_eval.study.fitting.identification import LEAST_RECORDINGS, Identified, identify
 from sim2real_eval.study.fitting.objective import METRICS
-from sim2real_eval.study.fitting.options import FitOptions
 from sim2real_eval.study.fitting.search import default_budget, search
 from sim2real_eval.study.fitting.tuned import Tuned
-from sim2real_eval.study.fitting.validation import BEFORE, HELD_OUT, Validation, validate
+from sim2real_eval.study.fitting.validation import (
+    BEFORE,
+    HELD_OUT,
+    LEAST_RECORDINGS,
+    Identified,
+    Validation,
+    identify,
+    validate,
+)
+from sim2real_eval.study.options import FitOptions
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a fitted model help on recordings that it was not fitted to?"""
+"""How far a fit is to be believed: on other recordings, and parameter by parameter."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import norm, t
 
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 from sim2real_eval.study.fitting.evaluations import Evaluations
 from sim2real_eval.study.fitting.objective import METRICS, prediction_scores, sign_flip_p_value
-from sim2real_eval.study.fitting.search import chosen
+from sim2real_eval.study.fitting.search import Surface, chosen
+from sim2real_eval.study.fitting.tuned import Tuned
 from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.seeding import stream
 
 BEFORE, AFTER, HELD_OUT = 'before', 'after', 'held out'
 
@@ -134,3 +137,216 @@ def validate(
         p_value,
         known,
     )
+
+
+LEAST_RECORDINGS = 5
+"""With fewer, resampling recordings says little, and only draws are resampled."""
+
+_GRID = 31
+_AROUND = np.linspace(-0.06, 0.06, 13)
+_AT_BOUND = 0.01
+_NARROWER = 0.5
+_LEAST_FREEDOM = 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Identified:
+    """What is known of a parameter.
+
+    Attributes
+    ----------
+    tuned : Tuned
+    value : float
+        Fitted, in the unit of the parameter.
+    low, high : float
+        Values outside can be told from the fitted one; a bound of the search where no value is.
+    low_open, high_open : bool
+        Whether `low` and `high` are such bounds.
+    at_bound : bool
+        Whether the fitted value is one of the bounds, or next to it (1 % of the range).
+    trades_with : str or None
+        Parameter that makes up for a change of this one: with the others held, the interval would
+        be less than half as wide, which in a parabola is a correlation above 0.87.
+    values : (g,) float
+        Where the profile is.
+    profile : (g,) float
+        Objective there, the other parameters at their best.
+    band : (2, g) float
+        Objective of the fit and, on top, the 5 % and 95 % quantiles over resamples of how much
+        worse than the fit the profile is.
+    """
+
+    tuned: Tuned
+    value: float
+    low: float
+    high: float
+    low_open: bool
+    high_open: bool
+    at_bound: bool
+    trades_with: str | None
+    values: FloatArray
+    profile: FloatArray
+    band: FloatArray
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether any value between the bounds can be told from the fitted one."""
+        return not (self.low_open and self.high_open)
+
+    @property
+    def verdict(self) -> str:
+        """What to make of it, in words."""
+        parts = []
+        if not self.identifiable:
+            parts.append('not identifiable: no value between the bounds can be told from it')
+        elif self.low_open:
+            parts.append(f'only bounded from above, by {self.high:.3g}')
+        elif self.high_open:
+            parts.append(f'only bounded from below, by {self.low:.3g}')
+        if self.at_bound and self.identifiable:
+            parts.append('at a bound: the best value may lie beyond')
+        if self.trades_with is not None:
+            parts.append(f'trades off with {self.trades_with}')
+        return '; '.join(parts) or 'identified'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Resamples:
+    """Which recordings and draws count in each resample."""
+
+    recordings: list[IntArray]
+    repetitions: list[IntArray]
+
+    @classmethod
+    def draw(
+        cls, strata: Sequence[IntArray], repetitions: int, count: int, seed: int
+    ) -> _Resamples:
+        """Draw recordings, as many of each stratum as it has, and for each of them draws."""
+        n = sum(map(len, strata))
+        source = stream(seed, 'fit', 'resamples', '')
+        recordings, draws = [], []
+        for _ in range(count):
+            recordings.append(np.concatenate([source.choice(own, len(own)) for own in strata]))
+            draws.append(source.integers(0, repetitions, (n, repetitions)))
+        return cls(recordings, draws)
+
+    def objective(self, surface: Surface, units: FloatArray) -> FloatArray:
+        """Return the objective at points in every resample, `(b, p)`."""
+        points = surface.points(units)
+        return np.array(
+            [
+                surface.objective(points, recordings, repetitions)
+                for recordings, repetitions in zip(self.recordings, self.repetitions, strict=True)
+            ]
+        )
+
+
+def identify(
+    surface: Surface,
+    tuned: Sequence[Tuned],
+    fitted: FloatArray,
+    scenarios: Sequence[str],
+    *,
+    repetitions: int,
+    error: float,
+    resamples: int = 400,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[Identified, ...]:
+    """Tell how well each parameter is known.
+
+    Parameters
+    ----------
+    surface : Surface
+    tuned : sequence of Tuned
+    fitted : (d,) float
+        Coordinates of the fitted candidate.
+    scenarios : sequence of str
+        Of each recording; recordings are resampled inside them.
+    repetitions : int
+        Simulated runs per recording.
+    error : float
+        Differences of the objective up to this one are those of the surface, not of parameters.
+    resamples : int
+    level : float
+        Of the intervals.
+    seed : int
+    """
+    strata, freedom = _strata(scenarios)
+    drawn = _Resamples.draw(strata, repetitions, resamples, seed)
+    enough = float(norm.cdf(-t.ppf(0.5 + level / 2.0, freedom) / 2.0))
+    at_fit = drawn.objective(surface, fitted[None])
+    objective = float(surface.objective(surface.points(fitted[None]))[0])
+    grid = np.linspace(0.0, 1.0, _GRID)
+    found = []
+    for index, one in enumerate(tuned):
+        here = float(np.clip(fitted[index], 0.0, 1.0))
+        # Closer around the fit, where intervals of many recordings end.
+        near = np.clip(here + _AROUND, 0.0, 1.0)
+        units = np.unique(np.concatenate([grid, near]))
+        path = np.array([surface.lowest_at(index, u, fitted[None])[0] for u in units])
+        path[units == here] = fitted
+        worse = drawn.objective(surface, path) - at_fit
+        low, high = _told(units, (worse <= error).mean(axis=0), enough, here)
+        partner = None
+        if len(tuned) > 1 and low > 0.0 and high < 1.0:
+            held = np.repeat(fitted[None], len(units), axis=0)
+            held[:, index] = units
+            alone = (drawn.objective(surface, held) - at_fit <= error).mean(axis=0)
+            inner = _told(units, alone, enough, here)
+            if inner[1] - inner[0] < _NARROWER * (high - low):
+                inside = (units >= low) & (units <= high)
+                moved = np.ptp(path[inside], axis=0)
+                moved[index] = -1.0
+                partner = tuned[int(np.argmax(moved))].name
+        found.append(
+            Identified(
+                tuned=one,
+                value=one.value(here),
+                low=one.value(low),
+                high=one.value(high),
+                low_open=low <= 0.0,
+                high_open=high >= 1.0,
+                at_bound=here < _AT_BOUND or here > 1.0 - _AT_BOUND,
+                trades_with=partner,
+                values=np.array([one.value(u) for u in units]),
+                profile=surface.objective(surface.points(path)),
+                band=objective + np.quantile(worse, [0.05, 0.95], axis=0),
+            )
+        )
+    return tuple(found)
+
+
+def _strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
+    """Return the recordings inside which is resampled, and the degrees of freedom of that."""
+    n = len(scenarios)
+    if n < LEAST_RECORDINGS:
+        return [np.array([i]) for i in range(n)], np.inf
+    names = list(dict.fromkeys(scenarios))
+    if n - len(names) < _LEAST_FREEDOM:
+        # A scenario driven once has nothing to be resampled.
+        return [np.arange(n)], n - 1.0
+    found = [np.array([i for i, one in enumerate(scenarios) if one == name]) for name in names]
+    return found, float(n - len(names))
+
+
+def _told(units: FloatArray, share: FloatArray, enough: float, here: float) -> tuple[float, float]:
+    """Return the lowest and the highest coordinate that cannot be told from the fitted one.
+
+    Between points of the grid, where the share crosses over.
+    """
+    kept = (share >= enough) | (units == here)
+    first, last = np.flatnonzero(kept)[[0, -1]]
+    low, high = float(units[first]), float(units[last])
+    if first > 0:
+        low = _crossing(units[first - 1 : first + 1], share[first - 1 : first + 1], enough)
+    if last < len(units) - 1:
+        high = _crossing(units[last : last + 2], share[last : last + 2], enough)
+    return low, high
+
+
+def _crossing(units: FloatArray, share: FloatArray, enough: float) -> float:
+    if share[0] == share[1]:
+        return float(units.mean())
+    part = np.clip((enough - share[0]) / (share[1] - share[0]), 0.0, 1.0)
+    return float(units[0] + part * (units[1] - units[0]))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.study.gate.options import GateOptions
     from sim2real_eval.study.gate.result import GatedResult
     from sim2real_eval.study.gate.verdict import GateVerdict
+    from sim2real_eval.study.options import GateOptions
 
 __all__ = ['GateOptions', 'GateVerdict', 'GatedResult']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'result', 'verdict')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'result', 'verdict')

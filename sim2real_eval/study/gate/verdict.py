@@ -15,8 +15,8 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
-from sim2real_eval.study.gate.options import GateOptions
 from sim2real_eval.study.gate.result import Cell, ComparisonKey, GateCase, GatedResult
+from sim2real_eval.study.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 
 _NOW, _BEFORE = 'now', 'before'
