@@ -41,7 +41,6 @@ class FollowedRun:
         Of the run.
     start_ns : int
         Stamp of the first waypoint.
-    reference : ReferenceMotion
     drives : mapping of str to SimulatedDrive
         By controller.
     origin : LocalFrame
@@ -68,19 +67,14 @@ def waypoints_of(
     north of the first, and the course over ground as the heading. Both are thinned to the first
     sample of each period.
 
+    Raises RecordingError when the recording has no such topic. Raises MotionError when fewer than
+    two waypoints are left.
+
     Parameters
     ----------
-    recording : Recording
     source : {'auto', 'truth', 'gps'}
     rate : float
         Waypoints per second, at most.
-
-    Raises
-    ------
-    RecordingError
-        When the recording has no such topic.
-    MotionError
-        When fewer than two waypoints are left.
     """
     source, array = _source(recording, source)
     start_ns = int(array.stamp_ns[0])
@@ -120,11 +114,9 @@ def place_of(
 
     Parameters
     ----------
-    recording : Recording
     waypoints : Waypoints
         From `waypoints_of` with the same source, perhaps cut.
     source : {'auto', 'truth', 'gps'}
-    unknown : LocalFrame
     """
     _, array = _source(recording, source)
     x, y, since = waypoints.origin

@@ -71,11 +71,10 @@ def study_signals(
 ) -> tuple[SignalComparison, list[Failure]]:
     """Read every recording, simulate where asked, and compare the sets.
 
+    Raises Sim2RealError when no real, or no simulated recording is left.
+
     Parameters
     ----------
-    real : sequence of Source
-    study : SignalStudy
-    options : SignalOptions
     jobs : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -86,11 +85,6 @@ def study_signals(
     SignalComparison
     list of Failure
         Recordings that were left out.
-
-    Raises
-    ------
-    Sim2RealError
-        When no real, or no simulated recording is left.
     """
     tasks = [_Task(source, REAL) for source in real]
     tasks += [_Task(source, SIMULATED) for source in study.simulated]

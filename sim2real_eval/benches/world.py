@@ -39,7 +39,6 @@ class WorldMap:
 
     Parameters
     ----------
-    world : World
     area : (4,)
         x and y of the edges, m, in the frame of the world: x0, x1, y0, y1.
     height : float
@@ -119,21 +118,16 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     It has about 25000 points, fewer above 4000 dipoles, since each adds to the field at each
     point.
 
+    Raises ParameterError when the edges are out of order, too close or too far away, the height
+    too, or the field is too large for a number somewhere. Raises SensorError when the World
+    Magnetic Model is asked for and not there.
+
     Parameters
     ----------
-    world : World
     area : (4,), optional
         x0, x1, y0, y1, m; default: `default_area`.
     height : float, optional
         m; default: `default_height`.
-
-    Raises
-    ------
-    ParameterError
-        When the edges are out of order, too close or too far away, the height too, or the field
-        is too large for a number somewhere.
-    SensorError
-        When the World Magnetic Model is asked for and not there.
     """
     x0, x1, y0, y1 = edges = default_area(world) if area is None else area
     z = default_height(world) if height is None else height

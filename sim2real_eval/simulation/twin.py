@@ -109,7 +109,6 @@ class TwinSensors:
     ----------
     placed : mapping of str to Placed
         Sensors by kind that stand in for one of the recording: IMU, GPS, magnetometer.
-    seed : int
     run : str
         Label of the random streams; those of the sensors are the defaults, the names of the kinds.
     velocity : {'twist', 'position'}
@@ -141,10 +140,10 @@ def with_topic(
 
     A judge that asks for its topic takes it, such as wheel odometry and poses from tags.
 
+    Raises Sim2RealError when the sensor cannot work in that world, or never measures anything.
+
     Parameters
     ----------
-    recording : Recording
-    kind : SensorKind
     model : Parameters
         Of that kind, mounted as it says.
     motion : Motion
@@ -157,11 +156,6 @@ def with_topic(
         Stamp of motion time 0, and of the first measurement.
     base_frame : str
         Frame of the body.
-
-    Raises
-    ------
-    Sim2RealError
-        When the sensor cannot work in that world, or never measures anything.
     """
     if hasattr(model, 'child_frame_id'):
         model = dataclasses.replace(model, child_frame_id=base_frame)

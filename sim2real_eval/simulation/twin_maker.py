@@ -39,10 +39,7 @@ from sim_sensors.world.world import World
 def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
     """Return the recording with only the messages stamped in [start, end].
 
-    Raises
-    ------
-    RecordingError
-        When a topic whose role is needed has nothing there.
+    Raises RecordingError when a topic whose role is needed has nothing there.
     """
     messages: dict[str, MessageArray] = {}
     for topic, array in recording.messages.items():
@@ -337,10 +334,7 @@ def early_field(maker: TwinMaker) -> FloatArray:
     [Ligorio2015] does so, section 2.3.1. What is fixed to the body, such as hard iron, is in it,
     and turns with the body from then on.
 
-    Parameters
-    ----------
-    maker : TwinMaker
-        Of a recording with a magnetometer.
+    `maker`: of a recording with a magnetometer.
     """
     mag = maker.real.mag
     assert mag is not None
@@ -356,10 +350,7 @@ def maker_with_field(
 ) -> TwinMaker:
     """Return the maker of a recording's twins, in `world`; None: in one with its early field.
 
-    Raises
-    ------
-    Sim2RealError
-        As `TwinMaker`.
+    Raises Sim2RealError as `TwinMaker`.
     """
     maker = TwinMaker(recording, seed=seed, base_frame=base_frame, world=world)
     if world is not None or maker.real.mag is None:

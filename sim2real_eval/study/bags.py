@@ -37,9 +37,7 @@ _UNSAFE = re.compile(r'[^\w.+@-]+')
 def check_bags(folder: str | Path, *, overwrite: bool) -> None:
     """Refuse a folder that would be overwritten; with `overwrite`, one that is not of bags.
 
-    Raises
-    ------
-    Sim2RealError
+    Raises Sim2RealError.
     """
     check_result_folder(folder, _MARK, overwrite=overwrite)
 
@@ -60,9 +58,10 @@ def write_bags(
     Without positions there are speeds only. `bags.json` says which bag is which run. Equal
     studies give equal bytes.
 
+    Raises Sim2RealError when the folder exists and may not be replaced, or signals cannot be read.
+
     Parameters
     ----------
-    outcome : StudyOutcome
     folder : path
         To be made.
     overwrite : bool
@@ -74,11 +73,6 @@ def write_bags(
     -------
     list of Path
         The bags, in the order of the runs.
-
-    Raises
-    ------
-    Sim2RealError
-        When the folder exists and may not be replaced, or signals cannot be read.
     """
     component = str(outcome.record.get('component', 'horizontal'))
     places: list[Path] = []

@@ -39,17 +39,8 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
 
     See `hold` of `sim2real_eval.common.results`.
 
-    Parameters
-    ----------
-    folder : Path
-    plan : StudyPlan
-    overwrite : bool
-        Begin anew when it holds a study, of whatever kind.
-
-    Raises
-    ------
-    Sim2RealError
-        When another process holds it, it holds something else or another study.
+    `overwrite`: begin anew when it holds a study, of whatever kind. Raises Sim2RealError when
+    another process holds it, it holds something else or another study.
     """
     with hold(folder):
         if not (folder / MARK).is_file():
@@ -72,10 +63,8 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
 def check_folder(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> None:
     """Refuse a folder that `held` would, as far as that shows before the work.
 
-    Raises
-    ------
-    Sim2RealError
-        When it holds something else, or another study that is not to be overwritten.
+    Raises Sim2RealError when it holds something else, or another study that is not to be
+    overwritten.
     """
     if not (folder / MARK).is_file():
         check_result_folder(folder, MARK, overwrite=overwrite)

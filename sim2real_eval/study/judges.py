@@ -33,7 +33,6 @@ class StudyJudge:
         In tables and names of files.
     kind : str
         Name in `JUDGES`, or `my_filter.py:MyFilter`.
-    setup : Judge
     """
 
     label: str
@@ -66,10 +65,8 @@ class StudyJudge:
 def read_judges(judges: Entry, folder: Path) -> tuple[StudyJudge, ...]:
     """Return the judges of a study; paths are relative to `folder`.
 
-    Raises
-    ------
-    Sim2RealError
-        For a wrong entry or file, a label given twice, or a judge that is not installed.
+    Raises Sim2RealError for a wrong entry or file, a label given twice, or a judge that is not
+    installed.
     """
     found = [_read(entry, folder) for entry in judges.items('judges')]
     labels = [judge.label for judge in found]

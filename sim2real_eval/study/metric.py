@@ -38,7 +38,6 @@ class MetricRun:
     ----------
     key : RunKey
         Judge, recording, model and repetition.
-    scenario : str
     values : mapping
         Numbers by name, such as `position_rmse`; see `sim2real_eval.study.observation.observe`.
         What a run has not is not in it.

@@ -33,7 +33,6 @@ class Observation(NamedTuple):
 
     Attributes
     ----------
-    signals : EstimateSignals
     values : mapping
         Numbers by name, for `StudyRun.values`; what could not be had is not in it.
     """
@@ -54,9 +53,10 @@ def observe(
     All values leave out the warm-up of `metric`. Speed values are of the component and on the grid
     of the score, so that `rmse`^2 = `speed_bias`^2 + `speed_std`^2.
 
+    Raises Sim2RealError when the truth is not of the time of the estimates.
+
     Parameters
     ----------
-    judge : Judge
     recording : Recording
         What was judged, with the truth of the base frame, as `RunPlan.recording` returns it.
     judged : JudgedRun
@@ -78,11 +78,6 @@ def observe(
         `velocity_covariance_consistency`, `nees_position`, `nees_orientation`, `nees_velocity`,
         `nees_angular_velocity` (mean NEES over degrees of freedom) and `nees_velocity_inside`;
         shares `..._inside` are of samples within their own two-sided 95 % bounds.
-
-    Raises
-    ------
-    Sim2RealError
-        When the truth is not of the time of the estimates.
     """
     truth = recording.require('truth')
     assert isinstance(truth, OdometryArray)

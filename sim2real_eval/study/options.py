@@ -32,11 +32,6 @@ class StudyOptions(Parameters):
 
     Keys of a study file, options of `sim2real vepd` and `sim2real study`, and parameters of
     evaluation_node, all of the same name.
-
-    Attributes
-    ----------
-    metric : MetricOptions
-    uncertainty : UncertaintyOptions
     """
 
     seed: int = parameter(

@@ -335,10 +335,7 @@ def speed_series(signals: EstimateSignals, name: str = '') -> dict[str, Velocity
 def speed_error(signals: EstimateSignals, component: str, options: MetricOptions) -> FloatArray:
     """Return estimated less true speed, (n,) m/s, on the grid of the score.
 
-    Raises
-    ------
-    MetricError, SeriesError
-        As `sim2real_eval.metrics.score_run`.
+    Raises MetricError, SeriesError as `sim2real_eval.metrics.score_run`.
     """
     run = resample(speed_series(signals)[component], options)
     return run.se_vel - run.gt_vel

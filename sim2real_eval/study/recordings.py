@@ -36,12 +36,10 @@ class PathDrive:
     ----------
     scenario : str
         Of DRIVES, or another scenario; empty where it is still to be chosen.
-    seed : int
     run : str
         Label of the random streams.
     duration : float
         s.
-    vehicle : AckermannVehicle
     variation : RunVariation
         How one run differs from the next.
     """
@@ -103,13 +101,7 @@ def _driven(one: PathDrive) -> Trajectory:
 
 @dataclasses.dataclass(frozen=True)
 class StandIn:
-    """A drive recorded by sensors that stand in for real ones; synthetic, and labelled so.
-
-    Attributes
-    ----------
-    drive : PathDrive
-    sensors : Twin
-    """
+    """A drive recorded by sensors that stand in for real ones; synthetic, and labelled so."""
 
     drive: PathDrive
     sensors: Twin
@@ -137,9 +129,10 @@ def read_stand_ins(
 ) -> list[StandIn]:
     """Return the recordings that a `stand_in` of a study file stands for.
 
+    Raises ParameterError for a wrong entry.
+
     Parameters
     ----------
-    entry : Entry
     folder : Path
         Paths of model files are relative to it.
     seed : int
@@ -148,11 +141,6 @@ def read_stand_ins(
         Becomes part of the names of the runs.
     runs : int or None
         Recordings per scenario in place of those of the file.
-
-    Raises
-    ------
-    ParameterError
-        For a wrong entry.
     """
     fields = entry.fields(('scenarios', 'runs', 'gps', 'imu', *_OF_DRIVE))
     default = Entry(entry.where, entry.key, STAND_IN)
@@ -244,10 +232,7 @@ class StudyRecording:
 
         That is the label of its random streams, so that all groups meet the same simulation.
 
-        Raises
-        ------
-        Sim2RealError
-            When it cannot be.
+        Raises Sim2RealError when it cannot be.
         """
         return self.origin.read()
 
@@ -274,20 +259,16 @@ def read_recordings(
 ) -> tuple[StudyRecording, ...]:
     """Return the recordings that `recordings` of a study file stands for, in its order.
 
+    Raises Sim2RealError for a wrong entry, a glob that finds nothing, or a name given twice.
+
     Parameters
     ----------
-    recordings : Entry
     folder : Path
         Paths are relative to it.
     seed : int
         Of stand-ins.
     runs : int or None
         Stand-ins per scenario in place of those of the file.
-
-    Raises
-    ------
-    Sim2RealError
-        For a wrong entry, a glob that finds nothing, or a name given twice.
     """
     found: list[StudyRecording] = []
     for entry in recordings.items('recordings'):
@@ -309,10 +290,7 @@ def read_recordings(
 def of_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
     """Return recordings of the command line, in place of those of the study file.
 
-    Raises
-    ------
-    Sim2RealError
-        When two have one name.
+    Raises Sim2RealError when two have one name.
     """
     found = [StudyRecording(source.own_name(), '', source) for source in sources]
     return _distinct(found, Entry('--real', '', None))

@@ -43,8 +43,6 @@ class StudyRun:
 
     Attributes
     ----------
-    key : RunKey
-    scenario : str
     group : str
         Label of the study file for what recordings have in common (a surface, a condition); empty
         if there is none.
@@ -144,10 +142,8 @@ class StudyFailure(NamedTuple):
 
     Attributes
     ----------
-    judge, recording : str
     model : str
         `real`, or the variant whose run it was; empty when the recording could not be read.
-    reason : str
     """
 
     judge: str
@@ -172,7 +168,6 @@ class Losses:
 
     Parameters
     ----------
-    failures : sequence of StudyFailure
     groups : mapping
         Group of every run of the study.
     """
@@ -220,10 +215,7 @@ class Losses:
 def told_failures(record: Mapping[str, Any]) -> list[str]:
     """Say what a study left out, each once, with the judges when these are not all.
 
-    Parameters
-    ----------
-    record : mapping
-        Of a study, see `StudyOutcome`.
+    `record`: of a study, see `StudyOutcome`.
     """
     found: dict[str, list[str]] = {}
     models: dict[tuple[str, str, str], list[str]] = {}

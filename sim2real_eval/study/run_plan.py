@@ -25,13 +25,7 @@ from sim2real_eval.study.options import StudyOptions
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judging:
-    """Who judges runs, and how they are simulated and scored.
-
-    Attributes
-    ----------
-    setup : Judge
-    options : StudyOptions
-    """
+    """Who judges runs, and how they are simulated and scored."""
 
     setup: Judge
     options: StudyOptions = dataclasses.field(default_factory=StudyOptions)
@@ -45,16 +39,12 @@ class JudgedScore:
     ----------
     model : str
         `real` or the label of a twin.
-    recording, scenario : str
     repetition : int
         1 for real runs.
     series : VelocitySeries
         What was scored: re-zeroed, warm-up left out.
-    score : RunScore
     forward : RunScore
         The same with body-forward speed, which unlike horizontal speed sees the heading.
-    estimates, fixes_used : int
-    notes : tuple of Finding
     """
 
     model: str
@@ -91,29 +81,25 @@ class PlannedRun:
 class RunPlan:
     """The real run of a recording, and those of its twins.
 
+    Raises Sim2RealError when the recording lacks truth, or a sensor has no message while there is
+    truth.
+
     Parameters
     ----------
     recording : Recording
         With truth.
     twins : sequence of Twin
         Simulated variants, with distinct labels.
-    judging : Judging
 
     Attributes
     ----------
     maker : TwinMaker
         Holds the recording as it is judged, its truth, and how the sensors of twins are set.
-    real : PlannedRun
     twins : tuple of PlannedRun
         Variant by variant, in each its repetitions.
     start_heading : float or None
         Yaw that every filter of this recording starts with, radians from east; None for that of
         the parameter file.
-
-    Raises
-    ------
-    Sim2RealError
-        When the recording lacks truth, or a sensor has no message while there is truth.
     """
 
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
@@ -150,10 +136,7 @@ class RunPlan:
     def judge(self, run: PlannedRun) -> JudgedRun:
         """Judge a run here and now.
 
-        Raises
-        ------
-        Sim2RealError
-            When the recording lacks what the judge needs.
+        Raises Sim2RealError when the recording lacks what the judge needs.
         """
         return self._judging.setup.judge(
             self.recording(run), start_ns=self.maker.start_ns, start_heading=self.start_heading
@@ -162,10 +145,8 @@ class RunPlan:
     def score(self, run: PlannedRun, judged: JudgedRun) -> JudgedScore:
         """Score a run from what the judge published in it.
 
-        Raises
-        ------
-        Sim2RealError
-            When the judge published nothing, or what is left of it cannot be scored.
+        Raises Sim2RealError when the judge published nothing, or what is left of it cannot be
+        scored.
         """
         options, truth = self._judging.options, self.maker.truth
         name = self.maker.real.name

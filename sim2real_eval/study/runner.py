@@ -44,9 +44,12 @@ def run_study(
 ) -> StudyOutcome:
     """Judge every run that the folder does not hold yet, and write what follows from all.
 
+    Raises Sim2RealError when the folder may not be used, or no recording could be compared: a
+    folder that holds no run that counts is then removed. What failed while others did not is in
+    `record['failures']`.
+
     Parameters
     ----------
-    plan : StudyPlan
     folder : str or Path
         Made, or continued when it holds the same study.
     jobs : int
@@ -60,13 +63,6 @@ def run_study(
     finish : callable, optional
         Called with the outcome when it is written, while the folder is still held against other
         processes: writes what else is to lie there.
-
-    Raises
-    ------
-    Sim2RealError
-        When the folder may not be used, or no recording could be compared: a folder that holds
-        no run that counts is then removed. What failed while
-        others did not is in `record['failures']`.
     """
     target = Path(folder)
     with held(target, plan, overwrite=overwrite):
@@ -96,19 +92,8 @@ def conclude(
 ) -> StudyOutcome:
     """Write what follows from the runs of a study that is held; see `run_study`.
 
-    Parameters
-    ----------
-    plan : StudyPlan
-    folder : Path
-    store : RunStore
-        Holds every run that did not fail.
-    failures : iterable of StudyFailure
-    finish : callable, optional
-
-    Raises
-    ------
-    Sim2RealError
-        When no recording could be compared.
+    `store`: holds every run that did not fail. Raises Sim2RealError when no recording could be
+    compared.
     """
     groups = plan.run_groups()
     losses = Losses(_ordered(list(groups), failures), groups)
@@ -202,9 +187,11 @@ def judge_on_cluster(
 ) -> list[list[StudyFailure]]:
     """Judge units on a cluster; the result does not depend on it.
 
+    Raises Sim2RealError when dask.distributed is not installed, no scheduler or worker is there, a
+    worker cannot read a recording or has other versions, or workers die.
+
     Parameters
     ----------
-    units : sequence of StudyUnit
     address : str
         Of the scheduler, such as `tcp://host:8786`.
     stored : collection of RunKey
@@ -218,12 +205,6 @@ def judge_on_cluster(
     -------
     list of list of StudyFailure
         In the order of the units.
-
-    Raises
-    ------
-    Sim2RealError
-        When dask.distributed is not installed, no scheduler or worker is there, a worker cannot
-        read a recording or has other versions, or workers die.
     """
     try:
         import distributed

@@ -46,8 +46,6 @@ class MetricRow:
 
     Attributes
     ----------
-    metric : Metric
-    distances : tuple of float or None
     ranks : tuple of float or None
         1 is the smallest distance.
     p_values : tuple of float or None
@@ -75,8 +73,6 @@ class MetricTable:
     ----------
     judge, group, scenario : str
         Scenario `all` pools them.
-    models : tuple of str
-    rows : tuple of MetricRow
     """
 
     judge: str
@@ -107,11 +103,7 @@ class MetricTable:
 def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricTable]:
     """Return the tables of a study: judge by judge, group by group, scenarios and then all pooled.
 
-    Parameters
-    ----------
-    outcome : StudyOutcome
-    options : MetricOptions
-        With which it was scored.
+    `options`: with which it was scored.
     """
     found = []
     metrics = all_metrics(outcome.record.get('more_metrics', ()))
@@ -225,14 +217,7 @@ SENSITIVITY_COLUMNS = ('judge', 'group', 'scenario', 'model', 'variation', 'vepd
 
 @dataclasses.dataclass(frozen=True)
 class SideResults:
-    """Metrics beside VEPD, sensitivity to the metric's options, agreement of rankings.
-
-    Attributes
-    ----------
-    metrics : tuple of MetricTable
-    sensitivity : tuple of SensitivityTable
-    rankings : tuple of RankingPair
-    """
+    """Metrics beside VEPD, sensitivity to the metric's options, agreement of rankings."""
 
     metrics: tuple[MetricTable, ...]
     sensitivity: tuple[SensitivityTable, ...]

@@ -43,10 +43,8 @@ class ScoringVariant(NamedTuple):
 
     Attributes
     ----------
-    label : str
     component : str
         Speed that is compared.
-    options : MetricOptions
     """
 
     label: str
@@ -60,8 +58,6 @@ class SensitivityRow:
 
     Attributes
     ----------
-    label : str
-    vepd, ranks : tuple of float or None
     with_own : RankAgreement
         With the ranking by the study's own options.
     problem : str
@@ -81,8 +77,6 @@ class SensitivityTable:
 
     Attributes
     ----------
-    judge, group, scenario : str
-    models : tuple of str
     rows : tuple of SensitivityRow
         The study's own options first.
     """
@@ -113,11 +107,7 @@ def variations(component: str, options: MetricOptions) -> list[ScoringVariant]:
 def sensitivity_tables(outcome: StudyOutcome, options: MetricOptions) -> list[SensitivityTable]:
     """Score a study in all variations: judge by judge, group by group, scenario by scenario.
 
-    Parameters
-    ----------
-    outcome : StudyOutcome
-    options : MetricOptions
-        With which it was scored.
+    `options`: with which it was scored.
     """
     ways = variations(str(outcome.record['component']), options)
     found = []
@@ -208,7 +198,6 @@ class RankingPair:
 
     Attributes
     ----------
-    scenario : str
     first, second : str
         Judge, followed by ` in ` and the group where there are several; or `published`.
     agreement : RankAgreement

@@ -169,10 +169,7 @@ class StudyFile:
 def study_path(name_or_path: str | Path) -> Path:
     """Return the file of a shipped study by its name, or the path given.
 
-    Raises
-    ------
-    Sim2RealError
-        When no study of that name is shipped.
+    Raises Sim2RealError when no study of that name is shipped.
     """
     path = Path(name_or_path)
     if path.suffix in ('.yaml', '.yml') or len(path.parts) > 1:

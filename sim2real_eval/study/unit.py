@@ -42,12 +42,8 @@ class StudyUnit:
 
     Attributes
     ----------
-    recording : StudyRecording
-    judges : tuple of StudyJudge
-    conditions : tuple of Condition
     twins : tuple of Twin
         Simulated variants.
-    options : StudyOptions
     """
 
     recording: StudyRecording
@@ -63,12 +59,8 @@ class StudyUnit:
     def judge(self, stored: Collection[RunKey], save: Save) -> list[StudyFailure]:
         """Judge what is not stored yet.
 
-        Parameters
-        ----------
-        stored : collection of RunKey
-            Runs that are there already.
-        save : callable
-            Called with every run and its signals as soon as it is judged.
+        `stored`: runs that are there already; `save`: called with every run and its signals as
+        soon as it is judged.
 
         Returns
         -------
@@ -160,23 +152,16 @@ def kept_run(
 ) -> tuple[StudyRun, EstimateSignals]:
     """Return what is kept of a run: its numbers and signals.
 
+    Raises Sim2RealError see `observe`.
+
     Parameters
     ----------
-    key : RunKey
-    group : str
-    setup : Judge
     recording : Recording
         What was judged.
     judged : JudgedRun
         What came of it.
     scored : JudgedScore
         From `RunPlan.score`.
-    options : StudyOptions
-
-    Raises
-    ------
-    Sim2RealError
-        See `observe`.
     """
     seen = observe(setup, recording, judged, scored, options.metric)
     values = {**_values(scored), **seen.values}

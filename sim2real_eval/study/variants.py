@@ -33,17 +33,9 @@ STAND_IN = 'stand_in'
 def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
     """Return the variants that `models` stands for.
 
-    Parameters
-    ----------
-    models : Entry
-        Lists `gps` and `imu`, every pair of which is a variant, or a list of variants.
-    folder : Path
-        Paths of model files are relative to it.
-
-    Raises
-    ------
-    ParameterError
-        For what is no model, a variant without a simulated sensor, or a label given twice.
+    `models`: lists `gps` and `imu`, every pair of which is a variant, or a list of variants;
+    `folder`: paths of model files are relative to it. Raises ParameterError for what is no model,
+    a variant without a simulated sensor, or a label given twice.
     """
     if models.is_list:
         twins = [_variant(entry, folder) for entry in models.items('variants')]
@@ -184,10 +176,7 @@ class Condition:
     def apply(self, recording: Recording, origin_ns: int) -> Recording:
         """Return the recording as it would be under the condition.
 
-        Raises
-        ------
-        RecordingError
-            When no fix is left.
+        Raises RecordingError when no fix is left.
         """
         fixes = recording.gps
         if fixes is None or (not self.outages and self.gps_rate is None):
@@ -226,10 +215,7 @@ def _thinned(stamp_ns: IntArray, rate: float) -> NDArray[np.bool_]:
 def read_conditions(conditions: Entry) -> tuple[Condition, ...]:
     """Return the conditions of a study.
 
-    Raises
-    ------
-    ParameterError
-        For a wrong entry, or a label given twice.
+    Raises ParameterError for a wrong entry, or a label given twice.
     """
     found = [_read_of_condition(entry) for entry in conditions.items('conditions')]
     labels = [condition.label for condition in found]

@@ -74,9 +74,11 @@ def estimate_attitude(
 ) -> AttitudeEstimate:
     """Run the filter over the sensors of one run.
 
+    Raises AttitudeError when there are too few samples, no noise is known, or the estimate is not
+    finite.
+
     Parameters
     ----------
-    given : AttitudeInput
     first : (4,)
         Orientation at the first sample of the IMU, x y z w, body to world; off by
         `settings.initial_std` about each axis.
@@ -84,12 +86,6 @@ def estimate_attitude(
         m/s^2.
     field : (3,)
         Magnetic field that the filter expects, T, world.
-    settings : AttitudeSettings, optional
-
-    Raises
-    ------
-    AttitudeError
-        When there are too few samples, no noise is known, or the estimate is not finite.
     """
     settings = settings or AttitudeSettings()
     events = events_of(given, settings)
@@ -108,10 +104,7 @@ def estimate_events(
 ) -> AttitudeEstimate:
     """Run the filter over samples that are in their order already; see `estimate_attitude`.
 
-    Raises
-    ------
-    AttitudeError
-        When the estimate is not finite.
+    Raises AttitudeError when the estimate is not finite.
     """
     quaternion = rotations.conjugate(np.asarray(first, dtype=np.float64)[None])
     xi = xi_matrices(quaternion)[0]
@@ -203,7 +196,6 @@ def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeEr
 
     Parameters
     ----------
-    estimate : AttitudeEstimate
     truth : (n, 4)
         True orientation x y z w at its stamps, body to world.
 
@@ -283,7 +275,6 @@ def suspects(
 
     Parameters
     ----------
-    events : AttitudeEvents
     truth_at : callable
         Takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world.
     gravity, field

@@ -38,17 +38,9 @@ def without_zero_rate(imu: ImuArray, rest: float) -> ImuArray:
 
     A turn that is steady through all of them cannot be told from an offset.
 
-    Parameters
-    ----------
-    imu : ImuArray
-    rest : float
-        Seconds that the body rests.
-
-    Raises
-    ------
-    AttitudeError
-        When the time holds fewer than 10 samples, or tenths of it differ in their mean rate or
-        specific force by more than those of a body at rest (`StandstillOptions`).
+    `rest`: seconds that the body rests. Raises AttitudeError when the time holds fewer than 10
+    samples, or tenths of it differ in their mean rate or specific force by more than those of a
+    body at rest (`StandstillOptions`).
     """
     early = imu.stamp_ns - imu.stamp_ns[0] < rest * 1e9
     rates = imu.angular_velocity[early]
@@ -92,8 +84,6 @@ class AttitudeInput:
 
     Attributes
     ----------
-    imu : ImuArray
-    mag : MagneticFieldArray or None
     poses : PoseArray or None
         Of the body in the world.
     imu_turn, mag_turn : (4,)
@@ -134,11 +124,8 @@ class AttitudeEvents:
 def events_of(given: AttitudeInput, settings: AttitudeSettings) -> AttitudeEvents:
     """Return the samples between the first and the last of the IMU, turned into the body.
 
-    Raises
-    ------
-    AttitudeError
-        When there are too few samples, a sensor has none in that time, or no noise is stated nor
-        given.
+    Raises AttitudeError when there are too few samples, a sensor has none in that time, or no
+    noise is stated nor given.
     """
     imu = given.imu
     if len(imu) < 2:

@@ -53,15 +53,8 @@ class AttitudeSetup:
 
     Attributes
     ----------
-    motion : Motion
     name : str
         Of the motion.
-    imu : ImuModel
-    mag : Magnetometer or None
-    camera : CameraModel or None
-    world : World
-    runs, seed : int
-    settings : AttitudeSettings
     """
 
     motion: Motion
@@ -81,9 +74,6 @@ class AttitudeRun:
 
     Attributes
     ----------
-    name : str
-    estimate : AttitudeEstimate
-    errors : AttitudeErrors
     notes : tuple of Finding
         What its user should know.
     suspects : tuple of Finding
@@ -109,8 +99,6 @@ class AttitudeStudy:
 
     Attributes
     ----------
-    first : AttitudeRun
-    names : tuple of str
     rmse : (runs, 4)
         Of yaw, pitch, roll and the whole rotation, rad; see `ANGLES`.
     inside : (runs, 4)
@@ -174,18 +162,14 @@ def simulated_study(
 ) -> AttitudeStudy:
     """Simulate and estimate every run.
 
+    Raises Sim2RealError when a run cannot be simulated or estimated.
+
     Parameters
     ----------
-    setup : AttitudeSetup
     jobs : int
         Processes; the result does not depend on it.
     progress : callable, optional
         Called after each run.
-
-    Raises
-    ------
-    Sim2RealError
-        When a run cannot be simulated or estimated.
     """
     # The first is made here: what is wrong with it is wrong with all.
     first = simulated_run(setup, 1, suspect=True)
@@ -285,11 +269,12 @@ def recorded_run(
 ) -> AttitudeRun:
     """Estimate the attitude of a recording and hold it against its truth.
 
+    Raises Sim2RealError when there is no truth or no IMU, or no noise is known.
+
     Parameters
     ----------
     recording : Recording
         With truth and an IMU; poses of a camera must be of the base in the frame of the truth.
-    settings : AttitudeSettings
     world : World, optional
         Whose field and gravity the filter expects; None: standard gravity and the field measured
         in the first two seconds, as in [Ligorio2015]; see `measured_field`.
@@ -297,11 +282,6 @@ def recorded_run(
         Of the error of the first attitude.
     base_frame : str
         Body whose attitude is estimated.
-
-    Raises
-    ------
-    Sim2RealError
-        When there is no truth or no IMU, or no noise is known.
     """
     where = recording.path or recording.name
     maker = maker_with_field(recording, world, seed=seed, base_frame=base_frame)

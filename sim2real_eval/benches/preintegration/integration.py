@@ -260,7 +260,6 @@ def integrate(
 
     Parameters
     ----------
-    form : int
     x : (9,) or (10,) float
         State, see `steps`; changed in place.
     H : (9, 6) float
@@ -336,7 +335,6 @@ def integrate_all(
 
     Parameters
     ----------
-    form : int
     x : (n, 9) or (n, 10) float
         States; changed in place.
     force, rate : (n, k, 3) float

@@ -53,10 +53,7 @@ def first_states(form: int, n: int) -> FloatArray:
 def check_angle(form: int, states: FloatArray) -> None:
     """Refuse states `(n, 9)` of the tangent form that have turned too far for it.
 
-    Raises
-    ------
-    PreintegrationError
-        When one has turned by 6 rad or more.
+    Raises PreintegrationError when one has turned by 6 rad or more.
     """
     if form == TANGENT and not (np.sum(states[:, :3] ** 2, axis=1) < _LARGEST_ANGLE**2).all():
         raise PreintegrationError(
@@ -111,7 +108,6 @@ class Preintegration(Generic[Params]):
 
     Parameters
     ----------
-    params : PreintegrationParams
     bias_hat : ConstantBias, optional
         Bias that is taken off every sample; default 0.
     """
@@ -151,18 +147,15 @@ class Preintegration(Generic[Params]):
     ) -> None:
         """Take many samples; the same as one after the other, many times faster.
 
+        Raises PreintegrationError for wrong shapes or values, intervals that are not above 0, or
+        when the tangent form has turned by more than 6 rad, where it ends.
+
         Parameters
         ----------
         measured_acc, measured_omega : (k, 3)
             m/s^2 and rad/s, of the sensor.
         dt : float or (k,)
             Over what time each is constant, s.
-
-        Raises
-        ------
-        PreintegrationError
-            For wrong shapes or values, intervals that are not above 0, or when the tangent form
-            has turned by more than 6 rad, where it ends.
         """
         force = np.ascontiguousarray(measured_acc, dtype=np.float64)
         rate = np.ascontiguousarray(measured_omega, dtype=np.float64)

@@ -54,6 +54,8 @@ class PreintegrationParams:
     C / dt. Each may be given as a number (times the identity), a diagonal `(3,)` or a matrix
     `(3, 3)`; GTSAM's ScenarioRunner takes diagonal ones only.
 
+    Raises PreintegrationError naming the parameter, its value and what is allowed.
+
     Attributes
     ----------
     n_gravity : (3,) float
@@ -69,11 +71,6 @@ class PreintegrationParams:
         Pose of the sensor in the body, m; default: the identity.
     form : str
         `tangent`, as GTSAM is built by default, or `manifold`; see `steps`.
-
-    Raises
-    ------
-    PreintegrationError
-        Naming the parameter, its value and what is allowed.
     """
 
     n_gravity: FloatArray

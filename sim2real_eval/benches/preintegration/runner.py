@@ -71,11 +71,12 @@ class ScenarioRunner:
     measured rate = S' w + b_g + n_g,  measured force = S' R' (a - g) + b_a + n_a, with S the
     mounting and samples of n of covariance C / dt.
 
+    Raises PreintegrationError when the sample time is not above 0.
+
     Parameters
     ----------
     scenario : Motion
         Any motion: a scenario, a `DiscreteScenario`, a recorded one.
-    params : PreintegrationParams
     imu_sample_time : float
         s.
     bias : ConstantBias, optional
@@ -83,11 +84,6 @@ class ScenarioRunner:
     seed, run
         Labels of the draws. The k-th corrupted integration of a runner differs from the one
         before, and equals the k-th of any other runner with the same labels.
-
-    Raises
-    ------
-    PreintegrationError
-        When the sample time is not above 0.
     """
 
     measurements: type[Preintegration[Any]] = PreintegratedImuMeasurements
@@ -166,6 +162,9 @@ class ScenarioRunner:
     ) -> Preintegration[PreintegrationParams]:
         """Return the preintegrated measurements of the first T s.
 
+        Raises PreintegrationError when T is shorter than a sample. Raises MotionError when T is
+        beyond the scenario.
+
         Parameters
         ----------
         T : float
@@ -174,13 +173,6 @@ class ScenarioRunner:
             Taken off every sample; default 0.
         corrupted : bool
             With the true bias and noise.
-
-        Raises
-        ------
-        PreintegrationError
-            When T is shorter than a sample.
-        MotionError
-            When T is beyond the scenario.
         """
         force, rate = self.measurements_of(T, corrupted=corrupted)
         made = self.measurements(self.params, estimated_bias)

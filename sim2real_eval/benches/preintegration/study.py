@@ -58,6 +58,8 @@ def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int)
     freedom (R. J. Muirhead, "Aspects of Multivariate Statistical Theory", 1982, section 8.4).
     Directions in which the model has no variance are left out, unless the sample has some there.
 
+    Raises PreintegrationError with too few samples.
+
     Parameters
     ----------
     estimated : (d, d) float
@@ -65,11 +67,6 @@ def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int)
     model : (d, d) float
     samples : int
         More than d.
-
-    Raises
-    ------
-    PreintegrationError
-        With too few samples.
     """
     scale = np.sqrt(np.diag(model))
     scale = np.where(scale > 0.0, scale, 1.0)
@@ -107,7 +104,6 @@ class ScenarioSetup:
 
     Attributes
     ----------
-    scenario : Motion
     name : str
         What it is called.
     duration : float
@@ -120,7 +116,6 @@ class ScenarioSetup:
         True one, and the one that is taken off.
     runs : int
         Of the Monte Carlo estimate.
-    seed : int
     """
 
     scenario: Motion
@@ -148,7 +143,6 @@ class ScenarioStudy:
 
     Attributes
     ----------
-    setup : ScenarioSetup
     time : (k,) float
         When the samples were taken, s.
     ideal, measured : (k, 6) float
@@ -194,16 +188,8 @@ class ScenarioStudy:
 def run_study(setup: ScenarioSetup, progress: Callable[[], None] = lambda: None) -> ScenarioStudy:
     """Run a set-up.
 
-    Parameters
-    ----------
-    setup : ScenarioSetup
-    progress : callable
-        Called for each Monte Carlo run.
-
-    Raises
-    ------
-    PreintegrationError, MotionError
-        When the set-up is wrong.
+    `progress`: called for each Monte Carlo run. Raises PreintegrationError, MotionError when the
+    set-up is wrong.
     """
     runner = setup.runner()
     force, rate = runner.measurements_of(setup.duration)

@@ -71,10 +71,7 @@ class RecordedMotion:
     def of_recording(cls, recording: Recording) -> RecordedMotion:
         """Return the motion of a recording's truth; nothing else of it is taken.
 
-        Raises
-        ------
-        Sim2RealError
-            When there is no truth, or it is no motion.
+        Raises Sim2RealError when there is no truth, or it is no motion.
         """
         truth = recording.require('truth')
         assert isinstance(truth, OdometryArray)
@@ -196,8 +193,6 @@ class Planar:
 
     Attributes
     ----------
-    wheels : WheelOdometryModel
-    vision : VisionModel
     world : World
         With tags.
     """
@@ -281,19 +276,14 @@ def wheel_run(
 
     The robot is told where it starts, as in [FRC3176].
 
+    Raises Sim2RealError when the world or a model does not do.
+
     Parameters
     ----------
-    drive : RecordedMotion
-    sensors : Planar
     judges : mapping of str to JudgeSetup
         The `JUDGES` by name; the last is that with the camera.
     seed, run
         Labels of the random streams.
-
-    Raises
-    ------
-    Sim2RealError
-        When the world or a model does not do.
     """
     recording = drive.recording
     label = run_label('recording', 1, f'{drive.label}{run}')

@@ -59,7 +59,6 @@ class Driven:
 
     Attributes
     ----------
-    drive : RecordedMotion
     frames, in_view : int
         Pictures that the camera takes, and those with a tag in view: the same in every run.
     real : tuple of WheelRun
@@ -108,7 +107,6 @@ class VariantResult:
 
     Attributes
     ----------
-    label : str
     runs : tuple of WheelRun
         Of all drives, one drive after the other.
     vepd : mapping of str to float
@@ -183,17 +181,8 @@ def drive_variants(
     The runs that stand for the real robot have noise of their own, so that the first variant, too,
     is compared with others than itself.
 
-    Parameters
-    ----------
-    setup : WheelSetup
-    drive : RecordedMotion
-    advance : callable
-        Called after each run.
-
-    Raises
-    ------
-    Sim2RealError
-        When the drive, the world or a model does not do.
+    `advance`: called after each run. Raises Sim2RealError when the drive, the world or a model
+    does not do.
     """
     judges = {name: JudgeSetup.load(name) for name in JUDGES}
 

@@ -41,8 +41,6 @@ class RealRuns:
 
     Attributes
     ----------
-    sources : tuple of Source
-    names, scenarios : tuple of str
     scores : (n, 3) float
         RMSE in m/s, entropy of the estimate and of the truth.
     failures : tuple of Failure
@@ -72,10 +70,7 @@ def judge_real(
 ) -> RealRuns:
     """Judge every recording as it is.
 
-    Raises
-    ------
-    FitError
-        When none can be judged, or two have one name.
+    Raises FitError when none can be judged, or two have one name.
     """
     found = workers.map(functools.partial(_real, judging=judging), sources, progress=progress)
     failures = [
@@ -120,11 +115,8 @@ class Evaluations:
 
     Parameters
     ----------
-    real : RealRuns
     twin : Twin
         Model to start from.
-    tuned : tuple of Tuned
-    judging : Judging
     workers : Workers, optional
         Processes that judge, kept over all rounds: to start them takes seconds.
 
@@ -175,10 +167,7 @@ class Evaluations:
     def begin(self, units: FloatArray, progress: Callable[[], None] | None = None) -> None:
         """Judge the model as it was given, and the first candidates `(c, d)`.
 
-        Raises
-        ------
-        FitError
-            When the model cannot be judged on every recording.
+        Raises FitError when the model cannot be judged on every recording.
         """
         given = np.array([one.start for one in self.tuned])
         values = self._values(units)

@@ -47,7 +47,6 @@ def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray
         Of each recording.
     folds : int
         At most as many as there are recordings; none with fewer than two recordings or folds.
-    seed : int
     """
     folds = min(folds, len(scenarios))
     if folds < 2:
@@ -111,25 +110,21 @@ def fit(
 ) -> Fit:
     """Tune parameters until simulated runs are scored as the real ones are.
 
+    Raises Sim2RealError when no recording can be judged, or the model to start from cannot be on
+    one.
+
     Parameters
     ----------
     sources : sequence of Source
         Real recordings with truth.
     twin : Twin
         Models to start from.
-    tuned : tuple of Tuned
     judging : Judging
         Judge, metric, seed, repetitions; its `twins` do not count.
-    options : FitOptions, optional
     jobs : int
         Processes; the result does not depend on it.
     progress : callable, optional
         Takes the number of tasks that come next and returns what is to be called after each.
-
-    Raises
-    ------
-    Sim2RealError
-        When no recording can be judged, or the model to start from cannot be on one.
     """
     options = options or FitOptions()
     budget = options.candidates or default_budget(len(tuned))

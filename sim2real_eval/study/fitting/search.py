@@ -40,11 +40,6 @@ class Surface:
     its logarithm, which is nearly linear in that of a noise, and both entropies, whose difference
     has a kink that they have not.
 
-    Parameters
-    ----------
-    evaluations : Evaluations
-    objective : Objective
-
     Attributes
     ----------
     seed : int
@@ -117,7 +112,6 @@ class Surface:
         ----------
         fixed : int
             Which.
-        value : float
         near : (k, d)
             Coordinates to begin from beside those spread over the whole.
         """
@@ -204,16 +198,16 @@ def search(
 ) -> tuple[Surface, float]:
     """Judge candidates until the best of every set of recordings is known.
 
+    Raises FitError when the judge cannot judge the start, or too few candidates.
+
     Parameters
     ----------
     evaluations : Evaluations
         Empty; grows, the start first.
-    objective : Objective
     sets : sequence of (m,) int
         Recordings over which the objective is to be small: all, and those of every fold.
     budget : int
         Candidates at most.
-    seed : int
     progress : callable, optional
         Takes the number of tasks of the next round and returns what is to be called after each.
 
@@ -224,11 +218,6 @@ def search(
     float
         By how much the surface was wrong in the objective of candidates that it proposed last, as
         the largest difference; in the unit of the objective.
-
-    Raises
-    ------
-    FitError
-        When the judge cannot judge the start, or too few candidates.
     """
 
     def told(candidates: int) -> Callable[[], None] | None:

@@ -121,6 +121,8 @@ def _numbers(
 def parse_tuned(texts: Sequence[str], twin: Twin) -> tuple[Tuned, ...]:
     """Return what --tune asks for.
 
+    Raises ParameterError naming what is wrong with which text.
+
     Parameters
     ----------
     texts : sequence of str
@@ -130,11 +132,6 @@ def parse_tuned(texts: Sequence[str], twin: Twin) -> tuple[Tuned, ...]:
         Without bounds: a decade to either side of the value that the model has.
     twin : Twin
         Models to start from; a sensor that stays real has no parameters.
-
-    Raises
-    ------
-    ParameterError
-        Naming what is wrong with which text.
     """
     entries = [entry.strip() for text in texts for entry in text.split(',') if entry.strip()]
     if not entries:
@@ -230,10 +227,7 @@ def _bounds(entry: str, text: str | None, start: float) -> tuple[float, float, b
 def set_values(twin: Twin, tuned: Sequence[Tuned], values: Sequence[float] | FloatArray) -> Twin:
     """Return the twin with the tuned parameters set.
 
-    Raises
-    ------
-    ParameterError
-        For a value that a declaration does not allow.
+    Raises ParameterError for a value that a declaration does not allow.
     """
     gps, imu = twin.gps, twin.imu
     mappings = {

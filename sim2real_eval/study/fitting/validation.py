@@ -88,13 +88,10 @@ def validate(
 
     Parameters
     ----------
-    evaluations : Evaluations
     metric : str
         Name in `objective.METRICS`.
     folds : sequence of (m,) int
         Recordings that each fold holds out.
-    options : UncertaintyOptions, optional
-    seed : int
     """
     real = evaluations.real
     objective = METRICS[metric]
@@ -155,7 +152,6 @@ class Identified:
 
     Attributes
     ----------
-    tuned : Tuned
     value : float
         Fitted, in the unit of the parameter.
     low, high : float
@@ -257,8 +253,6 @@ def identify(
 
     Parameters
     ----------
-    surface : Surface
-    tuned : sequence of Tuned
     fitted : (d,) float
         Coordinates of the fitted candidate.
     scenarios : sequence of str
@@ -267,10 +261,8 @@ def identify(
         Simulated runs per recording.
     error : float
         Differences of the objective up to this one are those of the surface, not of parameters.
-    resamples : int
     level : float
         Of the intervals.
-    seed : int
     """
     strata, freedom = _strata(scenarios)
     drawn = _Resamples.draw(strata, repetitions, resamples, seed)

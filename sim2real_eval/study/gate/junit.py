@@ -21,11 +21,7 @@ _NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
     """Return the verdict as XML.
 
-    Parameters
-    ----------
-    verdict : GateVerdict
-    when : datetime
-        Of the check, with its time zone.
+    `when`: of the check, with its time zone.
     """
     failures = sum(bool(case.broken) for case in verdict.cases) + bool(verdict.left_out)
     skipped = sum(bool(case.skipped) for case in verdict.cases)

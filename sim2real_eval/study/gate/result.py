@@ -165,7 +165,6 @@ class GateCase:
 
     Attributes
     ----------
-    cell : Cell
     vepd : float or None
         None: the baseline has it, the result has not.
     low, high, p_value, null_median : float or None

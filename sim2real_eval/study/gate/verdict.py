@@ -130,17 +130,13 @@ def judge_result(
 ) -> GateVerdict:
     """Hold a result against limits.
 
+    Raises Sim2RealError when no limit is given, a name is not in the result, or the two cannot be
+    compared.
+
     Parameters
     ----------
-    result : GatedResult
-    options : GateOptions
     baseline : GatedResult, optional
         Earlier result; what it has and the result has not breaks the gate.
-
-    Raises
-    ------
-    Sim2RealError
-        When no limit is given, a name is not in the result, or the two cannot be compared.
     """
     if options.max_vepd is None and baseline is None:
         raise ParameterError('gate', '', 'has no limit; must be given --max-vepd or --baseline')
