@@ -141,8 +141,7 @@ def test_observation_of_a_run_agrees_with_its_score() -> None:
         for run in plan:
             judged = plan.judge(run)
             scored = plan.score(run, judged)
-            observed = observe(setup, plan.recording(run), judged, scored, metric)
-            values, signals = observed.values, observed.signals
+            signals, values = observe(setup, plan.recording(run), judged, scored.series, metric)
             found[run.model] = values
             square = values['speed_bias'] ** 2 + values['speed_std'] ** 2
             assert np.sqrt(square) == pytest.approx(scored.score.rmse, rel=1e-9)

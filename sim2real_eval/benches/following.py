@@ -11,8 +11,8 @@ import numpy as np
 from sim2real_eval.benches.findings import WAYPOINTS
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
-from sim2real_eval.recording.truth import truth_origin, valid_fixes
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth_frame import truth_origin, valid_fixes
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Remark
@@ -187,14 +187,8 @@ def driven_recording(
     Its name is that of the run, its stamps are those of the run, so that it can be held against
     the recording that the waypoints came from.
     """
-    topic = DEFAULT_TOPICS['truth']
-    bare = Recording(
-        name=run.name,
-        scenario=scenario,
-        path='',
-        messages={topic: run.drives[controller].truth(run.start_ns)},
-        roles={'truth': topic},
-    )
+    truth = run.drives[controller].truth(run.start_ns)
+    bare = Recording.of_truth(truth, run.name, scenario)
     maker = TwinMaker(bare, seed=seed, purpose='recording', origin=run.origin, world=world)
     return maker.make(twin)
 

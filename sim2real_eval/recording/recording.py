@@ -222,6 +222,12 @@ class Recording:
                 raise ValueError(f'role {role!r} names topic {topic!r}, which holds no messages')
             _require_class(role, self.messages[topic])
 
+    @classmethod
+    def of_truth(cls, truth: OdometryArray, name: str, scenario: str, path: str = '') -> Recording:
+        """Return a recording of a true motion alone, without sensors."""
+        topic = DEFAULT_TOPICS['truth']
+        return cls(name, scenario, path, {topic: truth}, {'truth': topic})
+
     @property
     def start_ns(self) -> int:
         """Earliest stamp of any message; 0 when there are none."""

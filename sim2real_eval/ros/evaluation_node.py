@@ -36,7 +36,6 @@ from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey, told_failures
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude
-from sim2real_eval.study.unit import kept_run
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
@@ -174,15 +173,8 @@ class EvaluationNode(Node):
         pace: Pace | None = None,
     ) -> float:
         """Score a run, store it and count it; return its RMSE."""
-        found, signals = kept_run(
-            self._key(one, run),
-            '',
-            self.study.setup,
-            recording,
-            judged,
-            plan.score(run, judged),
-            self.study.plan.file.options,
-        )
+        key = self._key(one, run)
+        found, signals = plan.kept(run, self.study.setup, recording, judged, key, '')
         self._store.save(found, signals)
         self.tally.add(found, pace)
         return found.values['rmse']

@@ -7,15 +7,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from scipy.spatial.transform import Rotation
-
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.simulation.findings import NOTHING_SEEN
-from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.parameters import Parameters, to_variant
 from sim_sensors.core.registry import file_of, source_digest
 from sim_sensors.gps.gps import GpsModel
@@ -175,74 +169,8 @@ def with_topic(
     )
 
 
-# A simulated camera in a recording: feature tracks, its numbers, poses, and its
-# mounting.
-
-
-def with_camera(
-    recording: Recording,
-    model: CameraModel,
-    motion: Motion,
-    world: World,
-    *,
-    seed: int,
-    run: str,
-    origin_ns: int,
-    base_frame: str,
-) -> Recording:
-    """Return a recording with the features, camera info and poses of a simulated camera.
-
-    It is mounted as the static transform of its frame says. Where there is none it is as the model
-    says, and the recording gets that transform. A recording without any transform, whose sensors
-    are taken to be at the base, then says so of them.
-
-    Parameters
-    ----------
-    recording : Recording
-        What the rest of is kept; its own features say frame and first stamp, where it has any.
-    model : CameraModel
-        What sees.
-    motion : Motion
-        Of the base.
-    world : World
-        What is seen.
-    seed, run
-        Labels of the random streams.
-    origin_ns : int
-        Stamp of motion time 0.
-    base_frame : str
-        Of the body that moves.
-    """
-    own = recording.features
-    frame = model.frame_id if own is None else own.frame
-    model = dataclasses.replace(model, frame_id=frame)
-    if any(transform.child.strip('/') == frame.strip('/') for transform in recording.transforms):
-        tree = FrameTree(recording.transforms)
-        rotation, translation = tree.lookup(base_frame, frame, 'simulated camera')
-        model = model.mounted(translation, Rotation.from_matrix(rotation).as_quat())
-    else:
-        recording = _mounted(recording, model, base_frame)
-    seen = camera.simulate(
-        model,
-        motion,
-        seed=seed,
-        run=run,
-        start_ns=origin_ns if own is None else int(own.stamp_ns[0]),
-        origin_ns=origin_ns,
-        world=world,
-    )
-    frames = seen.features
-    # Before the features, as camera_node publishes it: ties of arrival keep the order of topics.
-    info = CameraInfoArray.of(model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame)
-    recording = recording.with_messages('camera_info', info)
-    recording = recording.with_messages('features', frames)
-    if not len(seen.features.ids):
-        unseen = NOTHING_SEEN(recording.roles['features'], count=len(seen.features))
-        recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
-    return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
-
-
-def _mounted(recording: Recording, model: CameraModel, base_frame: str) -> Recording:
+def with_transform(recording: Recording, model: CameraModel, base_frame: str) -> Recording:
+    """Return a recording that says where a simulated camera is; see `TwinMaker.make`."""
     x, y, z = model.lever_arm
     qx, qy, qz, qw = model.optical_rotation().tolist()
     own = StaticTransform(base_frame, model.frame_id, (x, y, z), (qx, qy, qz, qw))
@@ -252,6 +180,5 @@ def _mounted(recording: Recording, model: CameraModel, base_frame: str) -> Recor
         frames = [array.frame for array in arrays if array is not None]
         others = {frame: StaticTransform(base_frame, frame) for frame in frames}
         others.pop(base_frame, None)
-    return dataclasses.replace(
-        recording, transforms=(*recording.transforms, *others.values(), own)
-    )
+    transforms = (*recording.transforms, *others.values(), own)
+    return dataclasses.replace(recording, transforms=transforms)

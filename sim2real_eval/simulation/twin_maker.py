@@ -13,16 +13,13 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import (
-    DEFAULT_TOPICS,
-    OPTIONAL_ROLES,
-    ROLE_CLASSES,
-    Recording,
-)
+from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth_frame import frame_remarks, truth_of_base, truth_origin
-from sim2real_eval.simulation.findings import ATTITUDE_DIFFERS, RATE_DIFFERS
-from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_camera, with_topic
+from sim2real_eval.simulation.findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
+from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_topic, with_transform
+from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
@@ -41,9 +38,10 @@ def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
 
     Raises RecordingError when a topic whose role is needed has nothing there.
     """
-    messages: dict[str, MessageArray] = {}
-    for topic, array in recording.messages.items():
-        messages[topic] = array.take((array.stamp_ns >= start_ns) & (array.stamp_ns <= end_ns))
+    messages = {
+        topic: array.take((array.stamp_ns >= start_ns) & (array.stamp_ns <= end_ns))
+        for topic, array in recording.messages.items()
+    }
     roles = dict(recording.roles)
     for role, topic in recording.roles.items():
         if not len(messages[topic]) and role in OPTIONAL_ROLES:
@@ -156,7 +154,6 @@ class TwinMaker:
         recording = self.real
         sensors = self.sensors(twin, repetition)
         labels: Any = {'seed': sensors.seed, 'run': sensors.run, 'origin_ns': self.start_ns}
-        there: Any = {**labels, 'base_frame': self._base}
         for kind in kinds():
             placed, model = sensors.placed.get(kind.name), twin.models.get(kind.name)
             if placed is not None:
@@ -169,7 +166,7 @@ class TwinMaker:
                 )
                 recording = recording.with_messages(kind.name, measured)
             elif isinstance(model, CameraModel):
-                recording = with_camera(recording, model, self.motion, self.world, **there)
+                recording = self._with_camera(recording, model, labels)
             elif model is not None:
                 recording = with_topic(
                     recording,
@@ -233,7 +230,9 @@ class TwinMaker:
                 notes.append(ATTITUDE_DIFFERS('IMU', has=has, lacks=lacks))
         return tuple(notes)
 
-    def mounting(self, frame: str) -> tuple[FloatArray, FloatArray]:
+    def mounting(
+        self, frame: str, what: str = 'simulated sensor'
+    ) -> tuple[FloatArray, FloatArray]:
         """Return where a sensor is: position `(3,)` m and quaternion `(4,)`, sensor to body.
 
         Raises
@@ -241,7 +240,7 @@ class TwinMaker:
         JudgeError
             When static transforms are given but do not connect the frame to the base.
         """
-        rotation, translation = self._frames.lookup(self._base, frame, 'simulated sensor')
+        rotation, translation = self._frames.lookup(self._base, frame, what)
         return translation, Rotation.from_matrix(rotation).as_quat()
 
     def _placed(self, model: Any, own: MessageArray | None) -> Placed:
@@ -253,14 +252,41 @@ class TwinMaker:
             if isinstance(model, GpsModel)
             else model.mounted(translation, rotation)
         )
-        return Placed(dataclasses.replace(mounted, frame_id=frame), self._first(own))
+        start_ns = self.start_ns if own is None else int(own.stamp_ns[0])
+        return Placed(dataclasses.replace(mounted, frame_id=frame), start_ns)
+
+    def _with_camera(self, recording: Recording, model: CameraModel, labels: Any) -> Recording:
+        """Return a recording with the features, camera info and poses of a simulated camera.
+
+        Its own features say frame and first stamp, where it has any. The camera is mounted as the
+        static transform of its frame says. Where there is none it is as the model says, and the
+        recording gets that transform. A recording without any transform, whose sensors are taken
+        to be at the base, then says so of them.
+        """
+        own = recording.features
+        frame = model.frame_id if own is None else own.frame
+        model = dataclasses.replace(model, frame_id=frame)
+        if any(one.child.strip('/') == frame.strip('/') for one in recording.transforms):
+            model = model.mounted(*self.mounting(frame, 'simulated camera'))
+        else:
+            recording = with_transform(recording, model, self._base)
+        start_ns = self.start_ns if own is None else int(own.stamp_ns[0])
+        seen = camera.simulate(model, self.motion, start_ns=start_ns, world=self.world, **labels)
+        frames = seen.features
+        # Before the features, as camera_node publishes it: ties of arrival keep the order.
+        info = CameraInfoArray.of(
+            model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame
+        )
+        recording = recording.with_messages('camera_info', info)
+        recording = recording.with_messages('features', frames)
+        if not len(frames.ids):
+            unseen = NOTHING_SEEN(recording.roles['features'], count=len(frames))
+            recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
+        return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
 
     def _own(self, role: str) -> MessageArray | None:
         topic = self.real.roles.get(role)
         return None if topic is None else self.real.messages[topic]
-
-    def _first(self, array: MessageArray | None) -> int:
-        return self.start_ns if array is None else int(array.stamp_ns[0])
 
     def _body_remarks(self, truth: OdometryArray) -> tuple[Finding, ...]:
         child = truth.child_frame.strip('/')
@@ -309,14 +335,7 @@ def synthetic_recording(
     >>> len(drive.imu), len(drive.truth)
     (201, 201)
     """
-    topic = DEFAULT_TOPICS['truth']
-    bare = Recording(
-        name=run,
-        scenario=scenario,
-        path='',
-        messages={topic: truth_of(motion)},
-        roles={'truth': topic},
-    )
+    bare = Recording.of_truth(truth_of(motion), run, scenario)
     maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin, world=world)
     return maker.make(twin)
 
@@ -355,7 +374,6 @@ def maker_with_field(
     maker = TwinMaker(recording, seed=seed, base_frame=base_frame, world=world)
     if world is not None or maker.real.mag is None:
         return maker
-    value = tuple(early_field(maker).tolist())
-    found = EarthField(model='constant', value=value)
+    found = EarthField(model='constant', value=tuple(early_field(maker).tolist()))
     maker.world = dataclasses.replace(maker.world, earth_field=found)
     return maker

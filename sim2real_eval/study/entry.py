@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.parameters import Parameter
+from sim_sensors.core.registry import Registry, file_of
 
 
 class Entry:
@@ -89,6 +91,19 @@ class Entry:
             Entry(self.where, f'{self.key}[{number}]', value)
             for number, value in enumerate(self.value)
         ]
+
+    def refuse_twice(self, labels: Sequence[str], what: str) -> None:
+        """Refuse labels of which one is given twice, being the `what` of several things."""
+        for label in labels:
+            if labels.count(label) > 1:
+                self.refuse(f'{label!r} is the {what}; must be of one')
+
+    def class_name(self, registry: Registry[Any], folder: Path) -> str:
+        """Return the name of a registered class; that of one in a file with its whole path."""
+        name = self.text()
+        kind = registry.get(name, where=self.where, key=self.key, folder=folder)
+        path = file_of(kind)
+        return name if path is None else f'{path}:{kind.__name__}'
 
     def text(self, choices: Sequence[str] = ()) -> str:
         """Return a text that is not empty."""

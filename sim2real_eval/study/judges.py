@@ -69,10 +69,7 @@ def read_judges(judges: Entry, folder: Path) -> tuple[StudyJudge, ...]:
     installed.
     """
     found = [_read(entry, folder) for entry in judges.items('judges')]
-    labels = [judge.label for judge in found]
-    for label in labels:
-        if labels.count(label) > 1:
-            judges.refuse(f'{label!r} is the label of several judges; must be of one')
+    judges.refuse_twice([judge.label for judge in found], 'label of several judges')
     return tuple(found)
 
 

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,36 +17,23 @@ from sim2real_eval.metrics.error_curves import correlation_time
 from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis, truth_at
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import resample
+from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.study.run import EstimateSignals
-from sim2real_eval.study.run_plan import JudgedScore
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.rotations import between
 
 _PROBABILITY = 0.95
 
 
-class Observation(NamedTuple):
-    """What `observe` returns.
-
-    Attributes
-    ----------
-    values : mapping
-        Numbers by name, for `StudyRun.values`; what could not be had is not in it.
-    """
-
-    signals: EstimateSignals
-    values: Mapping[str, float]
-
-
 def observe(
     judge: Judge,
     recording: Recording,
     judged: JudgedRun,
-    scored: JudgedScore,
+    series: VelocitySeries,
     metric: MetricOptions,
-) -> Observation:
+) -> tuple[EstimateSignals, dict[str, float]]:
     """Return what is kept of a run.
 
     All values leave out the warm-up of `metric`. Speed values are of the component and on the grid
@@ -61,23 +47,25 @@ def observe(
         What was judged, with the truth of the base frame, as `RunPlan.recording` returns it.
     judged : JudgedRun
         What came of it; finite, as `RunPlan.score` makes sure of.
-    scored : JudgedScore
-        From `RunPlan.score`.
+    series : VelocitySeries
+        What was scored.
     metric : MetricOptions
         With which it was scored.
 
     Returns
     -------
-    Observation
-        Values: `speed_bias`, `speed_std` (m/s), `speed_correlation_time` (s: integrated
-        autocorrelation time of the speed error), `nis_gps`, `nis_imu`, `nis_other` (mean NIS over
-        degrees of freedom of the parts of one sensor), `nis_inside`, and of estimates within the
-        truth `position_rmse`, `position_end` (m, horizontal, all and last),
-        `position_covariance_consistency` (stated horizontal sigma over RMSE), `orientation_rmse`,
-        `yaw_rmse` (rad), `velocity_rmse` (m/s, of the body's horizontal velocity vector),
-        `velocity_covariance_consistency`, `nees_position`, `nees_orientation`, `nees_velocity`,
-        `nees_angular_velocity` (mean NEES over degrees of freedom) and `nees_velocity_inside`;
-        shares `..._inside` are of samples within their own two-sided 95 % bounds.
+    EstimateSignals
+    dict of str to float
+        For `StudyRun.values`, without what could not be had: `speed_bias`, `speed_std` (m/s),
+        `speed_correlation_time` (s: integrated autocorrelation time of the speed error),
+        `nis_gps`, `nis_imu`, `nis_other` (mean NIS over degrees of freedom of the parts of one
+        sensor), `nis_inside`, and of estimates within the truth `position_rmse`, `position_end`
+        (m, horizontal, all and last), `position_covariance_consistency` (stated horizontal sigma
+        over RMSE), `orientation_rmse`, `yaw_rmse` (rad), `velocity_rmse` (m/s, of the body's
+        horizontal velocity vector), `velocity_covariance_consistency`, `nees_position`,
+        `nees_orientation`, `nees_velocity`, `nees_angular_velocity` (mean NEES over degrees of
+        freedom) and `nees_velocity_inside`; shares `..._inside` are of samples within their own
+        two-sided 95 % bounds.
     """
     truth = recording.require('truth')
     assert isinstance(truth, OdometryArray)
@@ -104,13 +92,13 @@ def observe(
     since_ns = origin_ns + round(metric.warmup * 1e9)
     late = true.stamp_ns >= since_ns
     inside, true = inside[late], true.take(late)
-    values = _speed_values(scored, metric)
+    values = _speed_values(series, metric)
     innovations = nis(judged, two_d=planar(judge))
     values |= _nis_values(judged, recording, innovations, since_ns)
     if len(inside):
         values |= _error_values(signals, inside, true)
         values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge)))
-    return Observation(signals, {name: value for name, value in values.items() if value == value})
+    return signals, {name: value for name, value in values.items() if value == value}
 
 
 def _sigma(covariance: FloatArray) -> FloatArray:
@@ -120,10 +108,10 @@ def _sigma(covariance: FloatArray) -> FloatArray:
     return np.sqrt(np.where(variance >= 0.0, variance, np.nan))
 
 
-def _speed_values(scored: JudgedScore, metric: MetricOptions) -> dict[str, float]:
+def _speed_values(series: VelocitySeries, metric: MetricOptions) -> dict[str, float]:
     # The series of a score has been re-zeroed and cut already.
     rest = dataclasses.replace(metric, warmup=0.0, rezero='none')
-    run = resample(scored.series, rest)
+    run = resample(series, rest)
     error = run.se_vel - run.gt_vel
     return {
         'speed_bias': float(np.mean(error)),

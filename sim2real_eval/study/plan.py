@@ -4,19 +4,145 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sim2real_eval.common.results import versions
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.judge.protocol import Judge
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.source import Source
+from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
+from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
-from sim2real_eval.study.run import RunKey
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyFailure, StudyRun
+from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.study_file import Overrides, StudyFile
-from sim2real_eval.study.unit import StudyUnit
+from sim2real_eval.study.variants import Condition
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.motion.path_following import DRIVES
+
+Save = Callable[[StudyRun, EstimateSignals], None]
+_Made = tuple[RunPlan, Callable[[PlannedRun], Recording]]
+"""The plan of a recording, and what is simulated of it, kept for the next judge."""
+
+
+class _Case(NamedTuple):
+    """Runs of a judge under a condition."""
+
+    judge: StudyJudge
+    condition: Condition
+    name: str
+    group: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StudyUnit:
+    """A recording, and who judges it and its twins.
+
+    Attributes
+    ----------
+    twins : tuple of Twin
+        Simulated variants.
+    """
+
+    recording: StudyRecording
+    judges: tuple[StudyJudge, ...]
+    conditions: tuple[Condition, ...]
+    twins: tuple[Twin, ...]
+    options: StudyOptions
+
+    def run_groups(self) -> dict[RunKey, str]:
+        """Return the group of each of its runs."""
+        return {key: case.group for case in self._cases() for key in self._keys(case)}
+
+    def judge(self, stored: Collection[RunKey], save: Save) -> list[StudyFailure]:
+        """Judge what is not stored yet.
+
+        `stored`: runs that are there already; `save`: called with every run and its signals as
+        soon as it is judged.
+
+        Returns
+        -------
+        list of StudyFailure
+            Of a recording that cannot be read or judged one; after a run of a variant failed, its
+            repetitions are not tried.
+        """
+        failures = []
+        made: dict[tuple[str, TransformFile | None], _Made] = {}
+        for case in self._cases():
+            if all(key in stored for key in self._keys(case)):
+                continue
+            setup = case.judge.setup
+            placed = (setup.base_link_frame, setup.transforms)
+            try:
+                if placed not in made:
+                    made[placed] = self._made(setup)
+            except Sim2RealError as error:
+                failures.append(StudyFailure(case.judge.label, case.name, '', str(error)))
+                continue
+            failures += self._judge(case, *made[placed], stored, save)
+        return failures
+
+    def _cases(self) -> Iterator[_Case]:
+        one = self.recording
+        for judge in self.judges:
+            for condition in self.conditions:
+                label = condition.label
+                yield _Case(
+                    judge,
+                    condition,
+                    f'{one.name}@{label}' if label else one.name,
+                    '+'.join(part for part in (one.group, label) if part),
+                )
+
+    def _keys(self, case: _Case) -> list[RunKey]:
+        real = [RunKey(case.judge.label, case.name, REAL, 1)]
+        return (real if self.recording.has_real_run else []) + [
+            RunKey(case.judge.label, case.name, twin.label, repetition)
+            for twin in self.twins
+            for repetition in range(1, self.options.repetitions + 1)
+        ]
+
+    def _made(self, setup: Judge) -> _Made:
+        recording = self.recording
+        if isinstance(recording.origin, Source):
+            # The sensors of twins sit where the judge is told that they do.
+            source = dataclasses.replace(recording.origin, transforms=setup.transforms)
+            recording = dataclasses.replace(recording, origin=source)
+        plan = RunPlan(recording.read(), self.twins, Judging(setup, self.options))
+        return plan, functools.cache(plan.recording)
+
+    def _judge(
+        self,
+        case: _Case,
+        plan: RunPlan,
+        recording_of: Callable[[PlannedRun], Recording],
+        stored: Collection[RunKey],
+        save: Save,
+    ) -> list[StudyFailure]:
+        failures: dict[str, StudyFailure] = {}
+        setup, start_ns = case.judge.setup, plan.maker.start_ns
+        for run in plan if self.recording.has_real_run else plan.twins:
+            key = RunKey(case.judge.label, case.name, run.model, run.repetition)
+            if key in stored or key.model in failures:
+                continue
+            try:
+                recording = case.condition.apply(recording_of(run), start_ns)
+                judged = setup.judge(
+                    recording, start_ns=start_ns, start_heading=plan.start_heading
+                )
+                save(*plan.kept(run, setup, recording, judged, key, case.group))
+            except Sim2RealError as error:
+                failures[key.model] = StudyFailure(key.judge, key.recording, key.model, str(error))
+                if key.model == REAL:
+                    break
+        return list(failures.values())
+
 
 _FORMAT = 1
 _WORDS = ('title', 'about', 'command', 'shipped', 'uncertainty', 'more_metrics')

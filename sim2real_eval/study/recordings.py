@@ -8,17 +8,20 @@ import functools
 import glob
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sim2real_eval.recording.metadata import recording_digest
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, ROLE_CLASSES, Recording
+from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.recording.source import Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim2real_eval.study.entry import Entry
-from sim2real_eval.study.variants import STAND_IN, read_gps, read_imu
+from sim2real_eval.study.variants import STAND_IN, read_model
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.registry import file_of, is_in_file
+from sim_sensors.core.parameters import Parameters
+from sim_sensors.core.registry import is_in_file
+from sim_sensors.gps.gps import GPS
+from sim_sensors.imu.imu import IMU
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
 from sim_sensors.motion.trajectory import Motion, Trajectory
@@ -26,6 +29,9 @@ from sim_sensors.motion.vehicles import ART, AckermannVehicle
 
 _DURATION_S = 20.0
 _OF_DRIVE = ('duration', 'vehicle', 'variation')
+_TWICE = 'name of several recordings'
+
+P = TypeVar('P', bound=Parameters)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,14 +72,7 @@ class PathDrive:
 
     def read(self) -> Recording:
         """Return the truth, at 100 Hz, as a recording without sensors."""
-        topic = DEFAULT_TOPICS['truth']
-        return Recording(
-            name=self.run,
-            scenario=self.label,
-            path='',
-            messages={topic: truth_of(self.motion())},
-            roles={'truth': topic},
-        )
+        return Recording.of_truth(truth_of(self.motion()), self.run, self.label)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the drive as plain values."""
@@ -115,13 +114,9 @@ class StandIn:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the stand-in as plain values."""
-        assert self.sensors.gps is not None
-        assert self.sensors.imu is not None
-        return {
-            'stand_in': self.drive.to_mapping(),
-            'gps': self.sensors.gps.to_mapping(),
-            'imu': self.sensors.imu.to_mapping(),
-        }
+        models = self.sensors.models
+        sensors = {kind: models[kind].to_mapping() for kind in ('gps', 'imu')}
+        return {'stand_in': self.drive.to_mapping(), **sensors}
 
 
 def read_stand_ins(
@@ -146,8 +141,8 @@ def read_stand_ins(
     default = Entry(entry.where, entry.key, STAND_IN)
     sensors = Twin(
         STAND_IN,
-        gps=read_gps(fields.get('gps', default), folder),
-        imu=read_imu(fields.get('imu', default), folder),
+        gps=read_model(GPS, fields.get('gps', default), folder),
+        imu=read_model(IMU, fields.get('imu', default), folder),
     )
     scenarios = list(DRIVES)
     if 'scenarios' in fields:
@@ -171,9 +166,7 @@ def _scenario(entry: Entry, folder: Path) -> str:
     if not is_in_file(name) and name not in SCENARIOS.names():
         known = list(dict.fromkeys([*DRIVES, *SCENARIOS.names()]))
         entry.refuse_value(f'one of {", ".join(known)}, or a class in a file', known)
-    kind = SCENARIOS.get(name, where=entry.where, key=entry.key, folder=folder)
-    path = file_of(kind)
-    return name if path is None else f'{path}:{kind.__name__}'
+    return entry.class_name(SCENARIOS, folder)
 
 
 def read_drive(entry: Entry, seed: int) -> PathDrive:
@@ -182,21 +175,19 @@ def read_drive(entry: Entry, seed: int) -> PathDrive:
 
 
 def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> PathDrive:
-    vehicle, variation = ART, RunVariation()
-    if 'vehicle' in fields:
-        one = fields['vehicle']
-        known = one.fields(tuple(AckermannVehicle.declared()))
-        given = {**ART.to_mapping(), **{key: value.value for key, value in known.items()}}
-        vehicle = AckermannVehicle.from_mapping(given, one.where, one.key)
-    if 'variation' in fields:
-        one = fields['variation']
-        known = one.fields(tuple(RunVariation.declared()))
-        given = {key: value.value for key, value in known.items()}
-        variation = RunVariation.from_mapping(given, one.where, one.key)
     duration = _DURATION_S
     if 'duration' in fields:
         duration = fields['duration'].number('s', minimum=0.0, above=True)
+    vehicle = _changed(ART, fields.get('vehicle'))
+    variation = _changed(RunVariation(), fields.get('variation'))
     return PathDrive(scenario, seed, run, duration, vehicle, variation)
+
+
+def _changed(base: P, entry: Entry | None) -> P:
+    if entry is None:
+        return base
+    given = {name: one.value for name, one in entry.fields(tuple(base.declared())).items()}
+    return base.from_mapping({**base.to_mapping(), **given}, entry.where, entry.key)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,7 +275,8 @@ def read_recordings(
                 fields[name].refuse('does not go with stand_in')
         made = read_stand_ins(fields['stand_in'], folder, seed=seed, group=group, runs=runs)
         found += [StudyRecording(one.drive.run, group, one) for one in made]
-    return _distinct(found, recordings)
+    recordings.refuse_twice([one.name for one in found], _TWICE)
+    return tuple(found)
 
 
 def of_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
@@ -292,8 +284,9 @@ def of_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
 
     Raises Sim2RealError when two have one name.
     """
-    found = [StudyRecording(source.own_name(), '', source) for source in sources]
-    return _distinct(found, Entry('--real', '', None))
+    found = tuple(StudyRecording(source.own_name(), '', source) for source in sources)
+    Entry('--real', '', None).refuse_twice([one.name for one in found], _TWICE)
+    return found
 
 
 def _of_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRecording]:
@@ -311,11 +304,3 @@ def _of_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRe
     scenario = fields['scenario'].label() if 'scenario' in fields else None
     sources = [Source(path, name, topics, scenario) for path in paths]
     return [StudyRecording(source.own_name(), group, source) for source in sources]
-
-
-def _distinct(found: Sequence[StudyRecording], entry: Entry) -> tuple[StudyRecording, ...]:
-    names = [recording.name for recording in found]
-    for name in names:
-        if names.count(name) > 1:
-            entry.refuse(f'{name!r} is the name of several recordings; must be of one')
-    return tuple(found)

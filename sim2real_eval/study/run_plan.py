@@ -7,7 +7,9 @@ Who judges, and how, is the caller's: a batch run over arrays, or nodes on a liv
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from scipy.spatial.transform import Rotation
 
@@ -20,7 +22,9 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.observation import observe
 from sim2real_eval.study.options import StudyOptions
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,31 +35,20 @@ class Judging:
     options: StudyOptions = dataclasses.field(default_factory=StudyOptions)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class JudgedScore:
-    """One judged run.
+class JudgedScore(NamedTuple):
+    """What a judged run came to.
 
     Attributes
     ----------
-    model : str
-        `real` or the label of a twin.
-    repetition : int
-        1 for real runs.
     series : VelocitySeries
         What was scored: re-zeroed, warm-up left out.
     forward : RunScore
         The same with body-forward speed, which unlike horizontal speed sees the heading.
     """
 
-    model: str
-    recording: str
-    scenario: str
-    repetition: int
     series: VelocitySeries
     score: RunScore
     forward: RunScore
-    estimates: int
-    fixes_used: int
     notes: tuple[Finding, ...]
 
 
@@ -148,16 +141,15 @@ class RunPlan:
         Raises Sim2RealError when the judge published nothing, or what is left of it cannot be
         scored.
         """
-        options, truth = self._judging.options, self.maker.truth
-        name = self.maker.real.name
+        options = self._judging.options
 
         def series_of(component: str) -> VelocitySeries:
             return velocity_series(
                 judged,
-                truth,
+                self.maker.truth,
                 origin_ns=self.maker.start_ns,
                 component=component,
-                name=f'{name} ({run.model})',
+                name=f'{self.maker.real.name} ({run.model})',
             )
 
         whole = series_of(options.component)
@@ -166,14 +158,35 @@ class RunPlan:
         rest = dataclasses.replace(options.metric, warmup=0.0, rezero='none')
         about = self._about if run.twin is None else self.maker.model_notes(run.twin)
         return JudgedScore(
-            model=run.model,
-            recording=name,
-            scenario=self.maker.real.scenario,
-            repetition=run.repetition,
             series=series,
             score=score_run(series, rest),
             forward=score_run(series_of('forward'), options.metric),
-            estimates=len(judged),
-            fixes_used=len(judged.gps_stamp_ns),
             notes=about + judged.notes + tuple(advice(whole, options.metric)),
         )
+
+    def kept(
+        self,
+        run: PlannedRun,
+        setup: Judge,
+        recording: Recording,
+        judged: JudgedRun,
+        key: RunKey,
+        group: str,
+    ) -> tuple[StudyRun, EstimateSignals]:
+        """Score a run and return what a study keeps of it: its numbers and signals.
+
+        `setup` is who judged, `recording` what was judged. Raises Sim2RealError as `score` and
+        `observe` do.
+        """
+        scored = self.score(run, judged)
+        metric = self._judging.options.metric
+        signals, seen = observe(setup, recording, judged, scored.series, metric)
+        values = {
+            **dataclasses.asdict(scored.score),
+            'forward_rmse': scored.forward.rmse,
+            'estimates': len(judged),
+            'fixes_used': len(judged.gps_stamp_ns),
+            **seen,
+        }
+        finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
+        return StudyRun(key, self.maker.real.scenario, group, finite, scored.notes), signals

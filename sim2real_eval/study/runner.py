@@ -20,9 +20,8 @@ from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.recording.source import Source
 from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import RunStore, StudyOutcome, encoded
-from sim2real_eval.study.plan import StudyPlan
+from sim2real_eval.study.plan import StudyPlan, StudyUnit
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure, StudyRun, told_failures
-from sim2real_eval.study.unit import StudyUnit
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 Begin = Callable[[int, int, int], Callable[[], None]]

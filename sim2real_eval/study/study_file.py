@@ -23,7 +23,6 @@ from sim2real_eval.study.recordings import (
 )
 from sim2real_eval.study.variants import Condition, read_conditions, read_twins
 from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
-from sim_sensors.core.registry import file_of
 
 KEYS = MappingProxyType(
     {
@@ -184,13 +183,11 @@ def study_path(name_or_path: str | Path) -> Path:
 
 
 def _more_metrics(fields: dict[str, Entry], folder: Path) -> tuple[str, ...]:
-    entries = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
-    found = []
-    for entry in entries:
-        kind = METRICS.get(entry.text(), where=entry.where, key=entry.key, folder=folder)
-        path = file_of(kind)
-        found.append(entry.text() if path is None else f'{path}:{kind.__name__}')
-    return tuple(found)
+    if 'more_metrics' not in fields:
+        return ()
+    return tuple(
+        entry.class_name(METRICS, folder) for entry in fields['more_metrics'].items('metrics')
+    )
 
 
 def _recordings(

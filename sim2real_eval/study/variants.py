@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,8 +20,8 @@ from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import from_variant, to_variant
 from sim_sensors.core.registry import is_in_file
-from sim_sensors.gps.gps import GPS, PAPER_MODELS, GpsModel
-from sim_sensors.imu.imu import IMU, ImuModel
+from sim_sensors.gps.gps import GPS, PAPER_MODELS
+from sim_sensors.imu.imu import IMU
 from sim_sensors.sensor.catalogue import SensorKind, names
 from sim_sensors.sensor.sensor import SensorModel
 
@@ -41,56 +42,37 @@ def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
         twins = [_variant(entry, folder) for entry in models.items('variants')]
     else:
         twins = _product(models, folder)
-    labels = [twin.label for twin in twins]
-    for label in labels:
-        if labels.count(label) > 1:
-            models.refuse(f'{label!r} is the label of several variants; must be of one')
+    models.refuse_twice([twin.label for twin in twins], 'label of several variants')
     return tuple(twins)
-
-
-def read_gps(entry: Entry, folder: Path) -> GpsModel:
-    """Return the GPS model that an entry names or describes; paths are relative to `folder`."""
-    return _read(GPS, entry, folder)
-
-
-def read_imu(entry: Entry, folder: Path) -> ImuModel:
-    """Return the IMU model that an entry names or describes; paths are relative to `folder`."""
-    return _read(IMU, entry, folder)
 
 
 def _variant(entry: Entry, folder: Path) -> Twin:
     fields = entry.fields(('label', 'gps', 'imu'), required=('label', 'gps', 'imu'))
-    gps, imu = fields['gps'], fields['imu']
-    if gps.value == imu.value == REAL_SENSOR:
-        entry.refuse('GPS and IMU cannot both stay real: nothing to compare')
-    return Twin(
-        fields['label'].label(REAL_SENSOR),
-        gps=None if gps.value == REAL_SENSOR else read_gps(gps, folder),
-        imu=None if imu.value == REAL_SENSOR else read_imu(imu, folder),
-    )
+    label = fields['label'].label(REAL_SENSOR)
+    return _twin(entry, label, fields['gps'], fields['imu'], folder)
 
 
 def _product(models: Entry, folder: Path) -> list[Twin]:
     fields = models.fields(('gps', 'imu'), required=('gps', 'imu'))
-    receivers = _listed(fields['gps'], 'gps')
     inertial = _listed(fields['imu'], 'imu')
     twins = []
-    for gps in receivers:
-        for imu in inertial:
-            if gps.value == imu.value == REAL_SENSOR:
-                models.refuse('GPS and IMU cannot both stay real: nothing to compare')
-            parts = [_label(one) for one in (gps, imu) if one.value != REAL_SENSOR]
-            # What all variants share need not be said in each.
-            if len(inertial) == 1 and gps.value != REAL_SENSOR:
-                parts = parts[:1]
-            twins.append(
-                Twin(
-                    '+'.join(parts),
-                    gps=None if gps.value == REAL_SENSOR else read_gps(gps, folder),
-                    imu=None if imu.value == REAL_SENSOR else read_imu(imu, folder),
-                )
-            )
+    for gps, imu in itertools.product(_listed(fields['gps'], 'gps'), inertial):
+        parts = [_label(one) for one in (gps, imu) if one.value != REAL_SENSOR]
+        # What all variants share need not be said in each.
+        if len(inertial) == 1 and gps.value != REAL_SENSOR:
+            parts = parts[:1]
+        twins.append(_twin(models, '+'.join(parts), gps, imu, folder))
     return twins
+
+
+def _twin(owner: Entry, label: str, gps: Entry, imu: Entry, folder: Path) -> Twin:
+    if gps.value == imu.value == REAL_SENSOR:
+        owner.refuse('GPS and IMU cannot both stay real: nothing to compare')
+    return Twin(
+        label,
+        gps=None if gps.value == REAL_SENSOR else read_model(GPS, gps, folder),
+        imu=None if imu.value == REAL_SENSOR else read_model(IMU, imu, folder),
+    )
 
 
 def _listed(entry: Entry, kind: str) -> list[Entry]:
@@ -118,7 +100,8 @@ def _label(entry: Entry) -> str:
     return Entry(entry.where, entry.key, stem.replace(':', '_')).label(REAL_SENSOR)
 
 
-def _read(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
+def read_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
+    """Return the model that an entry names or describes; paths are relative to `folder`."""
     if entry.is_text:
         return _loaded(kind, entry, folder)
     if not entry.is_mapping:
@@ -218,10 +201,7 @@ def read_conditions(conditions: Entry) -> tuple[Condition, ...]:
     Raises ParameterError for a wrong entry, or a label given twice.
     """
     found = [_read_of_condition(entry) for entry in conditions.items('conditions')]
-    labels = [condition.label for condition in found]
-    for label in labels:
-        if labels.count(label) > 1:
-            conditions.refuse(f'{label!r} is the label of several conditions; must be of one')
+    conditions.refuse_twice([one.label for one in found], 'label of several conditions')
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.series import velocity_series
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC, with_topic
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import MotionError
@@ -65,7 +65,7 @@ class RecordedMotion:
     @classmethod
     def of_motion(cls, motion: Motion, name: str) -> RecordedMotion:
         """Return a simulated motion, its truth at 100 Hz."""
-        return cls._of_truth(_bare(truth_of(motion), name, name, ''))
+        return cls._of_truth(Recording.of_truth(truth_of(motion), name, name))
 
     @classmethod
     def of_recording(cls, recording: Recording) -> RecordedMotion:
@@ -75,7 +75,7 @@ class RecordedMotion:
         """
         truth = recording.require('truth')
         assert isinstance(truth, OdometryArray)
-        bare = _bare(truth, recording.name, recording.scenario, recording.path)
+        bare = Recording.of_truth(truth, recording.name, recording.scenario, recording.path)
         try:
             made = cls._of_truth(dataclasses.replace(bare, transforms=recording.transforms))
         except MotionError as error:
@@ -96,7 +96,7 @@ class RecordedMotion:
             truth = dataclasses.replace(
                 truth, linear_velocity=rotate_back(found.orientation, found.velocity)
             )
-        recording = _bare(truth, bare.name, bare.scenario, bare.path)
+        recording = Recording.of_truth(truth, bare.name, bare.scenario, bare.path)
         return cls(recording, maker.motion, remarks=maker.remarks)
 
     @property
@@ -170,13 +170,6 @@ class RecordedMotion:
         time = seconds(stamp_ns, self.start_ns)
         truth = self.motion.at(np.clip(time, self.motion.start, self.motion.end))
         return truth.position[:, :2], np.array([heading_of(*q) for q in truth.orientation])
-
-
-def _bare(truth: OdometryArray, name: str, scenario: str, path: str) -> Recording:
-    topic = DEFAULT_TOPICS['truth']
-    return Recording(
-        name=name, scenario=scenario, path=path, messages={topic: truth}, roles={'truth': topic}
-    )
 
 
 JUDGES = ('wheels', 'wheels_vision')

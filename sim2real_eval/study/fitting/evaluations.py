@@ -107,7 +107,8 @@ def _real(
         scored = plan.score(plan.real, plan.judge(plan.real))
     except Sim2RealError as error:
         return str(error)
-    return scored.recording, scored.scenario, _three(scored.score), scored.notes
+    real = plan.maker.real
+    return real.name, real.scenario, _three(scored.score), scored.notes
 
 
 class Evaluations:

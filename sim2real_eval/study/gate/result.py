@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import StudyRun, scored_runs
 from sim_sensors.core.errors import Sim2RealError
 
 _MUST_MATCH = ('component', 'metric', 'start_heading')
@@ -85,7 +84,37 @@ class GatedResult:
         Sim2RealError
             When there is none, or it is not readable as one.
         """
-        return _of_study(str(path), StudyOutcome.read(path))
+        outcome = StudyOutcome.read(path)
+        record = outcome.record
+        vepd = {
+            Cell(judge, group, row.model, row.scenario): row.vepd
+            for judge, group in outcome.compared
+            for row in outcome.table(judge, group)
+        }
+        if not vepd or not all(map(math.isfinite, vepd.values())):
+            # NaN is above no limit: it would pass.
+            raise Sim2RealError(f'{path}: holds no distances, or some that are no numbers')
+        runs: dict[ComparisonKey, dict[str, list[StudyRun]]] = {}
+        for run in outcome.runs:
+            for scenario in (run.scenario, POOLED):
+                place = ComparisonKey(run.key.judge, run.group, scenario)
+                runs.setdefault(place, {}).setdefault(run.key.model, []).append(run)
+        return cls(
+            str(path),
+            vepd,
+            {
+                place: {model: scored_runs(found) for model, found in models.items()}
+                for place, models in runs.items()
+                if REAL in models
+            },
+            {name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
+            {
+                one['label']: tuple(file['sha256'] for file in one.get('files', ()))
+                for one in record['judges']
+            },
+            tuple(sorted({failure['recording'] for failure in record['failures']})),
+            bool(record.get(_SYNTHETIC)),
+        )
 
     def differs(self, other: GatedResult) -> str | None:
         """Say in which setting two results differ; None when they can be compared."""
@@ -96,64 +125,6 @@ class GatedResult:
             if label in other.judges and files != other.judges[label]:
                 return f'judge {label} has other parameters there than here'
         return None
-
-
-def _of_study(path: str, outcome: StudyOutcome) -> GatedResult:
-    vepd, rows = {}, []
-    for judge, group in outcome.compared:
-        for row in outcome.table(judge, group):
-            vepd[Cell(judge, group, row.model, row.scenario)] = row.vepd
-    for run in outcome.runs:
-        rows.append(
-            (
-                run.key.judge,
-                run.group,
-                run.key.model,
-                run.scenario,
-                run.key.recording,
-                run.values['rmse'],
-                run.values['entropy_difference'],
-            )
-        )
-    if not vepd or not all(map(math.isfinite, vepd.values())):
-        # NaN is above no limit: it would pass.
-        raise Sim2RealError(f'{path}: holds no distances, or some that are no numbers')
-    record = outcome.record
-    return GatedResult(
-        path,
-        vepd,
-        _places(rows),
-        {name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
-        {one['label']: _digests(one) for one in record['judges']},
-        tuple(sorted({failure['recording'] for failure in record['failures']})),
-        bool(record.get(_SYNTHETIC)),
-    )
-
-
-def _digests(judge: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(file['sha256'] for file in judge.get('files', ()))
-
-
-def _places(
-    rows: Iterable[tuple[str, str, str, str, str, float, float]],
-) -> dict[ComparisonKey, dict[str, ScoredRuns]]:
-    found: dict[ComparisonKey, dict[str, list[tuple[str, str, float, float]]]] = {}
-    for judge, group, model, scenario, recording, rmse, entropy in rows:
-        for place in (ComparisonKey(judge, group, scenario), ComparisonKey(judge, group, POOLED)):
-            runs = found.setdefault(place, {}).setdefault(model, [])
-            runs.append((recording, scenario, rmse, entropy))
-    return {
-        place: {
-            model: ScoredRuns(
-                np.array([run[2:] for run in runs], dtype=np.float64),
-                tuple(run[0] for run in runs),
-                tuple(run[1] for run in runs),
-            )
-            for model, runs in models.items()
-        }
-        for place, models in found.items()
-        if REAL in models
-    }
 
 
 # What came of one number.
@@ -192,7 +163,7 @@ class GateCase:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        fields = dataclasses.asdict(self)
+        fields = {**vars(self), 'broken': list(self.broken)}
         del fields['cell']
         passed = not self.broken and not self.skipped
-        return {**self.cell._asdict(), 'passed': passed, **fields, 'broken': list(self.broken)}
+        return {**self.cell._asdict(), 'passed': passed, **fields}
