@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from sim2real_eval.metrics.published import rank_agreement
 from sim2real_eval.signals.distances import SpectrumDistance
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
-from sim2real_eval.study.metric import all_metrics
+from sim2real_eval.study.metric import METRICS, all_metrics
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import speed_error
@@ -37,6 +38,7 @@ from sim2real_eval.study.secondary_results import (
     side_results,
 )
 from sim2real_eval.study.sensitivity import PAPER
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.path_following import drive
@@ -125,6 +127,19 @@ def test_rank_agreement_p_value_counts_orders() -> None:
     assert one_swap.p_value == pytest.approx(better / 120)
     missing = rank_agreement([1.0, 2.0, np.nan], [5.0, 6.0, 7.0])
     assert (missing.models, missing.kendall) == (2, 1.0)
+
+
+def test_a_metric_without_a_method_of_its_own_is_refused_when_it_is_loaded(tmp_path: Path) -> None:
+    """Not once per model by an error in the middle of a study."""
+    (tmp_path / 'mine.py').write_text(
+        'from sim2real_eval.study import Metric\n\n\n'
+        'class Empty(Metric):\n    name = "empty"\n\n\n'
+        'class Full(Empty):\n    def between(self, real, simulated):\n        return 0.0\n'
+    )
+    refused = 'is not a metric; must have .* and of_run, between or prepare of its own'
+    with pytest.raises(ParameterError, match=refused):
+        METRICS.get('mine.py:Empty', folder=tmp_path)
+    assert METRICS.get('mine.py:Full', folder=tmp_path)().name == 'empty'
 
 
 def test_observation_of_a_run_agrees_with_its_score() -> None:

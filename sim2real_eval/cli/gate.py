@@ -64,10 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.tables import write_bytes
-    from sim2real_eval.study.gate.junit import junit_xml
-    from sim2real_eval.study.gate.result import GatedResult
-    from sim2real_eval.study.gate.verdict import judge_result, only
+    from sim2real_eval.study.gate.result import GatedResult, judge_result, only
 
     if options.max_increase is not None and options.baseline is None:
         raise ParameterError('--max-increase', '', 'goes with --baseline only')
@@ -92,7 +89,23 @@ def run(options: argparse.Namespace) -> int:
         baseline,
     )
     if options.junit:
-        now = datetime.datetime.now(datetime.timezone.utc)
-        write_bytes(options.junit, junit_xml(verdict, now))
-    failed = [] if verdict.passed else [verdict]
-    return conclude(options, verdict.to_mapping(), lambda: print(verdict.reason), failures=failed)
+        import datetime
+
+        from sim2real_eval.common.tables import write_bytes
+        from sim2real_eval.study.gate.verdict import junit_xml
+
+        write_bytes(
+            options.junit, junit_xml(verdict, datetime.datetime.now(datetime.timezone.utc))
+        )
+    if options.json:
+        print_json(verdict.to_mapping())
+    else:
+        print(verdict.reason)
+    return 0 if verdict.passed else 1
+
+
+def _check_target(given: str) -> None:
+    from pathlib import Path
+
+    if Path(given).is_dir():
+        raise Sim2RealError(f'{given}: is a folder; must be a file to write')

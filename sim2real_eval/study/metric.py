@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
@@ -126,7 +127,7 @@ class Metric:
         The distance is then the first Wasserstein distance between the numbers of the two sets,
         averaged where there are several.
         """
-        raise NotImplementedError('it has neither of_run nor between')
+        raise NotImplementedError
 
     def between(self, real: Sequence[MetricRun], simulated: Sequence[MetricRun]) -> float:
         """Return the distance between two sets; called up to a thousand times per model."""
@@ -156,19 +157,27 @@ class _EachDivision:
     runs: Sequence[MetricRun]
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
-        found = []
-        for labels in first:
-            sides: tuple[list[MetricRun], list[MetricRun]] = ([], [])
-            for run, is_first in zip(self.runs, labels.tolist(), strict=True):
-                sides[not is_first].append(run)
-            found.append(float(self.metric.between(*sides)))
-        return np.array(found)
+        def side(chosen: NDArray[np.bool_]) -> list[MetricRun]:
+            return list(itertools.compress(self.runs, chosen))
+
+        return np.array([float(self.metric.between(side(one), side(~one))) for one in first])
+
+
+_METHODS = ('of_run', 'between', 'prepare')
+
+
+def _is_metric(thing: object) -> bool:
+    return (
+        isinstance(thing, type)
+        and issubclass(thing, Metric)
+        and any(getattr(thing, name) is not getattr(Metric, name) for name in _METHODS)
+    )
 
 
 METRICS: Registry[type[Metric]] = Registry(
     'sim2real_sensors.metrics',
     'a metric',
-    lambda thing: isinstance(thing, type) and issubclass(thing, Metric),
+    _is_metric,
     {
         name: f'{__name__}:{kind}'
         for name, kind in {
@@ -186,7 +195,7 @@ METRICS: Registry[type[Metric]] = Registry(
             'nees': 'Nees',
         }.items()
     },
-    needs='the base class sim2real_eval.study.Metric',
+    needs='the base class sim2real_eval.study.Metric and of_run, between or prepare of its own',
 )
 """VEPD, its two halves, and the metrics beside it; see docs/metrics.md."""
 

@@ -301,16 +301,20 @@ class StudyOutcome:
                     found.setdefault((model, scenario), []).append(run.values['forward_rmse'])
         return {place: float(np.mean(values)) for place, values in found.items()}
 
-    def table(self, judge: str, group: str | None = None) -> list[VepdRow]:
-        """Return the VEPD of every model per scenario and pooled, under a judge."""
+    def table(
+        self, judge: str, group: str | None = None, scores: Mapping[RunKey, RunScore] | None = None
+    ) -> list[VepdRow]:
+        """Return the VEPD of every model per scenario and pooled, under a judge.
 
-        def scores(model: str) -> dict[str, list[RunScore]]:
-            found: dict[str, list[RunScore]] = {}
+        With `scores` from these, in place of those that the runs have.
+        """
+        found: dict[str, dict[str, list[RunScore]]] = {}
+        for model in (REAL, *self.models):
+            by_scenario = found.setdefault(model, {})
             for run in self.of(judge, model, group=group):
-                found.setdefault(run.scenario, []).append(run.score)
-            return found
-
-        return vepd_table(scores(REAL), {model: scores(model) for model in self.models})
+                score = run.score if scores is None else scores[run.key]
+                by_scenario.setdefault(run.scenario, []).append(score)
+        return vepd_table(found.pop(REAL), found)
 
 
 # Estimated and true speed of a run of a study, from its signals.

@@ -6,14 +6,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.tables import Field, write_csv, write_json
+from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
@@ -25,6 +25,7 @@ from sim2real_eval.study.metric import Metric, MetricRun, MetricRuns, all_metric
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import scored_runs
 from sim2real_eval.study.sensitivity import (
+    RankedTable,
     RankingPair,
     SensitivityTable,
     ranking_pairs,
@@ -65,21 +66,8 @@ class MetricRow:
     with_vepd: RankAgreement
 
 
-@dataclasses.dataclass(frozen=True)
-class MetricTable:
-    """All metrics for all models, under one judge, of one group and scenario.
-
-    Attributes
-    ----------
-    judge, group, scenario : str
-        Scenario `all` pools them.
-    """
-
-    judge: str
-    group: str
-    scenario: str
-    models: tuple[str, ...]
-    rows: tuple[MetricRow, ...]
+class MetricTable(RankedTable[MetricRow]):
+    """All metrics for all models."""
 
     def hidden(self) -> dict[str, list[str]]:
         """Return which metrics see a difference that VEPD does not, by model.
@@ -132,6 +120,8 @@ def _rows(
     everyone: MetricRuns,
     seed: int,
 ) -> list[MetricRow]:
+    from scipy.stats import rankdata
+
     real = runs[REAL]
     models = [model for model in runs if model != REAL]
     table = [run for found in runs.values() for run in found]
@@ -161,12 +151,13 @@ def _rows(
                 distances[number, column] = values[number][0]
                 single[number, column] = one
                 adjusted[number, column] = among if is_secondary else np.nan
-    settled = _without_rounding(distances)
+    # To nine digits, so that equal ones added up in another order share a rank.
+    settled = np.array([[float(f'{value:.9g}') for value in row] for row in distances])
     return [
         MetricRow(
             metric,
             _absent(distances[number]),
-            _ranks(settled[number]),
+            _absent(rankdata(settled[number], nan_policy='omit')),
             _absent(single[number]),
             _absent(adjusted[number]),
             rank_agreement(settled[number], settled[0]),
@@ -188,22 +179,8 @@ def _distances(metric: Metric, runs: MetricRuns, real: NDArray[np.bool_]) -> Flo
         return None
 
 
-def _without_rounding(values: FloatArray) -> FloatArray:
-    """Return values to nine digits, so that equal ones added up in another order share a rank."""
-    return np.array([[float(f'{value:.9g}') for value in row] for row in values])
-
-
 def _absent(values: FloatArray) -> tuple[float | None, ...]:
     return tuple(None if value != value else float(value) for value in values)
-
-
-def _ranks(values: FloatArray) -> tuple[float | None, ...]:
-    from scipy.stats import rankdata
-
-    ranks = np.full(len(values), np.nan)
-    known = np.isfinite(values)
-    ranks[known] = rankdata(values[known])
-    return _absent(ranks)
 
 
 # All of it, and its files.
@@ -240,9 +217,7 @@ class SideResults:
             'rankings': [pair.to_mapping() for pair in self.rankings],
             'metrics_with_vepd': [
                 {
-                    'judge': table.judge,
-                    'group': table.group,
-                    'scenario': table.scenario,
+                    **table.place,
                     'hidden': table.hidden(),
                     'agreement': {
                         row.metric.name: dataclasses.asdict(row.with_vepd) for row in table.rows
@@ -252,9 +227,7 @@ class SideResults:
             ],
             'variations_with_own': [
                 {
-                    'judge': table.judge,
-                    'group': table.group,
-                    'scenario': table.scenario,
+                    **table.place,
                     'agreement': {
                         row.label: dataclasses.asdict(row.with_own) for row in table.rows
                     },
@@ -267,27 +240,26 @@ class SideResults:
     def write(self, folder: str | Path) -> tuple[Path, Path, Path]:
         """Write metrics.csv, sensitivity.csv and agreement.json into a study's folder."""
         folder = Path(folder)
+        metrics = (
+            (
+                *table.place.values(), model, row.metric.name, row.metric.unit,
+                row.distances[k], row.ranks[k], row.p_values[k], row.adjusted[k],
+            )
+            for table in self.metrics
+            for k, model in enumerate(table.models)
+            for row in table.rows
+        )  # fmt: skip
+        sensitivity = (
+            (*table.place.values(), model, row.label, row.vepd[k], row.ranks[k])
+            for table in self.sensitivity
+            for k, model in enumerate(table.models)
+            for row in table.rows
+        )
         return (
-            write_csv(folder / 'metrics.csv', METRIC_COLUMNS, self._metric_rows()),
-            write_csv(folder / 'sensitivity.csv', SENSITIVITY_COLUMNS, self._sensitivity_rows()),
+            write_csv(folder / 'metrics.csv', METRIC_COLUMNS, metrics),
+            write_csv(folder / 'sensitivity.csv', SENSITIVITY_COLUMNS, sensitivity),
             write_json(folder / 'agreement.json', self.to_mapping(), allow_nan=False),
         )
-
-    def _metric_rows(self) -> Iterator[tuple[Field, ...]]:
-        for table in self.metrics:
-            for number, model in enumerate(table.models):
-                for row in table.rows:
-                    values = (row.distances, row.ranks, row.p_values, row.adjusted)
-                    numbers = [column[number] for column in values]
-                    labels = (table.judge, table.group, table.scenario, model)
-                    yield (*labels, row.metric.name, row.metric.unit, *numbers)
-
-    def _sensitivity_rows(self) -> Iterator[tuple[Field, ...]]:
-        for table in self.sensitivity:
-            for number, model in enumerate(table.models):
-                for row in table.rows:
-                    labels = (table.judge, table.group, table.scenario, model, row.label)
-                    yield (*labels, row.vepd[number], row.ranks[number])
 
 
 @functools.lru_cache(maxsize=1)
@@ -316,16 +288,13 @@ def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[st
     given: Mapping[str, Any] = outcome.record.get('uncertainty') or {}
     options = UncertaintyOptions.from_mapping(given, 'uncertainty')
     seed = int(outcome.record.get('seed', 0))
-    found = {}
+    known = {}
     for judge, group in outcome.compared:
-        real = scored_runs(outcome.of(judge, REAL, group=group))
-        sims = {
-            model: scored_runs(runs)
-            for model in outcome.models
-            if (runs := outcome.of(judge, model, group=group))
-        }
-        found[judge, group] = uncertainty_by_scenario(real, sims, options, seed=seed)
-    return found
+        runs = outcome.by_model(judge, group)
+        sims = {model: scored_runs(found) for model, found in runs.items()}
+        real = sims.pop(REAL)
+        known[judge, group] = uncertainty_by_scenario(real, sims, options, seed=seed)
+    return known
 
 
 def uncertainty_records(outcome: StudyOutcome) -> list[dict[str, Any]]:

@@ -6,17 +6,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
+from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
 from sim2real_eval.metrics.published import RankAgreement, published_vepd, rank_agreement
 from sim2real_eval.metrics.scores import RunScore, score_run
-from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome, speed_series
-from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.study.run import RunKey
 from sim_sensors.core.errors import Sim2RealError
 
 _CHANGES: tuple[tuple[str, Any], ...] = (
@@ -71,21 +70,33 @@ class SensitivityRow:
     problem: str = ''
 
 
+Row = TypeVar('Row')
+
+
 @dataclasses.dataclass(frozen=True)
-class SensitivityTable:
-    """All variations for all models, under one judge, of one group and scenario.
+class RankedTable(Generic[Row]):
+    """Rows that each rank all models, under one judge, of one group and scenario.
 
     Attributes
     ----------
-    rows : tuple of SensitivityRow
-        The study's own options first.
+    scenario : str
+        `all` pools them.
     """
 
     judge: str
     group: str
     scenario: str
     models: tuple[str, ...]
-    rows: tuple[SensitivityRow, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def place(self) -> dict[str, str]:
+        """Judge, group and scenario by these names."""
+        return {'judge': self.judge, 'group': self.group, 'scenario': self.scenario}
+
+
+SensitivityTable = RankedTable[SensitivityRow]
+"""All variations for all models, the study's own options first."""
 
 
 def variations(component: str, options: MetricOptions) -> list[ScoringVariant]:
@@ -110,58 +121,40 @@ def sensitivity_tables(outcome: StudyOutcome, options: MetricOptions) -> list[Se
     `options`: with which it was scored.
     """
     ways = variations(str(outcome.record['component']), options)
-    found = []
-    for judge, group in outcome.compared:
-        sources = outcome.by_model(judge, group)
-        found += _tables(judge, group, _scored(outcome, sources, ways), ways)
-    return found
-
-
-_Scores = dict[RunKey, RunScore]
+    return [
+        table
+        for judge, group in outcome.compared
+        for table in _tables(judge, group, _scored(outcome, judge, group, ways))
+    ]
 
 
 class _Way(NamedTuple):
+    label: str
     rows: list[VepdRow]
     problem: str
 
 
 def _scored(
-    outcome: StudyOutcome,
-    sources: Mapping[str, Sequence[StudyRun]],
-    ways: Sequence[ScoringVariant],
+    outcome: StudyOutcome, judge: str, group: str, ways: Sequence[ScoringVariant]
 ) -> list[_Way]:
-    scores: list[_Scores] = [{} for _ in ways]
+    scores: list[dict[RunKey, RunScore]] = [{} for _ in ways]
     problems = [''] * len(ways)
-    for runs in sources.values():
+    for runs in outcome.by_model(judge, group).values():
         for run in runs:
-            signals = outcome.signals(run.key)
             name = f'{run.key.recording} ({run.key.model})'
-            series = speed_series(signals, name)
+            series = speed_series(outcome.signals(run.key), name)
             for number, way in enumerate(ways):
                 try:
                     scores[number][run.key] = score_run(series[way.component], way.options)
                 except Sim2RealError as error:
                     problems[number] = problems[number] or str(error)
     return [
-        _Way([] if problem else _vepd(sources, found), problem)
-        for found, problem in zip(scores, problems, strict=True)
+        _Way(way.label, [] if problem else outcome.table(judge, group, found), problem)
+        for way, found, problem in zip(ways, scores, problems, strict=True)
     ]
 
 
-def _vepd(sources: Mapping[str, Sequence[StudyRun]], scores: _Scores) -> list[VepdRow]:
-    def by_scenario(model: str) -> dict[str, list[RunScore]]:
-        found: dict[str, list[RunScore]] = {}
-        for run in sources[model]:
-            found.setdefault(run.scenario, []).append(scores[run.key])
-        return found
-
-    simulated = {model: by_scenario(model) for model in sources if model != REAL}
-    return vepd_table(by_scenario(REAL), simulated)
-
-
-def _tables(
-    judge: str, group: str, scored: Sequence[_Way], ways: Sequence[ScoringVariant]
-) -> list[SensitivityTable]:
+def _tables(judge: str, group: str, scored: Sequence[_Way]) -> list[SensitivityTable]:
     own = scored[0].rows
     scenarios = list(dict.fromkeys(row.scenario for row in own))
     # With one scenario the pooled rows say the same.
@@ -171,17 +164,17 @@ def _tables(
         mine = [row for row in own if row.scenario == scenario]
         models = tuple(row.model for row in mine)
         rows = []
-        for way, (all_rows, problem) in zip(ways, scored, strict=True):
+        for label, all_rows, problem in scored:
             by_model = {row.model: row for row in all_rows if row.scenario == scenario}
             if not by_model:
                 nothing = (None,) * len(models)
                 unknown = RankAgreement(0, None, None, None)
-                rows.append(SensitivityRow(way.label, nothing, nothing, unknown, problem))
+                rows.append(SensitivityRow(label, nothing, nothing, unknown, problem))
                 continue
             values = tuple(by_model[model].vepd for model in models)
             agreement = rank_agreement(values, [row.vepd for row in mine])
             ranks = tuple(by_model[model].rank for model in models)
-            rows.append(SensitivityRow(way.label, values, ranks, agreement))
+            rows.append(SensitivityRow(label, values, ranks, agreement))
         found.append(SensitivityTable(judge, group, scenario, models, tuple(rows)))
     return found
 

@@ -45,7 +45,8 @@ class RealRuns:
         RMSE in m/s, entropy of the estimate and of the truth.
     failures : tuple of Failure
         Recordings that are not among them, and why.
-    notes : tuple of (recording, notes)
+    notes : tuple of tuple of Finding
+        Of each recording.
     """
 
     sources: tuple[Source, ...]
@@ -53,7 +54,7 @@ class RealRuns:
     scenarios: tuple[str, ...]
     scores: FloatArray
     failures: tuple[Failure, ...]
-    notes: tuple[tuple[str, tuple[Finding, ...]], ...]
+    notes: tuple[tuple[Finding, ...], ...]
 
     @property
     def points(self) -> FloatArray:
@@ -73,30 +74,16 @@ def judge_real(
     Raises FitError when none can be judged, or two have one name.
     """
     found = workers.map(functools.partial(_real, judging=judging), sources, progress=progress)
-    failures = [
-        Failure(source.path, outcome)
-        for source, outcome in zip(sources, found, strict=True)
-        if isinstance(outcome, str)
-    ]
-    kept = [
-        (source, outcome)
-        for source, outcome in zip(sources, found, strict=True)
-        if not isinstance(outcome, str)
-    ]
+    outcomes = list(zip(sources, found, strict=True))
+    failures = tuple(Failure(source.path, one) for source, one in outcomes if isinstance(one, str))
+    kept = [(source, *one) for source, one in outcomes if not isinstance(one, str)]
     if not kept:
         raise FitError('; '.join(dict.fromkeys(str(failure) for failure in failures)))
-    names = tuple(outcome[0] for _, outcome in kept)
+    judged, names, scenarios, scores, notes = zip(*kept, strict=True)
     for name in names:
         if names.count(name) > 1:
             raise FitError(f'{name}: is the name of several recordings; must be of one')
-    return RealRuns(
-        tuple(source for source, _ in kept),
-        names,
-        tuple(outcome[1] for _, outcome in kept),
-        np.array([outcome[2] for _, outcome in kept]),
-        tuple(failures),
-        tuple((outcome[0], outcome[3]) for _, outcome in kept),
-    )
+    return RealRuns(judged, names, scenarios, np.array(scores), failures, notes)
 
 
 def _real(

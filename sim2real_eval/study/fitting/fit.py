@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from sim2real_eval.common.errors import FitError
-from sim2real_eval.common.findings import Finding, by_severity, merge_findings
+from sim2real_eval.common.findings import Finding, FindingKind, by_severity, merge_findings
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
@@ -163,6 +164,8 @@ def fit(
         seed=judging.options.seed,
     )
     values = evaluations.values[validation.fitted]
+    runs = [('real', notes) for notes in real.notes]
+    runs += [('simulated', notes) for notes in evaluations.notes[validation.fitted]]
     return Fit(
         options,
         twin if validation.fitted == 0 else evaluations.twin(values),
@@ -171,49 +174,33 @@ def fit(
         evaluations,
         tuple(folds),
         error,
-        tuple(
-            by_severity(
-                [
-                    *_notes(evaluations, parameters, validation),
-                    *merge_findings(
-                        [
-                            *(('real', notes) for _, notes in real.notes),
-                            *(
-                                ('simulated', notes)
-                                for notes in evaluations.notes[validation.fitted]
-                            ),
-                        ]
-                    ),
-                ]
-            )
-        ),
+        tuple(by_severity([*_notes(evaluations, parameters, validation), *merge_findings(runs)])),
     )
 
 
 def _notes(
     evaluations: Evaluations, parameters: Sequence[Identified], validation: Validation
 ) -> list[Finding]:
-    notes = []
-    real = evaluations.real
-    n = len(real.names)
-    scores, p_value = validation.scores, validation.p_value
+    count = len(evaluations.real.names)
+    scores = validation.scores
     gain = {'before': validation.before, 'after': validation.after}
     held_out = {**gain, 'given': scores.get(BEFORE), 'fitted': scores.get(HELD_OUT)}
-    if validation.verdict == 'unchanged':
-        notes.append(findings.UNCHANGED())
-    if validation.verdict == 'better':
-        notes.append(findings.BETTER(**held_out, p=p_value))
-    if validation.verdict == 'over-fits':
-        notes.append(findings.OVER_FITS(**held_out))
-    if validation.verdict == 'unproven' and p_value is not None:
-        notes.append(findings.UNPROVEN(**held_out, p=p_value))
-    if validation.verdict == 'not validated':
-        notes.append(findings.NOT_VALIDATED())
-    for one in parameters:
-        if one.verdict != 'identified':
-            notes.append(findings.NOT_IDENTIFIED(one.tuned.name, verdict=one.verdict))
-    if n < LEAST_RECORDINGS:
-        notes.append(findings.FEW_RECORDINGS(count=n))
+    kinds: dict[str, tuple[FindingKind, dict[str, Any]]] = {
+        'unchanged': (findings.UNCHANGED, {}),
+        'better': (findings.BETTER, {**held_out, 'p': validation.p_value}),
+        'over-fits': (findings.OVER_FITS, held_out),
+        'unproven': (findings.UNPROVEN, {**held_out, 'p': validation.p_value}),
+        'not validated': (findings.NOT_VALIDATED, {}),
+    }
+    kind, values = kinds[validation.verdict]
+    notes = [kind(**values)]
+    notes += [
+        findings.NOT_IDENTIFIED(one.tuned.name, verdict=one.verdict)
+        for one in parameters
+        if one.verdict != 'identified'
+    ]
+    if count < LEAST_RECORDINGS:
+        notes.append(findings.FEW_RECORDINGS(count=count))
     bad = int((~evaluations.usable).sum())
     if bad:
         notes.append(findings.CANDIDATES_LEFT_OUT(count=bad))

@@ -33,18 +33,6 @@ def _wasserstein(real: FloatArray, simulated: FloatArray) -> FloatArray:
     return np.asarray(np.mean(np.abs(pooled - wanted), axis=1))
 
 
-def _vepd(real: FloatArray, simulated: FloatArray) -> FloatArray:
-    return np.asarray(_wasserstein(real, simulated).mean(axis=1))
-
-
-def _rmse(real: FloatArray, simulated: FloatArray) -> FloatArray:
-    return _wasserstein(real, simulated)[:, 0]
-
-
-def _entropy(real: FloatArray, simulated: FloatArray) -> FloatArray:
-    return _wasserstein(real, simulated)[:, 1]
-
-
 def _energy(real: FloatArray, simulated: FloatArray) -> FloatArray:
     # Coordinates in units of their spread over the real runs, else a speed meets a pure number.
     spread = real.std(axis=0)
@@ -65,9 +53,9 @@ def _energy(real: FloatArray, simulated: FloatArray) -> FloatArray:
 
 
 METRICS: Mapping[str, Objective] = {
-    'vepd': _vepd,
-    'rmse': _rmse,
-    'entropy': _entropy,
+    'vepd': lambda real, simulated: np.asarray(_wasserstein(real, simulated).mean(axis=1)),
+    'rmse': lambda real, simulated: _wasserstein(real, simulated)[:, 0],
+    'entropy': lambda real, simulated: _wasserstein(real, simulated)[:, 1],
     'energy': _energy,
 }
 """By name: VEPD; its two parts alone; the energy distance between the points (RMSE, entropy

@@ -17,8 +17,10 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant
 from sim_sensors.gps.gps import GPS
 from sim_sensors.imu.imu import IMU
+from sim_sensors.sensor.catalogue import SensorKind
 
 OPTION = '--tune'
+_KINDS: tuple[SensorKind[Any], ...] = (GPS, IMU)
 _AXES = 'xyz'
 _DIGITS = 4
 _DECADE = 10.0
@@ -96,13 +98,14 @@ class Tuned:
         return (value - self.low) / (self.high - self.low)
 
 
-def tunable(twin: Twin) -> dict[str, float | tuple[float, ...]]:
-    """Return every number of the simulated sensors of a twin by its dotted name."""
-    found: dict[str, float | tuple[float, ...]] = {}
-    for sensor, model in (('gps', twin.gps), ('imu', twin.imu)):
-        if model is not None:
-            found |= {f'{sensor}.{path}': value for path, value, _ in _numbers(model)}
-    return found
+def tunable(twin: Twin) -> dict[str, tuple[float | tuple[float, ...], str]]:
+    """Return value and unit of every number of the simulated sensors by its dotted name."""
+    return {
+        f'{kind.name}.{name}': (value, unit)
+        for kind in _KINDS
+        if (model := getattr(twin, kind.name)) is not None
+        for name, value, unit in _numbers(model)
+    }
 
 
 def _numbers(
@@ -149,13 +152,13 @@ def parse_tuned(texts: Sequence[str], twin: Twin) -> tuple[Tuned, ...]:
 
 def _parse(entry: str, twin: Twin) -> Tuned:
     names, equals, bounds = entry.partition('=')
-    targets = tuple(_target(name.strip(), twin) for name in names.split('+'))
-    values = {name: (value, unit) for name, value, unit in _all_numbers(twin)}
-    value, unit = values['.'.join([targets[0].sensor, *targets[0].path])]
-    chosen = [
-        value[_AXES.index(axis)] if targets[0].axes else one
-        for axis, one in zip(targets[0].axes or _AXES, value, strict=False)
-    ] if isinstance(value, tuple) else [value]  # fmt: skip
+    known = tunable(twin)
+    targets = tuple(_target(name.strip(), known) for name in names.split('+'))
+    value, unit = known['.'.join([targets[0].sensor, *targets[0].path])]
+    if isinstance(value, tuple):
+        chosen = [value[_AXES.index(axis)] for axis in targets[0].axes] or [*value[:3]]
+    else:
+        chosen = [value]
     start = chosen[0] if len(set(chosen)) == 1 else sum(chosen) / len(chosen)
     low, high, log = _bounds(entry, bounds if equals else None, start)
     tuned = Tuned(targets, low, high, log, unit, start)
@@ -165,37 +168,27 @@ def _parse(entry: str, twin: Twin) -> Tuned:
     return tuned
 
 
-def _all_numbers(twin: Twin) -> Iterator[tuple[str, float | tuple[float, ...], str]]:
-    for sensor, model in (('gps', twin.gps), ('imu', twin.imu)):
-        if model is not None:
-            for name, value, unit in _numbers(model):
-                yield f'{sensor}.{name}', value, unit
-
-
-def _target(name: str, twin: Twin) -> ParameterTarget:
-    known = tunable(twin)
-    simulated = [s for s, model in (('gps', twin.gps), ('imu', twin.imu)) if model is not None]
-    tries = [name] if name.split('.')[0] in ('gps', 'imu') else []
-    if not tries and len(simulated) == 1:
-        tries = [f'{simulated[0]}.{name}']
-    for whole in tries:
-        if whole in known:
-            sensor, *path = whole.split('.')
-            return ParameterTarget(sensor, tuple(path))
-        stem, _, axes = whole.rpartition('.')
-        value = known.get(stem)
-        if isinstance(value, tuple) and len(value) == len(_AXES) and _are_axes(axes):
-            sensor, *path = stem.split('.')
-            return ParameterTarget(sensor, tuple(path), axes)
-    if not tries:
-        raise ParameterError(
-            OPTION, '', f'{name!r} names no sensor; must begin with gps. or imu.'
-        )  # fmt: skip
-    raise ParameterError(OPTION, '', not_among(f'{name!r} is unknown', tries[0], known))
-
-
-def _are_axes(text: str) -> bool:
-    return bool(text) and re.fullmatch('x?y?z?', text) is not None
+def _target(
+    name: str, known: Mapping[str, tuple[float | tuple[float, ...], str]]
+) -> ParameterTarget:
+    simulated = {whole.partition('.')[0] for whole in known}
+    whole = name
+    if name.partition('.')[0] not in [kind.name for kind in _KINDS]:
+        if len(simulated) != 1:
+            raise ParameterError(
+                OPTION, '', f'{name!r} names no sensor; must begin with gps. or imu.'
+            )
+        whole = f'{min(simulated)}.{name}'
+    if whole in known:
+        sensor, *path = whole.split('.')
+        return ParameterTarget(sensor, tuple(path))
+    stem, _, axes = whole.rpartition('.')
+    value, _ = known.get(stem, (0.0, ''))
+    are_axes = axes and re.fullmatch('x?y?z?', axes)
+    if isinstance(value, tuple) and len(value) == len(_AXES) and are_axes:
+        sensor, *path = stem.split('.')
+        return ParameterTarget(sensor, tuple(path), axes)
+    raise ParameterError(OPTION, '', not_among(f'{name!r} is unknown', whole, known))
 
 
 def _bounds(entry: str, text: str | None, start: float) -> tuple[float, float, bool]:
@@ -209,9 +202,8 @@ def _bounds(entry: str, text: str | None, start: float) -> tuple[float, float, b
     try:
         low, high = float(parts[0]), float(parts[1])
         scale = parts[2] if len(parts) > 2 else ''
-        if len(parts) > 3 or scale not in ('', 'log', 'lin'):
-            raise ValueError
-        if not (math.isfinite(low) and math.isfinite(high)):
+        known = len(parts) <= 3 and scale in ('', 'log', 'lin')
+        if not known or not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError
     except (ValueError, IndexError):
         raise ParameterError(OPTION, '', f'{entry!r} is not allowed; {_FORM}') from None
@@ -229,20 +221,17 @@ def set_values(twin: Twin, tuned: Sequence[Tuned], values: Sequence[float] | Flo
 
     Raises ParameterError for a value that a declaration does not allow.
     """
-    gps, imu = twin.gps, twin.imu
-    mappings = {
-        sensor: to_variant(model)
-        for sensor, model in (('gps', gps), ('imu', imu))
-        if model is not None
-    }
+    models = {kind: getattr(twin, kind.name) for kind in _KINDS}
+    mappings = {kind.name: to_variant(model) for kind, model in models.items() if model}
     for one, value in zip(tuned, values, strict=True):
         for target in one.targets:
             _set(mappings[target.sensor], target, float(value))
-    if gps is not None:
-        gps = from_variant(GPS.models, mappings['gps'], OPTION, 'gps')
-    if imu is not None:
-        imu = from_variant(IMU.models, mappings['imu'], OPTION, 'imu')
-    return dataclasses.replace(twin, gps=gps, imu=imu)
+    made: dict[str, Any] = {
+        kind.name: from_variant(kind.models, mappings[kind.name], OPTION, kind.name)
+        for kind, model in models.items()
+        if model
+    }
+    return dataclasses.replace(twin, **made)
 
 
 def _set(mapping: Mapping[str, Any], target: ParameterTarget, value: float) -> None:

@@ -1,43 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study as a gate needs it: distances, scores, and how they were made."""
+"""A study as a gate needs it, and which of its numbers break a limit, and why."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
+from sim2real_eval.study.gate.verdict import Cell, GateCase, GateVerdict, interval
+from sim2real_eval.study.options import GateOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import StudyRun, scored_runs
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 
 _MUST_MATCH = ('component', 'metric', 'start_heading')
 _SYNTHETIC = 'synthetic'
-
-
-class Cell(NamedTuple):
-    """One number that a gate holds against a limit.
-
-    Attributes
-    ----------
-    judge, group, model, scenario : str
-        The group is empty where there is none; scenario `all` is all of them pooled.
-    """
-
-    judge: str
-    group: str
-    model: str
-    scenario: str
-
-    def __str__(self) -> str:
-        where = f'{self.judge}, {self.group}' if self.group else self.judge
-        scenario = 'all scenarios' if self.scenario == POOLED else self.scenario
-        return f'{self.model} in {scenario} (judge {where})'
+_NOW, _BEFORE = 'now', 'before'
 
 
 class ComparisonKey(NamedTuple):
@@ -127,43 +114,202 @@ class GatedResult:
         return None
 
 
-# What came of one number.
+def judge_result(
+    result: GatedResult, options: GateOptions, baseline: GatedResult | None = None
+) -> GateVerdict:
+    """Hold a result against limits.
 
+    Raises Sim2RealError when no limit is given, a name is not in the result, or the two cannot be
+    compared.
 
-@dataclasses.dataclass(frozen=True)
-class GateCase:
-    """One number, held against its limits.
-
-    Attributes
+    Parameters
     ----------
-    vepd : float or None
-        None: the baseline has it, the result has not.
-    low, high, p_value, null_median : float or None
-        From `uncertainty`; None where that cannot be told.
-    baseline, increase, increase_low, increase_high : float or None
-        VEPD of the baseline, and how much more it is now, with its interval.
-    broken : tuple of str
-        Limits that are broken, in words; empty: passed.
-    skipped : str
-        Why nothing was held against it; empty as a rule.
+    baseline : GatedResult, optional
+        Earlier result; what it has and the result has not breaks the gate.
     """
+    if options.max_vepd is None and baseline is None:
+        raise ParameterError('gate', '', 'has no limit; must be given --max-vepd or --baseline')
+    if baseline is not None and (told := result.differs(baseline)):
+        raise Sim2RealError(f'{baseline.path}: cannot be compared with {result.path}: {told}')
+    for option, wanted, there in (
+        ('--model', options.models, {cell.model for cell in result.vepd}),
+        ('--scenario', options.scenarios, {cell.scenario for cell in result.vepd}),
+        ('--judge-name', options.judges, {cell.judge for cell in result.vepd}),
+    ):
+        for name in wanted:
+            if name not in there:
+                problem = not_among(f'{name!r} is unknown', name, sorted(there))
+                raise ParameterError(option, '', problem)
+    cells = [cell for cell in result.vepd if _wanted(cell, result, options)]
+    now = _all_known(result, cells, options)
+    before = {} if baseline is None else _all_known(baseline, cells, options)
+    cases = [
+        _case(cell, result, options, baseline, now.get(cell), before.get(cell)) for cell in cells
+    ]
+    notes = []
+    if baseline is not None:
+        gone = [
+            cell
+            for cell in baseline.vepd
+            if cell not in result.vepd and _wanted(cell, baseline, options)
+        ]
+        cases += [
+            GateCase(
+                cell,
+                None,
+                baseline=baseline.vepd[cell],
+                broken=('is in the baseline, and not in the result',),
+            )
+            for cell in gone
+        ]
+    if not any(not case.skipped for case in cases):
+        raise Sim2RealError(f'{result.path}: nothing is in it and in {baseline and baseline.path}')
+    if options.by != 'estimate' and any(case.low is None for case in cases if case.vepd):
+        notes.append('Some intervals cannot be told: too few recordings, or no runs.csv')
+    if baseline is not None and _others(result, baseline):
+        notes.append(
+            'The real runs are not those of the baseline, so that part of a change may be theirs'
+        )
+    if result.synthetic:
+        notes.append('Recordings are SYNTHETIC stand-ins')
+    return GateVerdict(options, tuple(cases), result.failures, tuple(notes))
 
-    cell: Cell
-    vepd: float | None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    null_median: float | None = None
-    baseline: float | None = None
-    increase: float | None = None
-    increase_low: float | None = None
-    increase_high: float | None = None
-    broken: tuple[str, ...] = ()
-    skipped: str = ''
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        fields = {**vars(self), 'broken': list(self.broken)}
-        del fields['cell']
-        passed = not self.broken and not self.skipped
-        return {**self.cell._asdict(), 'passed': passed, **fields}
+def _wanted(cell: Cell, result: GatedResult, options: GateOptions) -> bool:
+    scenarios = {c.scenario for c in result.vepd if (c.judge, c.group) == (cell.judge, cell.group)}
+    if cell.scenario == POOLED and len(scenarios) <= 2 and POOLED not in options.scenarios:
+        # One scenario: the pooled number is that of the scenario once more.
+        return False
+    return all(
+        name in wanted or not wanted
+        for name, wanted in (
+            (cell.model, options.models),
+            (cell.scenario, options.scenarios),
+            (cell.judge, options.judges),
+        )
+    )
+
+
+def _case(
+    cell: Cell,
+    result: GatedResult,
+    options: GateOptions,
+    baseline: GatedResult | None,
+    known: DistanceUncertainty | None,
+    old: DistanceUncertainty | None,
+) -> GateCase:
+    names = () if known is None else ('low', 'high', 'p_value', 'null_median')
+    told: dict[str, Any] = {name: getattr(known, name) for name in names}
+    case = GateCase(cell, result.vepd[cell], **told)
+    if baseline is not None and cell in baseline.vepd:
+        before = baseline.vepd[cell]
+        low, high = _increase(cell, result, baseline, case, old, options)
+        case = dataclasses.replace(
+            case,
+            baseline=before,
+            increase=result.vepd[cell] - before,
+            increase_low=low,
+            increase_high=high,
+        )
+    broken = []
+    if _breaks(options.max_vepd, case.vepd, case.low, case.high, options.by):
+        broken.append(f'{case.told(options)}; limit {options.max_vepd:g}')
+    bounds = case.increase_low, case.increase_high
+    if _breaks(options.max_increase, case.increase, *bounds, options.by):
+        broken.append(
+            f'VEPD {case.vepd:.4g} is {case.increase:.4g} above the baseline of '
+            f'{case.baseline:.4g}{interval(*bounds, options)}; at most '
+            f'{options.max_increase:g} allowed'
+        )
+    skipped = ''
+    if options.max_vepd is None and case.baseline is None:
+        skipped = 'is not in the baseline, and there is no limit'
+    return dataclasses.replace(case, broken=tuple(broken), skipped=skipped)
+
+
+def _breaks(
+    limit: float | None, value: float | None, low: float | None, high: float | None, by: str
+) -> bool:
+    if limit is None or value is None:
+        return False
+    bound = {'estimate': value, 'low': low, 'high': high}[by]
+    # An upper bound that cannot be told is not sure to be kept.
+    return by == 'high' if bound is None else bound > limit
+
+
+def _method(options: GateOptions) -> UncertaintyOptions:
+    return UncertaintyOptions(resamples=options.resamples, level=options.confidence)
+
+
+def _runs(result: GatedResult, cell: Cell) -> tuple[ScoredRuns, ScoredRuns] | None:
+    models = result.runs.get(ComparisonKey(cell.judge, cell.group, cell.scenario), {})
+    if REAL not in models or cell.model not in models:
+        return None
+    return models[REAL], models[cell.model]
+
+
+def _all_known(
+    result: GatedResult, cells: Sequence[Cell], options: GateOptions
+) -> dict[Cell, DistanceUncertainty]:
+    """Return what is known of each number, one place at a time: its real runs are shared."""
+    found: dict[Cell, DistanceUncertainty] = {}
+    for place, runs in result.runs.items():
+        wanted = [
+            cell
+            for cell in cells
+            if ComparisonKey(cell.judge, cell.group, cell.scenario) == place and cell.model in runs
+        ]
+        if not wanted:
+            continue
+        simulated = {cell.model: runs[cell.model] for cell in wanted}
+        known = uncertainty(runs[REAL], simulated, _method(options), seed=options.seed)
+        found |= {cell: known.of(cell.model) for cell in wanted}
+    return found
+
+
+def _increase(
+    cell: Cell,
+    result: GatedResult,
+    baseline: GatedResult,
+    case: GateCase,
+    old: DistanceUncertainty | None,
+    options: GateOptions,
+) -> tuple[float | None, float | None]:
+    """Return the interval of the increase over the baseline.
+
+    From both sets of simulated runs against the real ones where these are the same; else from both
+    intervals, as wide as they allow; or from that of the result when the baseline has no runs.
+    """
+    now, before = _runs(result, cell), _runs(baseline, cell)
+    if case.low is None or case.high is None or now is None:
+        return None, None
+    if before is None:
+        known = baseline.vepd[cell]
+        return case.low - known, case.high - known
+    if _same(now[0], before[0]):
+        found = uncertainty(
+            now[0], {_NOW: now[1], _BEFORE: before[1]}, _method(options), seed=options.seed
+        )
+        pair = found.pair(_NOW, _BEFORE)
+        return pair.low, pair.high
+    if old is None or old.low is None or old.high is None:
+        return None, None
+    return case.low - old.high, case.high - old.low
+
+
+def _same(one: ScoredRuns, other: ScoredRuns) -> bool:
+    return one.names == other.names and np.array_equal(one.values, other.values)
+
+
+def _others(result: GatedResult, baseline: GatedResult) -> bool:
+    """Say whether there are other real runs somewhere than in the baseline, as far as is known."""
+    return bool(baseline.runs) and any(
+        place.judge in {there.judge for there in baseline.runs}
+        and (place not in baseline.runs or not _same(runs[REAL], baseline.runs[place][REAL]))
+        for place, runs in result.runs.items()
+    )
+
+
+def only(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names given by comma or one by one."""
+    return tuple(part.strip() for text in names for part in text.split(',') if part.strip())
