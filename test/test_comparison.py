@@ -130,7 +130,8 @@ def test_the_very_draw_of_the_recording_has_no_distance() -> None:
     assert own.imu is not None
     assert np.allclose(own.imu.angular_velocity, recording.imu.angular_velocity, atol=1e-3)
     runs = compare_one(recording, study_of(model, seed=7))
-    assert [run.model for run in runs] == ['real', 'ch_rw']
+    models = [run.series.name.rpartition(' ')[2] for run in runs]
+    assert models == ['(real)', '(ch_rw)']
     assert vepd([runs[0].score], [runs[1].score]).vepd > 1e-5
 
 

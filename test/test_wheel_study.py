@@ -12,13 +12,8 @@ import numpy as np
 import pytest
 from cli_examples import call
 
-from sim2real_eval.benches.wheels.run import JUDGES, RecordedMotion
-from sim2real_eval.benches.wheels.study import (
-    WheelSetup,
-    WheelStudy,
-    run_wheel_study,
-    single_errors,
-)
+from sim2real_eval.benches.wheels.run import JUDGES, RecordedMotion, WheelSetup
+from sim2real_eval.benches.wheels.study import WheelStudy, drive_variants, single_errors, study_of
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
@@ -38,8 +33,11 @@ VARIANTS = {
 }
 
 
-def eight(duration: float) -> list[RecordedMotion]:
-    return [RecordedMotion.of_motion(FigureEight(speed=1.0, duration=duration), 'figure_eight')]
+def driven(asked: WheelSetup, duration: float) -> WheelStudy:
+    """Return the study of a figure eight."""
+    motion = FigureEight(speed=1.0, duration=duration)
+    drive = RecordedMotion.of_motion(motion, 'figure_eight')
+    return study_of(asked, [drive_variants(asked, drive)])
 
 
 def setup(runs: int, **changes) -> WheelSetup:
@@ -55,7 +53,7 @@ def setup(runs: int, **changes) -> WheelSetup:
 
 @pytest.fixture(scope='module')
 def study() -> WheelStudy:
-    return run_wheel_study(setup(6), eight(60.0))
+    return driven(setup(6), 60.0)
 
 
 def test_wheels_drift_and_a_camera_stops_it(study: WheelStudy) -> None:
@@ -92,11 +90,11 @@ def test_judge_is_as_sure_of_itself_as_it_may_be_when_the_errors_are_those_it_is
     )
     clear = dataclasses.replace(load_vision('tags'), ambiguity=0.0)
     told = setup(4, variants={'white': white}, vision=clear)
-    assert 1.0 < np.mean(run_wheel_study(told, eight(60.0)).variants[0].nees) < 2.64
+    assert 1.0 < np.mean(driven(told, 60.0).variants[0].nees) < 2.64
     hidden = dataclasses.replace(
         load_wheels('frc_swerve'), noise=NoWheelNoise(), speed_floor=0.001, yaw_rate_floor=0.001
     )
-    found = run_wheel_study(setup(4, variants={'hidden': hidden}, vision=clear), eight(60.0))
+    found = driven(setup(4, variants={'hidden': hidden}, vision=clear), 60.0)
     assert np.mean(found.variants[0].nees) > 2.64
 
 
@@ -116,7 +114,7 @@ def test_each_law_of_error_has_its_drift_and_its_vepd() -> None:
     models = single_errors()
     real = load_wheels('swerve')
     assert all(model.drive == real.drive and model.rate == real.rate for model in models.values())
-    found = run_wheel_study(setup(3, variants={'swerve': real, **models}), eight(30.0))
+    found = driven(setup(3, variants={'swerve': real, **models}), 30.0)
     drift = {
         one.label: np.sqrt(np.mean([each.rms**2 for each in one.odometry]))
         for one in found.variants

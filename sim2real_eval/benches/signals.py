@@ -50,14 +50,6 @@ class SignalStudy:
     world: World | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Task:
-    """One recording to read."""
-
-    source: Source
-    side: str
-
-
 _Found = dict[str, list[SensorSignals]]
 
 
@@ -86,27 +78,26 @@ def study_signals(
     list of Failure
         Recordings that were left out.
     """
-    tasks = [_Task(source, REAL) for source in real]
-    tasks += [_Task(source, SIMULATED) for source in study.simulated]
+    tasks = [(source, REAL) for source in real]
+    tasks += [(source, SIMULATED) for source in study.simulated]
     read = functools.partial(_read, study=study, options=options)
     outcomes = map_in_processes(read, tasks, jobs=jobs, progress=progress)
     sets: _Found = {}
-    failures = []
-    for task, outcome in zip(tasks, outcomes, strict=True):
+    failures: dict[str, list[Failure]] = {REAL: [], SIMULATED: []}
+    for (source, side), outcome in zip(tasks, outcomes, strict=True):
         if isinstance(outcome, str):
-            failures.append(Failure(task.source.path, outcome))
+            failures[side].append(Failure(source.path, outcome))
             continue
         for label, runs in outcome.items():
             sets.setdefault(label, []).extend(runs)
-    for side in (REAL, SIMULATED) if study.simulated else (REAL,):
-        if side not in sets:
-            mine = [one for one in failures if any(_is(one, task, side) for task in tasks)]
-            more = f' (and {len(mine) - 1} more)' if len(mine) > 1 else ''
-            raise Sim2RealError(f'{mine[0]}{more}')
+    for side, lost in failures.items():
+        if lost and side not in sets:
+            more = f' (and {len(lost) - 1} more)' if len(lost) > 1 else ''
+            raise Sim2RealError(f'{lost[0]}{more}')
     runs = sets.pop(REAL)
     if study.twins:
         sets = _measurable(runs, sets)
-    return compare_runs(runs, sets, options), failures
+    return compare_runs(runs, sets, options), failures[REAL] + failures[SIMULATED]
 
 
 def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
@@ -120,19 +111,19 @@ def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
     return kept or sets
 
 
-def _is(failure: Failure, task: _Task, side: str) -> bool:
-    return task.side == side and task.source.path == failure.recording
-
-
-def _read(task: _Task, study: SignalStudy, options: SignalOptions) -> _Found | str:
+def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) -> _Found | str:
+    source, side = task
+    # A real magnetometer is looked at only where one is simulated.
+    magnetic = any('mag' in twin.models for twin in study.twins)
+    sensors = ['imu', 'gps', *(['mag'] if magnetic else [])]
     try:
-        recording = task.source.read()
-        if task.side == SIMULATED or not study.twins:
-            return {task.side: [run_signals(recording, options, world=study.world)]}
+        recording = source.read()
+        if side == SIMULATED or not study.twins:
+            return {side: [run_signals(recording, options, world=study.world)]}
         maker = maker_with_field(
             recording, study.world, seed=options.seed, base_frame=options.base_frame
         )
-        found = {REAL: [run_signals(maker.real, options, sensors=_wanted(study), maker=maker)]}
+        found = {REAL: [run_signals(maker.real, options, sensors=sensors, maker=maker)]}
         for twin in study.twins:
             mine = maker.at_real_rates(twin) if study.match_rates else twin
             # A sensor that stays real would be compared with itself.
@@ -149,12 +140,6 @@ def _read(task: _Task, study: SignalStudy, options: SignalOptions) -> _Found | s
     except Sim2RealError as error:
         return str(error)
     return found
-
-
-def _wanted(study: SignalStudy) -> tuple[str, ...]:
-    """Return the sensors to look at; a real magnetometer only where one is simulated."""
-    magnetic = any('mag' in twin.models for twin in study.twins)
-    return ('imu', 'gps', 'mag') if magnetic else ('imu', 'gps')
 
 
 def study_record(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import check_result_folder, hold
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
@@ -124,16 +123,7 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
         )
     side_results(outcome).write(folder)
     _sweep(folder)
-    runs = [
-        {
-            **run.key._asdict(),
-            'scenario': run.scenario,
-            'group': run.group,
-            'values': dict(run.values),
-            'notes': to_records(run.notes),
-        }
-        for run in outcome.runs
-    ]
+    runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
     _write_record(folder, {**outcome.record, 'runs': runs})
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.findings import from_records, to_records
 from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, all_speeds, speed
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.speeds import all_speeds
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
@@ -77,8 +77,7 @@ class RunStore:
             about = json.loads(self._arrays(_name(key), _ABOUT)[_ABOUT].tobytes())
         except Sim2RealError:
             return None
-        notes = from_records(about['notes'])
-        return StudyRun(key, about['scenario'], about['group'], about['values'], notes)
+        return StudyRun.from_mapping(key, about)
 
     def _signals(self, key: RunKey) -> EstimateSignals:
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
@@ -108,13 +107,7 @@ class RunStore:
 
 def encoded(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:
     """Return the files of a run: names relative to the folder of the study, and contents."""
-    about = {
-        'scenario': run.scenario,
-        'group': run.group,
-        'values': dict(run.values),
-        'notes': to_records(run.notes),
-    }
-    text = json.dumps(about, ensure_ascii=False, allow_nan=False).encode()
+    text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
     arrays = {field.name: getattr(signals, field.name) for field in dataclasses.fields(signals)}
     truth = {name: arrays.pop(name) for name in _OF_TRUTH}
     return [
@@ -193,16 +186,9 @@ class StudyOutcome:
         try:
             record = json.loads(path.read_text(encoding='utf-8'))
             state = record['state']
-            found = record.pop('runs', [])
             runs = tuple(
-                StudyRun(
-                    RunKey(one['judge'], one['recording'], one['model'], one['repetition']),
-                    one['scenario'],
-                    one['group'],
-                    one['values'],
-                    from_records(one['notes']),
-                )
-                for one in found
+                StudyRun.from_mapping(RunKey(*(one[name] for name in RunKey._fields)), one)
+                for one in record.pop('runs', [])
             )
         except OSError as error:
             raise Sim2RealError(
@@ -281,16 +267,9 @@ class StudyOutcome:
 
     def series(self, key: RunKey) -> VelocitySeries:
         """Return what was scored of a run: the component of the study, warm-up left out."""
-        signals = self.signals(key)
-        component = self.record['component']
-        whole = VelocitySeries(
-            se_time=signals.time,
-            se_vel=speed(signals.velocity, signals.orientation, component),
-            gt_time=signals.true_time,
-            gt_vel=speed(signals.true_velocity, signals.true_orientation, component),
-            name=f'{key.recording} ({key.model})',
-        )
-        return prepare(whole, MetricOptions.from_mapping(self.record['metric'], 'metric'))
+        whole = speed_series(self.signals(key), f'{key.recording} ({key.model})')
+        options = MetricOptions.from_mapping(self.record['metric'], 'metric')
+        return prepare(whole[self.record['component']], options)
 
     def forward_rmse(self, judge: str, group: str | None = None) -> dict[tuple[str, str], float]:
         """Return the mean body-forward RMSE in m/s by (model, scenario), `all` for pooled."""

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, from_records, to_records
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
@@ -69,24 +70,31 @@ class StudyRun:
     @property
     def score(self) -> RunScore:
         """Numbers that VEPD compares."""
-        return RunScore(
-            rmse=self.values['rmse'],
-            entropy_gt=self.values['entropy_gt'],
-            entropy_se=self.values['entropy_se'],
-            entropy_difference=self.values['entropy_difference'],
-            n_samples=int(self.values['n_samples']),
-            duration=self.values['duration'],
-        )
+        values: dict[str, Any] = {
+            field.name: self.values[field.name] for field in dataclasses.fields(RunScore)
+        }
+        return RunScore(**{**values, 'n_samples': int(values['n_samples'])})
+
+    @classmethod
+    def from_mapping(cls, key: RunKey, given: Mapping[str, Any]) -> StudyRun:
+        """Return a run from what `to_mapping` gave."""
+        notes = from_records(given['notes'])
+        return cls(key, given['scenario'], given['group'], given['values'], notes)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return all but the key as plain values."""
+        return {
+            'scenario': self.scenario,
+            'group': self.group,
+            'values': dict(self.values),
+            'notes': to_records(self.notes),
+        }
 
 
-def scored_runs(
-    runs: Sequence[StudyRun], names: Sequence[str] = ('rmse', 'entropy_difference')
-) -> ScoredRuns:
-    """Take the named values of the runs of one source, for their uncertainty."""
+def scored_runs(runs: Sequence[StudyRun]) -> ScoredRuns:
+    """Take RMSE and entropy difference of the runs of one source, for their uncertainty."""
     return ScoredRuns(
-        np.array([[run.values[name] for name in names] for run in runs]).reshape(
-            len(runs), len(names)
-        ),
+        np.array([[run.values['rmse'], run.values['entropy_difference']] for run in runs]),
         tuple(run.key.recording for run in runs),
         tuple(run.scenario for run in runs),
     )
@@ -173,43 +181,41 @@ class Losses:
     """
 
     def __init__(self, failures: Sequence[StudyFailure], groups: Mapping[RunKey, str]) -> None:
-        self._groups = {(key.judge, key.recording): group for key, group in groups.items()}
-        whole = {(one.judge, one.recording) for one in failures if one.model in ('', REAL)}
-        tried: dict[tuple[str, str, str], set[str]] = {}
-        for key, group in groups.items():
-            if (key.judge, key.recording) not in whole:
-                tried.setdefault((key.judge, group, key.model), set()).add(key.recording)
-        failed: dict[tuple[str, str, str], set[str]] = {}
-        for one in failures:
-            if (one.judge, one.recording) not in whole:
-                failed.setdefault(self._model(one), set()).add(one.recording)
+        self._groups = {key[:2]: group for key, group in groups.items()}
+        whole = {one[:2] for one in failures if one.model in ('', REAL)}
+        tried = {
+            ((key.judge, group, key.model), key.recording)
+            for key, group in groups.items()
+            if key[:2] not in whole
+        }
+        failed = {(self._model(one), one.recording) for one in failures if one[:2] not in whole}
+        counts = Counter(model for model, _ in tried)
         self._models = {
-            model for model, found in failed.items() if len(found) > _MOST * len(tried[model])
+            model
+            for model, count in Counter(model for model, _ in failed).items()
+            if count > _MOST * counts[model]
         }
         self._recordings = whole | {
-            (one.judge, one.recording) for one in failures if self._model(one) not in self._models
+            one[:2] for one in failures if self._model(one) not in self._models
         }
         self._failures = failures
 
     def __contains__(self, key: RunKey) -> bool:
-        place = (key.judge, key.recording)
-        return place in self._recordings or (
-            (key.judge, self._groups[place], key.model) in self._models
-        )
+        model = (key.judge, self._groups[key[:2]], key.model)
+        return key[:2] in self._recordings or model in self._models
 
     def records(self) -> list[dict[str, Any]]:
         """Return the failures as plain values; `group` and `left_out`, recording or model, too."""
         found = []
         for one in self._failures:
-            judge, group, _ = model = self._model(one)
-            whole = (judge, one.recording) in self._recordings and model not in self._models
-            found.append(
-                {**one._asdict(), 'group': group, 'left_out': 'recording' if whole else 'model'}
-            )
+            _, group, _ = model = self._model(one)
+            whole = one[:2] in self._recordings and model not in self._models
+            left_out = 'recording' if whole else 'model'
+            found.append({**one._asdict(), 'group': group, 'left_out': left_out})
         return found
 
     def _model(self, one: StudyFailure) -> tuple[str, str, str]:
-        return (one.judge, self._groups[one.judge, one.recording], one.model)
+        return (one.judge, self._groups[one[:2]], one.model)
 
 
 def told_failures(record: Mapping[str, Any]) -> list[str]:
@@ -224,10 +230,9 @@ def told_failures(record: Mapping[str, Any]) -> list[str]:
         text = StudyFailure(judge, failure['recording'], model, failure['reason']).told
         if failure.get('left_out') == 'model':
             models.setdefault((model, failure['group'], judge), []).append(text)
-            continue
-        found.setdefault(f'{text} ({model})' if model not in ('', REAL) else text, []).append(
-            judge
-        )
+        else:
+            shown = text if model in ('', REAL) else f'{text} ({model})'
+            found.setdefault(shown, []).append(judge)
     for (model, group, judge), texts in models.items():
         where = f' in {group}' if group else ''
         text = f'model {model}{where}: fails on {len(texts)} recordings, as on {texts[0]}'

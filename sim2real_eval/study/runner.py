@@ -21,7 +21,7 @@ from sim2real_eval.recording.source import Source
 from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import RunStore, StudyOutcome, encoded
 from sim2real_eval.study.plan import StudyPlan, StudyUnit
-from sim2real_eval.study.run import Losses, RunKey, StudyFailure, StudyRun, told_failures
+from sim2real_eval.study.run import Losses, RunKey, StudyFailure, told_failures
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 Begin = Callable[[int, int, int], Callable[[], None]]
@@ -95,17 +95,40 @@ def conclude(
     compared.
     """
     groups = plan.run_groups()
-    losses = Losses(_ordered(list(groups), failures), groups)
+    # In the order of the runs, however the work was cut up.
+    order = {key[:3]: number for number, key in enumerate(groups)}
+    first = {key[:2]: number for number, key in reversed(list(enumerate(groups)))}
+    ordered = sorted(failures, key=lambda one: order.get(one[:3], first[one.judge, one.recording]))
+    losses = Losses(ordered, groups)
+    runs = []
     for key in groups:
         if key in losses:
             store.discard(key)
-    runs = _collected(store, [key for key in groups if key not in losses])
-    outcome = _outcome(plan, store, runs, losses)
+        elif (run := store.run(key)) is not None:
+            runs.append(run)
+        else:
+            raise Sim2RealError(f'{key}: was judged but is not there; run the study again')
+    notes = {
+        judge.label: merge_models(
+            (run.key.model, run.notes) for run in runs if run.key.judge == judge.label
+        )
+        for judge in plan.file.judges
+    }
+    record: dict[str, Any] = {
+        **plan.record,
+        'state': 'finished',
+        'failures': losses.records(),
+        # What all judges share is said once.
+        'notes': to_records(shared_findings(notes)),
+    }
+    outcome = StudyOutcome(record, tuple(runs), store.signals)
     if not outcome.compared:
         if not runs:
             # Nothing to go on with, and the corrected study must not be refused because of it.
             abandon(folder)
-        raise Sim2RealError(_reasons(told_failures(outcome.record)))
+        told = told_failures(record)
+        more = [f'and {len(told) - _MOST_REASONS} more'] if len(told) > _MOST_REASONS else []
+        raise Sim2RealError('; '.join([*told[:_MOST_REASONS], *more]))
     write_study(folder, outcome)
     if finish is not None:
         finish(outcome)
@@ -114,55 +137,6 @@ def conclude(
 
 def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[StudyFailure]:
     return unit.judge(stored, RunStore(folder).save)
-
-
-def _ordered(keys: Sequence[RunKey], failures: Iterable[StudyFailure]) -> list[StudyFailure]:
-    """Return failures in the order of the runs, however the work was cut up."""
-    order = {key[:3]: number for number, key in enumerate(keys)}
-    first = {key[:2]: number for number, key in reversed(list(enumerate(keys)))}
-    return sorted(failures, key=lambda one: order.get(one[:3], first[one.judge, one.recording]))
-
-
-def _collected(store: RunStore, keys: Iterable[RunKey]) -> list[StudyRun]:
-    runs = []
-    for key in keys:
-        run = store.run(key)
-        if run is None:
-            raise Sim2RealError(f'{key}: was judged but is not there; run the study again')
-        runs.append(run)
-    return runs
-
-
-def _outcome(
-    plan: StudyPlan, store: RunStore, runs: Sequence[StudyRun], losses: Losses
-) -> StudyOutcome:
-    record: dict[str, Any] = {
-        **plan.record,
-        'state': 'finished',
-        'failures': losses.records(),
-        'notes': _notes(plan, runs),
-    }
-    return StudyOutcome(record, tuple(runs), store.signals)
-
-
-def _reasons(reasons: Sequence[str]) -> str:
-    more = f'; and {len(reasons) - _MOST_REASONS} more' if len(reasons) > _MOST_REASONS else ''
-    return '; '.join(reasons[:_MOST_REASONS]) + more
-
-
-def _notes(plan: StudyPlan, runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
-    """Return what the user should know; what all judges share is said once."""
-    labels = [judge.label for judge in plan.file.judges]
-    return to_records(
-        shared_findings(
-            {
-                label: merge_models(
-                    (run.key.model, run.notes) for run in runs if run.key.judge == label
-                )
-                for label in labels
-            }
-        )
-    )
 
 
 _TIMEOUT_S = 10
@@ -212,34 +186,23 @@ def judge_on_cluster(
             '--cluster', '', "needs dask.distributed: pip install 'sim2real_sensors[cluster]'"
         ) from None
     client = _client(distributed, address)
+    found: list[list[StudyFailure]] = [[] for _ in units]
     try:
         with client.as_current():
-            return _judged(distributed, client, units, stored, store, progress)
+            mine = versions()
+            futures = {
+                client.submit(_judge_on_worker, unit, frozenset(stored), mine, pure=False): number
+                for number, unit in enumerate(units)
+            }
+            for future in distributed.as_completed(list(futures)):
+                result = _result(distributed, future)
+                store.write(result.files)
+                found[futures[future]] = result.failures
+                future.release()
+                if progress is not None:
+                    progress()
     finally:
         client.close()
-
-
-def _judged(
-    distributed: Any,
-    client: Any,
-    units: Sequence[StudyUnit],
-    stored: Collection[RunKey],
-    store: RunStore,
-    progress: Callable[[], None] | None,
-) -> list[list[StudyFailure]]:
-    mine = versions()
-    futures = {
-        client.submit(_judge_on_worker, unit, frozenset(stored), mine, pure=False): number
-        for number, unit in enumerate(units)
-    }
-    found: list[list[StudyFailure]] = [[] for _ in units]
-    for future in distributed.as_completed(list(futures)):
-        result = _result(distributed, future)
-        store.write(result.files)
-        found[futures[future]] = result.failures
-        future.release()
-        if progress is not None:
-            progress()
     return found
 
 

@@ -68,6 +68,9 @@ class AttitudeSetup:
     settings: AttitudeSettings = dataclasses.field(default_factory=AttitudeSettings)
 
 
+_Summary = tuple[str, FloatArray, FloatArray, list[Squares]]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeRun:
     """One run of the filter.
@@ -91,6 +94,11 @@ class AttitudeRun:
     def squares(self) -> list[Squares]:
         """NEES, and NIS of each sensor."""
         return [self.errors.nees, *self.estimate.innovations]
+
+    @property
+    def summary(self) -> _Summary:
+        """What a study keeps of it: name, rmse, share inside, and squares."""
+        return self.name, self.errors.rmse, self.errors.inside, self.squares
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -178,14 +186,25 @@ def simulated_study(
     others = map_in_processes(
         functools.partial(_summary, setup), range(2, setup.runs + 1), jobs=jobs, progress=progress
     )
-    return _study(first, [_of_run(first), *others], first.suspects)
+    return _study(first, [first.summary, *others], first.suspects)
+
+
+def _summary(setup: AttitudeSetup, number: int) -> _Summary:
+    return simulated_run(setup, number).summary
+
+
+def _study(
+    first: AttitudeRun, summaries: Sequence[_Summary], told: tuple[Finding, ...]
+) -> AttitudeStudy:
+    names, rmse, inside, squares = zip(*summaries, strict=True)
+    return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares), told)
 
 
 def study_of(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
     """Return the study of runs that are there already."""
     merged = merge_findings(('recorded', run.suspects) for run in runs)
     told = tuple(merged) if len(runs) > 1 else runs[0].suspects
-    return _study(runs[0], [_of_run(run) for run in runs], told)
+    return _study(runs[0], [run.summary for run in runs], told)
 
 
 def drawn_attitude(
@@ -195,24 +214,6 @@ def drawn_attitude(
     drawn = stream(seed, run, 'attitude_filter', 'initial').standard_normal((1, 3))
     begin: FloatArray = rotations.multiply(truth, rotations.exp(settings.initial_std * drawn))[0]
     return begin
-
-
-_Summary = tuple[str, FloatArray, FloatArray, list[Squares]]
-
-
-def _of_run(run: AttitudeRun) -> _Summary:
-    return run.name, run.errors.rmse, run.errors.inside, run.squares
-
-
-def _summary(setup: AttitudeSetup, number: int) -> _Summary:
-    return _of_run(simulated_run(setup, number))
-
-
-def _study(
-    first: AttitudeRun, summaries: Sequence[_Summary], told: tuple[Finding, ...]
-) -> AttitudeStudy:
-    names, rmse, inside, squares = zip(*summaries, strict=True)
-    return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares), told)
 
 
 def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -> AttitudeRun:
@@ -229,9 +230,8 @@ def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -
         measure(setup, name),
         first,
         lambda stamps: setup.motion.at(stamps * 1e-9).orientation,
-        gravity=setup.world.gravity,
-        field=np.zeros(3) if setup.mag is None else setup.world.undisturbed_field,
-        settings=setup.settings,
+        setup.world,
+        setup.settings,
         suspect=suspect,
     )
 
@@ -241,21 +241,21 @@ def held_run(
     given: AttitudeInput,
     first: FloatArray,
     truth_at: Callable[[IntArray], FloatArray],
-    *,
-    gravity: float,
-    field: FloatArray,
+    world: World,
     settings: AttitudeSettings,
+    *,
     suspect: bool,
 ) -> AttitudeRun:
     """Estimate one run and hold it against the truth; see `estimate_attitude`, `suspects`."""
     events = events_of(given, settings)
+    field = np.zeros(3) if given.mag is None else world.undisturbed_field
     estimate = estimate_events(
-        events, first, gravity=gravity, field=field, initial_std=settings.initial_std
+        events, first, gravity=world.gravity, field=field, initial_std=settings.initial_std
     )
     errors = attitude_errors(estimate, truth_at(estimate.stamp_ns))
     told: tuple[Finding, ...] = ()
     if suspect:
-        told = suspects(events, truth_at, gravity=gravity, field=field)
+        told = suspects(events, truth_at, gravity=world.gravity, field=field)
     return AttitudeRun(name, estimate, errors, suspects=told)
 
 
@@ -304,9 +304,8 @@ def recorded_run(
             given,
             drawn_attitude(begin, settings, seed, real.name),
             lambda stamps: maker.motion.at((stamps - maker.start_ns) * 1e-9).orientation,
-            gravity=maker.world.gravity,
-            field=np.zeros(3) if field is None else maker.world.undisturbed_field,
-            settings=settings,
+            maker.world,
+            settings,
             suspect=True,
         )
     except AttitudeError as error:

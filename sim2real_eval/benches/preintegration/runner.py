@@ -231,7 +231,7 @@ class ScenarioRunner:
     def estimate_noise_covariance(self, N: int = 1000) -> FloatArray:
         """Return the covariance `(6, 6)` of N samples of noise: accelerometer, gyroscope."""
         _check_count(N)
-        force, rate = self._white('noise', N, 1)
+        force, rate = self._white('noise')(N, 1)
         return np.asarray(np.cov(np.hstack([force[:, 0], rate[:, 0]]), rowvar=False))
 
     def _with_bias(self, errors: FloatArray, drawn: Draws) -> FloatArray:
@@ -277,28 +277,25 @@ class ScenarioRunner:
 
     def _draws(self, purpose: str, n: int, k: int) -> Iterator[Draws]:
         """Yield n draws, not too many at once; what is drawn does not depend on how many."""
-        streams = self._white_streams(purpose)
+        draw = self._white(purpose)
         size = max(_SAMPLES_AT_ONCE // k, 1)
         for start in range(0, n, size):
             count = min(size, n - start)
-            force, rate = self._white_of(streams, count, k)
+            force, rate = draw(count, k)
             bias = np.tile(self.bias.vector, (count, 1))
             yield Draws(force + bias[:, None, :3], rate + bias[:, None, 3:], bias)
 
-    def _white(self, purpose: str, n: int, k: int) -> tuple[FloatArray, FloatArray]:
-        return self._white_of(self._white_streams(purpose), n, k)
+    def _white(self, purpose: str) -> Callable[[int, int], tuple[FloatArray, FloatArray]]:
+        """Return what draws force and rate of n runs of k samples, on from where it was."""
+        acc, gyro = self._stream(f'{purpose}/acc'), self._stream(f'{purpose}/gyro')
+        acc_root = self._root(self.params.accelerometer_covariance).T
+        gyro_root = self._root(self.params.gyroscope_covariance).T
 
-    def _white_streams(self, purpose: str) -> tuple[np.random.Generator, np.random.Generator]:
-        return self._stream(f'{purpose}/acc'), self._stream(f'{purpose}/gyro')
+        def draw(n: int, k: int) -> tuple[FloatArray, FloatArray]:
+            shape = (n, k, 3)
+            return acc.standard_normal(shape) @ acc_root, gyro.standard_normal(shape) @ gyro_root
 
-    def _white_of(
-        self, streams: tuple[np.random.Generator, np.random.Generator], n: int, k: int
-    ) -> tuple[FloatArray, FloatArray]:
-        acc, gyro = self.params.accelerometer_covariance, self.params.gyroscope_covariance
-        return (
-            streams[0].standard_normal((n, k, 3)) @ self._root(acc).T,
-            streams[1].standard_normal((n, k, 3)) @ self._root(gyro).T,
-        )
+        return draw
 
     def _root(self, covariance: FloatArray) -> FloatArray:
         return noise_root(covariance / self._dt)
@@ -331,28 +328,17 @@ class CombinedScenarioRunner(ScenarioRunner):
 
     measurements = PreintegratedCombinedMeasurements
 
-    def __init__(
-        self,
-        scenario: Motion,
-        params: PreintegrationCombinedParams,
-        imu_sample_time: float = 0.01,
-        bias: ConstantBias | None = None,
-        *,
-        seed: int = 0,
-        run: str = 'scenario',
-    ) -> None:
-        super().__init__(scenario, params, imu_sample_time, bias, seed=seed, run=run)
-        self._combined = params
-
     def _with_bias(self, errors: FloatArray, drawn: Draws) -> FloatArray:
         return np.hstack([errors, drawn.bias - self.bias.vector])
 
     def _draws(self, purpose: str, n: int, k: int) -> Iterator[Draws]:
+        params = self.params
+        assert isinstance(params, PreintegrationCombinedParams)
         walk, first = self._stream(f'{purpose}/walk'), self._stream(f'{purpose}/first_bias')
         step = np.zeros((6, 6))
-        step[:3, :3] = noise_root(self._combined.bias_acc_covariance * self._dt)
-        step[3:, 3:] = noise_root(self._combined.bias_omega_covariance * self._dt)
-        start = noise_root(self._combined.bias_acc_omega_init)
+        step[:3, :3] = noise_root(params.bias_acc_covariance * self._dt)
+        step[3:, 3:] = noise_root(params.bias_omega_covariance * self._dt)
+        start = noise_root(params.bias_acc_omega_init)
         for drawn in super()._draws(purpose, n, k):
             count = len(drawn.bias)
             way = np.zeros((count, k + 1, 6))

@@ -130,11 +130,9 @@ class ScenarioSetup:
 
     def runner(self) -> ScenarioRunner:
         """Return a new runner of this set-up."""
-        if isinstance(self.params, PreintegrationCombinedParams):
-            return CombinedScenarioRunner(
-                self.scenario, self.params, self.dt, self.bias, seed=self.seed
-            )
-        return ScenarioRunner(self.scenario, self.params, self.dt, self.bias, seed=self.seed)
+        walks = isinstance(self.params, PreintegrationCombinedParams)
+        kind = CombinedScenarioRunner if walks else ScenarioRunner
+        return kind(self.scenario, self.params, self.dt, self.bias, seed=self.seed)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -181,18 +181,26 @@ _KNOWN = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class Planar:
-    """What a robot measures with in the plane.
+class WheelSetup:
+    """What is measured and how often.
 
     Attributes
     ----------
+    variants : mapping of str to WheelOdometryModel
+        By label; the first stands for the real robot.
+    vision : VisionModel
     world : World
         With tags.
+    runs : int
+        Of each variant, on the same drive with other noise.
+    seed : int
     """
 
-    wheels: WheelOdometryModel
+    variants: dict[str, WheelOdometryModel]
     vision: VisionModel
     world: World
+    runs: int
+    seed: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -259,10 +267,9 @@ class WheelRun:
 
 def wheel_run(
     drive: RecordedMotion,
-    sensors: Planar,
+    setup: WheelSetup,
+    wheels: WheelOdometryModel,
     judges: Mapping[str, JudgeSetup],
-    *,
-    seed: int,
     run: str,
 ) -> WheelRun:
     """Measure a drive once and judge it.
@@ -275,20 +282,22 @@ def wheel_run(
     ----------
     judges : mapping of str to JudgeSetup
         The `JUDGES` by name; the last is that with the camera.
-    seed, run
-        Labels of the random streams.
+    run : str
+        Label of the random streams.
     """
     recording = drive.recording
     label = run_label('recording', 1, f'{drive.label}{run}')
-    for kind, model in ((WHEELS, sensors.wheels), (VISION, sensors.vision)):
+    for kind, model in ((WHEELS, wheels), (VISION, setup.vision)):
         recording = with_topic(
-            recording, kind, model, drive.motion, sensors.world, seed=seed, run=label,
+            recording, kind, model, drive.motion, setup.world, seed=setup.seed, run=label,
             origin_ns=drive.start_ns, base_frame='base_link',
         )  # fmt: skip
     scores = {}
     for name, judge in judges.items():
         judged = _told(judge, drive).judge(recording, start_ns=drive.start_ns)
-        scores[name] = _score(judged, drive)
+        scores[name] = score_run(
+            velocity_series(judged, drive.truth, origin_ns=drive.start_ns, name=drive.name)
+        )
     fused, nees = _fused(judged, drive)
     odometry = recording.messages[WHEEL_TOPIC]
     assert isinstance(odometry, OdometryArray)
@@ -313,12 +322,6 @@ def _told(judge: JudgeSetup, drive: RecordedMotion) -> JudgeSetup:
     covariance[_PLANAR, _PLANAR] = _KNOWN
     told = dataclasses.replace(judge.filter, initial_state=state, initial_covariance=covariance)
     return dataclasses.replace(judge, filter=told)
-
-
-def _score(judged: JudgedRun, drive: RecordedMotion) -> RunScore:
-    return score_run(
-        velocity_series(judged, drive.truth, origin_ns=drive.start_ns, name=drive.name)
-    )
 
 
 def _fused(judged: JudgedRun, drive: RecordedMotion) -> tuple[Drift, float]:

@@ -12,45 +12,20 @@ from sim2real_eval.benches.findings import BLIND
 from sim2real_eval.benches.wheels.run import (
     JUDGES,
     Drift,
-    Planar,
     RecordedMotion,
     WheelRun,
+    WheelSetup,
     wheel_run,
 )
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.distances import vepd
-from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.encoders import Slip
 from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
-from sim_sensors.world.world import World
 
 # Share of a drive without a pose of the camera from which on it is told.
 _BLIND = 0.1
-
-
-@dataclasses.dataclass(frozen=True)
-class WheelSetup:
-    """What is measured and how often.
-
-    Attributes
-    ----------
-    variants : mapping of str to WheelOdometryModel
-        By label; the first stands for the real robot.
-    vision : VisionModel
-    world : World
-        With tags.
-    runs : int
-        Of each variant, on the same drive with other noise.
-    seed : int
-    """
-
-    variants: dict[str, WheelOdometryModel]
-    vision: VisionModel
-    world: World
-    runs: int
-    seed: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,13 +141,6 @@ class WheelStudy:
         return merge_findings(('driven', each.notes()) for each in self.driven)
 
 
-def run_wheel_study(
-    setup: WheelSetup, drives: Sequence[RecordedMotion], advance: Callable[[], None] = lambda: None
-) -> WheelStudy:
-    """Drive, measure and judge every run of every variant; see `drive_variants`."""
-    return study_of(setup, [drive_variants(setup, drive, advance) for drive in drives])
-
-
 def drive_variants(
     setup: WheelSetup, drive: RecordedMotion, advance: Callable[[], None] = lambda: None
 ) -> Driven:
@@ -187,11 +155,9 @@ def drive_variants(
     judges = {name: JudgeSetup.load(name) for name in JUDGES}
 
     def runs(label: str, wheels: WheelOdometryModel) -> tuple[WheelRun, ...]:
-        sensors = Planar(wheels, setup.vision, setup.world)
         made = []
         for number in range(1, setup.runs + 1):
-            run = f'{label}/{number}'
-            made.append(wheel_run(drive, sensors, judges, seed=setup.seed, run=run))
+            made.append(wheel_run(drive, setup, wheels, judges, f'{label}/{number}'))
             advance()
         return tuple(made)
 
