@@ -60,14 +60,8 @@ def write_bags(
 
     Raises Sim2RealError when the folder exists and may not be replaced, or signals cannot be read.
 
-    Parameters
-    ----------
-    folder : path
-        To be made.
-    overwrite : bool
-        Replace an older folder of bags.
-    progress : callable, optional
-        Called after each run.
+    `folder`: to be made; `overwrite`: replace an older folder of bags; `progress`: called after
+    each run.
 
     Returns
     -------

@@ -126,16 +126,8 @@ def read_stand_ins(
 
     Raises ParameterError for a wrong entry.
 
-    Parameters
-    ----------
-    folder : Path
-        Paths of model files are relative to it.
-    seed : int
-        Of the study.
-    group : str
-        Becomes part of the names of the runs.
-    runs : int or None
-        Recordings per scenario in place of those of the file.
+    `folder`: paths of model files are relative to it; `seed`: of the study; `group`: becomes part
+    of the names of the runs; `runs`: recordings per scenario in place of those of the file.
     """
     fields = entry.fields(('scenarios', 'runs', 'gps', 'imu', *_OF_DRIVE))
     default = Entry(entry.where, entry.key, STAND_IN)
@@ -252,14 +244,8 @@ def read_recordings(
 
     Raises Sim2RealError for a wrong entry, a glob that finds nothing, or a name given twice.
 
-    Parameters
-    ----------
-    folder : Path
-        Paths are relative to it.
-    seed : int
-        Of stand-ins.
-    runs : int or None
-        Stand-ins per scenario in place of those of the file.
+    `folder`: paths are relative to it; `seed`: of stand-ins; `runs`: stand-ins per scenario in
+    place of those of the file.
     """
     found: list[StudyRecording] = []
     for entry in recordings.items('recordings'):

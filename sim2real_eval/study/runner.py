@@ -163,16 +163,9 @@ def judge_on_cluster(
     Raises Sim2RealError when dask.distributed is not installed, no scheduler or worker is there, a
     worker cannot read a recording or has other versions, or workers die.
 
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, such as `tcp://host:8786`.
-    stored : collection of RunKey
-        Runs that need not be judged.
-    store : RunStore
-        Takes the runs, unit by unit as they are done.
-    progress : callable, optional
-        Called whenever a unit is done.
+    `address`: of the scheduler, such as `tcp://host:8786`; `stored`: runs that need not be judged;
+    `store`: takes the runs, unit by unit as they are done; `progress`: called whenever a unit is
+    done.
 
     Returns
     -------
