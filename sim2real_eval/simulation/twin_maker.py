@@ -340,8 +340,7 @@ def synthetic_recording(
     return maker.make(twin)
 
 
-# The magnetic field of a recording's place, from its own magnetometer where no world
-# says it.
+# The magnetic field of a recording's place, from its own magnetometer where no world says it.
 
 REFERENCE_S = 2.0
 """Time from the first sample of the magnetometer in which the field is measured, s."""

@@ -50,21 +50,6 @@ class Entry:
         except UnknownNameError as error:
             self.refuse(error.problem)
 
-    @property
-    def is_text(self) -> bool:
-        """Whether the value is a text."""
-        return isinstance(self.value, str)
-
-    @property
-    def is_mapping(self) -> bool:
-        """Whether the value is a mapping."""
-        return isinstance(self.value, dict)
-
-    @property
-    def is_list(self) -> bool:
-        """Whether the value is a list."""
-        return isinstance(self.value, list)
-
     def fields(self, known: Sequence[str], *, required: Sequence[str] = ()) -> dict[str, Entry]:
         """Return the values of a mapping by key; refuse unknown keys and missing ones."""
         if not isinstance(self.value, dict):
@@ -130,12 +115,6 @@ class Entry:
                 f'a label: not {" or ".join(refused)}, without / and \\, not beginning with a dot'
             )
         return text
-
-    def flag(self) -> bool:
-        """Return true or false."""
-        if not isinstance(self.value, bool):
-            self.refuse_value('true or false')
-        return self.value
 
     def integer(self, minimum: int) -> int:
         """Return an integer from a minimum on."""

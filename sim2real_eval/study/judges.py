@@ -74,7 +74,7 @@ def read_judges(judges: Entry, folder: Path) -> tuple[StudyJudge, ...]:
 
 
 def _read(entry: Entry, folder: Path) -> StudyJudge:
-    if entry.is_text:
+    if isinstance(entry.value, str):
         is_judge = entry.text() in JUDGES.names() or is_in_file(entry.text())
         fields = {'judge' if is_judge else 'config': entry}
     else:
@@ -92,7 +92,7 @@ def _read(entry: Entry, folder: Path) -> StudyJudge:
 
     with fields.get('judge', entry).looked_up():
         is_node = getattr(JUDGES.get(kind, folder=folder), 'takes_node_options', False)
-    if is_node and entry.is_text and 'judge' in fields:
+    if is_node and isinstance(entry.value, str) and 'judge' in fields:
         entry.refuse(f'{kind} needs a config; write {{judge: {kind}, config: ...}}')
     request = JudgeRequest(
         judge=kind,
@@ -130,7 +130,7 @@ def _options(fields: dict[str, Entry], folder: Path) -> Options:
         correct = corrections([one.value for one in listed], entry.where, entry.key)
     if 'latency' in fields:
         entry = fields['latency']
-        if not entry.is_mapping:
+        if not isinstance(entry.value, dict):
             entry.refuse_value('a mapping of topics to seconds')
         latency = latency_ns(entry.value, entry.where, entry.key)
     return Options(

@@ -144,6 +144,7 @@ class StudyFile:
         if judges is None:
             default = Entry(where, 'judges', ['paper_released'])
             judges = read_judges(fields.get('judges', default), folder)
+        metrics = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
         shipped = path.resolve().parent == config_path('studies').resolve()
         name = path.stem if shipped else path.name
         return cls(
@@ -154,10 +155,8 @@ class StudyFile:
             judges=judges,
             about=fields['about'].text() if 'about' in fields else '',
             drive=_drive(whole, fields, options.seed, over),
-            conditions=read_conditions(fields['conditions'])
-            if 'conditions' in fields
-            else (Condition(),),
-            more_metrics=_more_metrics(fields, folder),
+            conditions=read_conditions(fields.get('conditions')),
+            more_metrics=tuple(one.class_name(METRICS, folder) for one in metrics),
             where=where,
             text=path.read_bytes(),
             is_shipped=shipped,
@@ -182,14 +181,6 @@ def study_path(name_or_path: str | Path) -> Path:
     return config_path('studies', f'{name}.yaml')
 
 
-def _more_metrics(fields: dict[str, Entry], folder: Path) -> tuple[str, ...]:
-    if 'more_metrics' not in fields:
-        return ()
-    return tuple(
-        entry.class_name(METRICS, folder) for entry in fields['more_metrics'].items('metrics')
-    )
-
-
 def _recordings(
     whole: Entry, fields: dict[str, Entry], folder: Path, seed: int, over: Overrides
 ) -> tuple[StudyRecording, ...]:
@@ -203,9 +194,9 @@ def _recordings(
 def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -> PathDrive | None:
     entry = fields.get('simulate_on', Entry(whole.where, 'simulate_on', 'truth'))
     given = read_drive(Entry(entry.where, entry.key, {}), seed)
-    if entry.is_mapping:
+    if isinstance(entry.value, dict):
         given = read_drive(entry.fields(('drive',), required=('drive',))['drive'], seed)
     else:
         entry.text(('truth', 'drive'))
-    wanted = over.simulate_on or ('drive' if entry.is_mapping else entry.value)
+    wanted = over.simulate_on or ('drive' if isinstance(entry.value, dict) else entry.value)
     return given if wanted == 'drive' else None

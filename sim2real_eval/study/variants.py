@@ -38,7 +38,7 @@ def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
     `folder`: paths of model files are relative to it. Raises ParameterError for what is no model,
     a variant without a simulated sensor, or a label given twice.
     """
-    if models.is_list:
+    if isinstance(models.value, list):
         twins = [_variant(entry, folder) for entry in models.items('variants')]
     else:
         twins = _product(models, folder)
@@ -54,9 +54,9 @@ def _variant(entry: Entry, folder: Path) -> Twin:
 
 def _product(models: Entry, folder: Path) -> list[Twin]:
     fields = models.fields(('gps', 'imu'), required=('gps', 'imu'))
-    inertial = _listed(fields['imu'], 'imu')
+    receivers, inertial = (_listed(fields[kind], kind) for kind in ('gps', 'imu'))
     twins = []
-    for gps, imu in itertools.product(_listed(fields['gps'], 'gps'), inertial):
+    for gps, imu in itertools.product(receivers, inertial):
         parts = [_label(one) for one in (gps, imu) if one.value != REAL_SENSOR]
         # What all variants share need not be said in each.
         if len(inertial) == 1 and gps.value != REAL_SENSOR:
@@ -78,18 +78,15 @@ def _twin(owner: Entry, label: str, gps: Entry, imu: Entry, folder: Path) -> Twi
 def _listed(entry: Entry, kind: str) -> list[Entry]:
     """Return the entries of a list of models, the words paper and all written out."""
     found: list[Entry] = []
-    for item in entry.items('models') if entry.is_list else [entry]:
-        if item.value == 'all':
-            found += [Entry(item.where, item.key, name) for name in names(kind)]
-        elif item.value == 'paper' and kind == 'gps':
-            found += [Entry(item.where, item.key, name) for name in PAPER_MODELS]
-        else:
-            found.append(item)
+    for item in entry.items('models') if isinstance(entry.value, list) else [entry]:
+        words = {'all': names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
+        values = words.get(str(item.value), [item.value])
+        found += [Entry(item.where, item.key, value) for value in values]
     return found
 
 
 def _label(entry: Entry) -> str:
-    if entry.is_mapping:
+    if isinstance(entry.value, dict):
         if 'label' not in entry.value:
             entry.field('label').refuse('is missing; a model given by its parameters needs one')
         return entry.field('label').label(REAL_SENSOR)
@@ -102,9 +99,9 @@ def _label(entry: Entry) -> str:
 
 def read_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
     """Return the model that an entry names or describes; paths are relative to `folder`."""
-    if entry.is_text:
+    if isinstance(entry.value, str):
         return _loaded(kind, entry, folder)
-    if not entry.is_mapping:
+    if not isinstance(entry.value, dict):
         entry.refuse_value('a name, a file, or a mapping with the key base')
     given = {key: value for key, value in entry.value.items() if key not in ('label', 'base')}
     if 'base' in entry.value:
@@ -195,11 +192,13 @@ def _thinned(stamp_ns: IntArray, rate: float) -> NDArray[np.bool_]:
     return kept
 
 
-def read_conditions(conditions: Entry) -> tuple[Condition, ...]:
-    """Return the conditions of a study.
+def read_conditions(conditions: Entry | None) -> tuple[Condition, ...]:
+    """Return the conditions of a study; one without a label where it has none.
 
     Raises ParameterError for a wrong entry, or a label given twice.
     """
+    if conditions is None:
+        return (Condition(),)
     found = [_read_of_condition(entry) for entry in conditions.items('conditions')]
     conditions.refuse_twice([one.label for one in found], 'label of several conditions')
     return tuple(found)
@@ -209,7 +208,7 @@ def _read_of_condition(entry: Entry) -> Condition:
     fields = entry.fields(('label', 'outages', 'gps_rate'), required=('label',))
     outages = []
     for outage in fields['outages'].items('outages') if 'outages' in fields else []:
-        if not outage.is_list or len(outage.value) != 2:
+        if not isinstance(outage.value, list) or len(outage.value) != 2:
             outage.refuse_value('[start, end] in seconds')
         start, end = (one.number('s', minimum=0.0) for one in outage.items('times'))
         if end <= start:

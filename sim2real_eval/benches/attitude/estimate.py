@@ -347,10 +347,8 @@ def _worst(
 
 # Errors of the attitude filter as printed in [Ligorio2015], to be shown beside ours.
 #
-# Origin: [Ligorio2015], table 4: a box with an MTx and a webcam,
-# moved by hand for about 140 s before a chessboard. Its motion, field and noise are not
-# printed, so
-# ours need not agree.
+# Origin: [Ligorio2015], table 4: a box with an MTx and a webcam, moved by hand for about 140 s
+# before a chessboard. Its motion, field and noise are not printed, so ours need not agree.
 
 PUBLISHED_SIMULATED = tuple(np.radians([0.11, 0.10, 0.12]).tolist())
 """Root mean square errors of yaw, pitch and roll with simulated sensors, rad."""

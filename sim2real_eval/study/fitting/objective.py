@@ -62,17 +62,12 @@ METRICS: Mapping[str, Objective] = {
 difference), each coordinate divided by its deviation over the real runs."""
 
 
-# How well simulated runs predict the real run of their own motion, recording by
-# recording.
+# How well simulated runs predict the real run of their own motion, recording by recording.
 #
-# VEPD cannot be taken from one recording, and pooled over folds it flatters: each fold
-# is shifted by
-# what the others are off, so that together they are off by nothing. The continuous
-# ranked
-# probability score of each recording, E|x - y| - E|y - y'| / 2 with real x and
-# simulated y, is
-# smallest in the mean for the true law (T. Gneiting and A. E. Raftery, J. Am. Stat.
-# Assoc. 102,
+# VEPD cannot be taken from one recording, and pooled over folds it flatters: each fold is shifted
+# by what the others are off, so that together they are off by nothing. The continuous ranked
+# probability score of each recording, E|x - y| - E|y - y'| / 2 with real x and simulated y, is
+# smallest in the mean for the true law (T. Gneiting and A. E. Raftery, J. Am. Stat. Assoc. 102,
 # 2007) and can be averaged over recordings.
 
 _EXACT = 13

@@ -16,13 +16,10 @@ from sim2real_eval.study.fitting.objective import Objective, coordinates
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
-# How the scores of every run depend on the parameters, between the candidates that were
-# judged.
+# How the scores of every run depend on the parameters, between the candidates that were judged.
 #
-# All candidates meet the same random draws, so the scores of one run are smooth
-# functions of the
-# parameters, and the objective of any choice of recordings follows from them without
-# judging
+# All candidates meet the same random draws, so the scores of one run are smooth functions of the
+# parameters, and the objective of any choice of recordings follows from them without judging
 # anything again: that is what folds, resamples and profiles are made of.
 
 _LEAST_RMSE = 1e-12
