@@ -33,25 +33,13 @@ _NO_FIX = -1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FollowedRun:
-    """One reference and what each controller made of it.
+    """One reference and what each controller made of it."""
 
-    Attributes
-    ----------
-    name : str
-        Of the run.
-    start_ns : int
-        Stamp of the first waypoint.
-    drives : mapping of str to SimulatedDrive
-        By controller.
-    origin : LocalFrame
-        Where on the Earth the first waypoint is.
-    """
-
-    name: str
-    start_ns: int
+    name: str  # of the run
+    start_ns: int  # stamp of the first waypoint
     reference: ReferenceMotion
-    drives: Mapping[str, SimulatedDrive]
-    origin: LocalFrame = DEFAULT_ORIGIN
+    drives: Mapping[str, SimulatedDrive]  # by controller
+    origin: LocalFrame = DEFAULT_ORIGIN  # where on the Earth the first waypoint is
 
     def statistics(self) -> dict[str, dict[str, ErrorStatistics]]:
         """Return the statistics of each error by controller."""

@@ -81,18 +81,10 @@ def _provenance(model: Parameters) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-    """A simulated sensor on the robot.
+    """A simulated sensor on the robot."""
 
-    Attributes
-    ----------
-    model : Parameters
-        With mounting and frame of the messages.
-    start_ns : int
-        First stamp.
-    """
-
-    model: Any
-    start_ns: int
+    model: Any  # with mounting and frame of the messages
+    start_ns: int  # first stamp
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,18 +25,10 @@ _OF_ALL = ('label', 'judge', 'config', 'transforms')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyJudge:
-    """A judge of a study.
+    """A judge of a study."""
 
-    Attributes
-    ----------
-    label : str
-        In tables and names of files.
-    kind : str
-        Name in `JUDGES`, or `my_filter.py:MyFilter`.
-    """
-
-    label: str
-    kind: str
+    label: str  # in tables and names of files
+    kind: str  # name in `JUDGES`, or `my_filter.py:MyFilter`
     setup: Judge
 
     @property

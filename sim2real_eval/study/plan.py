@@ -42,18 +42,12 @@ class _Case(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyUnit:
-    """A recording, and who judges it and its twins.
-
-    Attributes
-    ----------
-    twins : tuple of Twin
-        Simulated variants.
-    """
+    """A recording, and who judges it and its twins."""
 
     recording: StudyRecording
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
-    twins: tuple[Twin, ...]
+    twins: tuple[Twin, ...]  # simulated variants
     options: StudyOptions
 
     def run_groups(self) -> dict[RunKey, str]:

@@ -36,25 +36,14 @@ P = TypeVar('P', bound=Parameters)
 
 @dataclasses.dataclass(frozen=True)
 class PathDrive:
-    """A vehicle that follows a path.
+    """A vehicle that follows a path."""
 
-    Attributes
-    ----------
-    scenario : str
-        Of DRIVES, or another scenario; empty where it is still to be chosen.
-    run : str
-        Label of the random streams.
-    duration : float
-        s.
-    variation : RunVariation
-        How one run differs from the next.
-    """
-
-    scenario: str
+    scenario: str  # of DRIVES, or another scenario; empty where it is still to be chosen
     seed: int
-    run: str
-    duration: float = _DURATION_S
+    run: str  # label of the random streams
+    duration: float = _DURATION_S  # s
     vehicle: AckermannVehicle = ART
+    # How one run differs from the next.
     variation: RunVariation = dataclasses.field(default_factory=RunVariation)
 
     @property
@@ -184,20 +173,11 @@ def _changed(base: P, entry: Entry | None) -> P:
 
 @dataclasses.dataclass(frozen=True)
 class StudyRecording:
-    """A recording of a study, which is read when it is needed.
+    """A recording of a study, which is read when it is needed."""
 
-    Attributes
-    ----------
-    name : str
-        Of rows and random streams; of one recording only.
-    group : str
-        What it has in common with others, such as the surface; empty if nothing.
-    origin : Source, StandIn or PathDrive
-        A PathDrive has no real run: it is there for simulated sensors alone.
-    """
-
-    name: str
-    group: str
+    name: str  # of rows and random streams; of one recording only
+    group: str  # what it has in common with others, such as the surface; empty if nothing
+    # A PathDrive has no real run: it is there for simulated sensors alone.
     origin: Source | StandIn | PathDrive
 
     @property

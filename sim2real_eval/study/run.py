@@ -146,16 +146,11 @@ _MOST = 0.5
 
 
 class StudyFailure(NamedTuple):
-    """A run that could not be judged, and why.
-
-    Attributes
-    ----------
-    model : str
-        `real`, or the variant whose run it was; empty when the recording could not be read.
-    """
+    """A run that could not be judged, and why."""
 
     judge: str
     recording: str
+    # `real`, or the variant whose run it was; empty when the recording could not be read.
     model: str
     reason: str
 

@@ -36,39 +36,22 @@ class Judging:
 
 
 class JudgedScore(NamedTuple):
-    """What a judged run came to.
+    """What a judged run came to."""
 
-    Attributes
-    ----------
-    series : VelocitySeries
-        What was scored: re-zeroed, warm-up left out.
-    forward : RunScore
-        The same with body-forward speed, which unlike horizontal speed sees the heading.
-    """
-
-    series: VelocitySeries
+    series: VelocitySeries  # what was scored: re-zeroed, warm-up left out
     score: RunScore
+    # The same with body-forward speed, which unlike horizontal speed sees the heading.
     forward: RunScore
     notes: tuple[Finding, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlannedRun:
-    """One run that is to be judged.
+    """One run that is to be judged."""
 
-    Attributes
-    ----------
-    model : str
-        `real` or the label of a twin.
-    repetition : int
-        1 for the real run.
-    twin : Twin or None
-        Sensors to simulate, at the rates at which they are; None for the real run.
-    """
-
-    model: str
-    repetition: int
-    twin: Twin | None
+    model: str  # `real` or the label of a twin
+    repetition: int  # 1 for the real run
+    twin: Twin | None  # sensors to simulate, at the rates at which they are; None for the real run
 
 
 class RunPlan:

@@ -38,36 +38,22 @@ _CHANGES: tuple[tuple[str, Any], ...] = (
 
 
 class ScoringVariant(NamedTuple):
-    """A way to score.
-
-    Attributes
-    ----------
-    component : str
-        Speed that is compared.
-    """
+    """A way to score."""
 
     label: str
-    component: str
+    component: str  # speed that is compared
     options: MetricOptions
 
 
 @dataclasses.dataclass(frozen=True)
 class SensitivityRow:
-    """VEPD of all models of a table, scored in one way; None where a run cannot be scored so.
-
-    Attributes
-    ----------
-    with_own : RankAgreement
-        With the ranking by the study's own options.
-    problem : str
-        Why it cannot be scored; empty if it can.
-    """
+    """VEPD of all models of a table, scored in one way; None where a run cannot be scored so."""
 
     label: str
     vepd: tuple[float | None, ...]
     ranks: tuple[float | None, ...]
-    with_own: RankAgreement
-    problem: str = ''
+    with_own: RankAgreement  # with the ranking by the study's own options
+    problem: str = ''  # why it cannot be scored; empty if it can
 
 
 Row = TypeVar('Row')
@@ -75,17 +61,11 @@ Row = TypeVar('Row')
 
 @dataclasses.dataclass(frozen=True)
 class RankedTable(Generic[Row]):
-    """Rows that each rank all models, under one judge, of one group and scenario.
-
-    Attributes
-    ----------
-    scenario : str
-        `all` pools them.
-    """
+    """Rows that each rank all models, under one judge, of one group and scenario."""
 
     judge: str
     group: str
-    scenario: str
+    scenario: str  # `all` pools them
     models: tuple[str, ...]
     rows: tuple[Row, ...]
 
@@ -187,20 +167,13 @@ PAPER = 'published'
 
 @dataclasses.dataclass(frozen=True)
 class RankingPair:
-    """Two rankings of one scenario.
-
-    Attributes
-    ----------
-    first, second : str
-        Judge, followed by ` in ` and the group where there are several; or `published`.
-    agreement : RankAgreement
-        Over the models that both rank.
-    """
+    """Two rankings of one scenario."""
 
     scenario: str
+    # Judge, followed by ` in ` and the group where there are several; or `published`.
     first: str
     second: str
-    agreement: RankAgreement
+    agreement: RankAgreement  # over the models that both rank
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values."""

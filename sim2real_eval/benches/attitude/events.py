@@ -99,16 +99,9 @@ class AttitudeInput:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeEvents:
-    """Samples of all sensors in the order of their stamps; arrays as `filter_events` takes them.
+    """Samples of all sensors in the order of their stamps, as `filter_events` takes them."""
 
-    Attributes
-    ----------
-    stamp_ns : (n,) int64
-        Of equal ones the accelerometer before the magnetometer before the camera.
-    kind, dt, rate, values, covariance, density
-        See `filter_events`.
-    """
-
+    # (n,) Of equal ones the accelerometer before the magnetometer before the camera.
     stamp_ns: IntArray
     kind: IntArray
     dt: FloatArray

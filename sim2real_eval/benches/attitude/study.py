@@ -50,11 +50,6 @@ class AttitudeSetup:
 
     The filter knows white noise, the gravity of the world and the field of the Earth alone: what a
     model adds to that, or a dipole, it takes for motion.
-
-    Attributes
-    ----------
-    name : str
-        Of the motion.
     """
 
     motion: Motion
@@ -64,7 +59,7 @@ class AttitudeSetup:
     world: World = dataclasses.field(default_factory=World)
     runs: int = 20
     seed: int = 0
-    name: str = Swaying.kind
+    name: str = Swaying.kind  # of the motion
     settings: AttitudeSettings = dataclasses.field(default_factory=AttitudeSettings)
 
 
@@ -103,26 +98,15 @@ class AttitudeRun:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeStudy:
-    """Several runs of one kind.
-
-    Attributes
-    ----------
-    rmse : (runs, 4)
-        Of yaw, pitch, roll and the whole rotation, rad; see `ANGLES`.
-    inside : (runs, 4)
-        Share of the errors of x, y, z, w within their 99 % bounds.
-    squares : list of Squares
-        Over all runs: NEES summed at equal times, NIS one after the other; see `over_runs`.
-    suspects : tuple of Finding
-        Of the runs, merged.
-    """
+    """Several runs of one kind."""
 
     first: AttitudeRun
     names: tuple[str, ...]
-    rmse: FloatArray
-    inside: FloatArray
+    rmse: FloatArray  # (runs, 4) of yaw, pitch, roll and the whole rotation, rad; see `ANGLES`
+    inside: FloatArray  # (runs, 4) share of the errors of x, y, z, w within their 99 % bounds
+    # Over all runs: NEES summed at equal times, NIS one after the other; see `over_runs`.
     squares: list[Squares]
-    suspects: tuple[Finding, ...] = ()
+    suspects: tuple[Finding, ...] = ()  # of the runs, merged
 
     @property
     def overall(self) -> FloatArray:

@@ -44,19 +44,12 @@ _MOST_RUNS = 1_000_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draws:
-    """What n corrupted runs of k samples add to the ideal ones.
+    """What n corrupted runs of k samples add to the ideal ones."""
 
-    Attributes
-    ----------
-    force, rate : (n, k, 3) float
-        Bias and noise, m/s^2 and rad/s, in the sensor's axes.
-    bias : (n, 6) float
-        True bias after the last sample: accelerometer, gyroscope.
-    """
-
+    # (n, k, 3) Bias and noise, m/s^2 and rad/s, in the sensor's axes.
     force: FloatArray
     rate: FloatArray
-    bias: FloatArray
+    bias: FloatArray  # (n, 6) true bias after the last sample: accelerometer, gyroscope
 
 
 def noise_root(covariance: FloatArray) -> FloatArray:

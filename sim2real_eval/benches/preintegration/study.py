@@ -33,21 +33,11 @@ _ROUNDING = 1e-20
 
 @dataclasses.dataclass(frozen=True)
 class CovarianceTest:
-    """Result of the test.
+    """Result of the test."""
 
-    Attributes
-    ----------
-    statistic : float
-        Chi-square distributed if the model is right.
-    freedom : int
-        Its degrees of freedom.
-    probability : float
-        Of a statistic at least so large if the model is right.
-    """
-
-    statistic: float
-    freedom: int
-    probability: float
+    statistic: float  # chi-square distributed if the model is right
+    freedom: int  # its degrees of freedom
+    probability: float  # of a statistic at least so large if the model is right
 
 
 def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int) -> CovarianceTest:
@@ -100,32 +90,17 @@ COMPONENTS = tuple(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScenarioSetup:
-    """What is run.
-
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    duration : float
-        Time that is integrated, s.
-    dt : float
-        Time of a sample, s.
-    params : PreintegrationParams
-        Those of walking biases make the biases walk.
-    bias, estimated_bias : ConstantBias
-        True one, and the one that is taken off.
-    runs : int
-        Of the Monte Carlo estimate.
-    """
+    """What is run."""
 
     scenario: Motion
-    name: str
-    duration: float
-    dt: float
-    params: PreintegrationParams
+    name: str  # what it is called
+    duration: float  # time that is integrated, s
+    dt: float  # time of a sample, s
+    params: PreintegrationParams  # those of walking biases make the biases walk
+    # True one, and the one that is taken off.
     bias: ConstantBias
     estimated_bias: ConstantBias
-    runs: int = 1000
+    runs: int = 1000  # of the Monte Carlo estimate
     seed: int = 0
 
     def runner(self) -> ScenarioRunner:

@@ -42,25 +42,13 @@ _EVEN_HEIGHT, _EVEN_TILT = 0.1, math.radians(2.0)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RecordedMotion:
-    """A true motion and its record. Made by `of_motion` or `of_recording`.
+    """A true motion and its record. Made by `of_motion` or `of_recording`."""
 
-    Attributes
-    ----------
-    recording : Recording
-        Its truth alone, that of `base_link`.
-    motion : OdometryMotion
-        That truth, interpolated; time 0 is its first stamp.
-    label : str
-        Goes before the labels of the random streams, so that two recordings have noise of their
-        own.
-    remarks : tuple of Finding
-        What the user should know of the truth.
-    """
-
-    recording: Recording
-    motion: OdometryMotion
+    recording: Recording  # its truth alone, that of `base_link`
+    motion: OdometryMotion  # that truth, interpolated; time 0 is its first stamp
+    # Goes before the labels of the random streams, so that two recordings have noise of their own.
     label: str = ''
-    remarks: tuple[Finding, ...] = ()
+    remarks: tuple[Finding, ...] = ()  # what the user should know of the truth
 
     @classmethod
     def of_motion(cls, motion: Motion, name: str) -> RecordedMotion:

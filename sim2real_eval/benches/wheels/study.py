@@ -30,23 +30,14 @@ _BLIND = 0.1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Driven:
-    """What became of one drive.
-
-    Attributes
-    ----------
-    frames, in_view : int
-        Pictures that the camera takes, and those with a tag in view: the same in every run.
-    real : tuple of WheelRun
-        Runs of the first variant that stand for the real robot.
-    runs : mapping of str to tuple of WheelRun
-        By variant.
-    """
+    """What became of one drive."""
 
     drive: RecordedMotion
+    # Pictures that the camera takes, and those with a tag in view: the same in every run.
     frames: int
     in_view: int
-    real: tuple[WheelRun, ...]
-    runs: dict[str, tuple[WheelRun, ...]]
+    real: tuple[WheelRun, ...]  # runs of the first variant that stand for the real robot
+    runs: dict[str, tuple[WheelRun, ...]]  # by variant
 
     @property
     def all_runs(self) -> tuple[WheelRun, ...]:
@@ -78,19 +69,11 @@ class Driven:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VariantResult:
-    """What became of one noise variant.
-
-    Attributes
-    ----------
-    runs : tuple of WheelRun
-        Of all drives, one drive after the other.
-    vepd : mapping of str to float
-        By judge, against the first variant in runs of its own.
-    """
+    """What became of one noise variant."""
 
     label: str
-    runs: tuple[WheelRun, ...]
-    vepd: dict[str, float]
+    runs: tuple[WheelRun, ...]  # of all drives, one drive after the other
+    vepd: dict[str, float]  # by judge, against the first variant in runs of its own
 
     @property
     def odometry(self) -> tuple[Drift, ...]:

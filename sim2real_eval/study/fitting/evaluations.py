@@ -37,24 +37,14 @@ class _Simulated(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RealRuns:
-    """Scores of the recordings themselves, each judged once.
-
-    Attributes
-    ----------
-    scores : (n, 3) float
-        RMSE in m/s, entropy of the estimate and of the truth.
-    failures : tuple of Failure
-        Recordings that are not among them, and why.
-    notes : tuple of tuple of Finding
-        Of each recording.
-    """
+    """Scores of the recordings themselves, each judged once."""
 
     sources: tuple[Source, ...]
     names: tuple[str, ...]
     scenarios: tuple[str, ...]
-    scores: FloatArray
-    failures: tuple[Failure, ...]
-    notes: tuple[tuple[Finding, ...], ...]
+    scores: FloatArray  # (n, 3) RMSE in m/s, entropy of the estimate and of the truth
+    failures: tuple[Failure, ...]  # recordings that are not among them, and why
+    notes: tuple[tuple[Finding, ...], ...]  # of each recording
 
     @property
     def points(self) -> FloatArray:

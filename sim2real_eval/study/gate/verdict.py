@@ -24,14 +24,9 @@ _NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 class Cell(NamedTuple):
-    """One number that a gate holds against a limit.
+    """One number that a gate holds against a limit."""
 
-    Attributes
-    ----------
-    judge, group, model, scenario : str
-        The group is empty where there is none; scenario `all` is all of them pooled.
-    """
-
+    # The group is empty where there is none; scenario `all` is all of them pooled.
     judge: str
     group: str
     model: str
@@ -45,34 +40,22 @@ class Cell(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class GateCase:
-    """One number, held against its limits.
-
-    Attributes
-    ----------
-    vepd : float or None
-        None: the baseline has it, the result has not.
-    low, high, p_value, null_median : float or None
-        From `uncertainty`; None where that cannot be told.
-    baseline, increase, increase_low, increase_high : float or None
-        VEPD of the baseline, and how much more it is now, with its interval.
-    broken : tuple of str
-        Limits that are broken, in words; empty: passed.
-    skipped : str
-        Why nothing was held against it; empty as a rule.
-    """
+    """One number, held against its limits."""
 
     cell: Cell
-    vepd: float | None
+    vepd: float | None  # None: the baseline has it, the result has not
+    # From `uncertainty`; None where that cannot be told.
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
     null_median: float | None = None
+    # VEPD of the baseline, and how much more it is now, with its interval.
     baseline: float | None = None
     increase: float | None = None
     increase_low: float | None = None
     increase_high: float | None = None
-    broken: tuple[str, ...] = ()
-    skipped: str = ''
+    broken: tuple[str, ...] = ()  # limits that are broken, in words; empty: passed
+    skipped: str = ''  # why nothing was held against it; empty as a rule
 
     def told(self, options: GateOptions) -> str:
         """Return its VEPD and what is known of that, in words."""
