@@ -203,8 +203,7 @@ def _odometry(
 def _diagonal(sigma: FloatArray | None, count: int) -> FloatArray:
     covariance = np.zeros((count, 6, 6))
     if sigma is not None:
-        for axis in range(3):
-            covariance[:, axis, axis] = np.square(sigma[:, axis])
+        covariance[:, range(3), range(3)] = np.square(sigma)
     return covariance
 
 

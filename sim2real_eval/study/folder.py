@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -48,14 +49,17 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
             check_result_folder(folder, MARK, overwrite=overwrite)
             folder.mkdir(exist_ok=True)
         elif overwrite:
-            _empty(folder)
+            # The mark last: killed on the way, it is still a study to overwrite. What somebody
+            # else has put beside it stays.
+            _remove(folder / name for name in _OURS)
         _sweep(folder)
         if (folder / MARK).is_file():
             _check_same(folder, plan)
         else:
             _write_record(folder, {**plan.record, 'state': 'unfinished'})
-        if plan.file.text and not _has(folder / _FILE, plan.file.text):
-            write_bytes(folder / _FILE, plan.file.text)
+        text, file = plan.file.text, folder / _FILE
+        if text and not (file.is_file() and file.read_bytes() == text):
+            write_bytes(file, text)
         yield
 
 
@@ -89,18 +93,12 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
         ('judge', 'group', 'model', 'scenario', 'run', 'recording', 'repetition', *names),
         (
             (
-                run.key.judge,
-                run.group,
-                run.key.model,
-                run.scenario,
-                number,
-                run.key.recording,
-                run.key.repetition,
-                *(run.values.get(name) for name in names),
+                run.key.judge, run.group, run.key.model, run.scenario, number, run.key.recording,
+                run.key.repetition, *map(run.values.get, names),
             )
             for run, number in zip(outcome.runs, numbers, strict=True)
         ),
-    )
+    )  # fmt: skip
     known = study_uncertainty(outcome)
     write_csv(
         folder / 'vepd.csv',
@@ -129,11 +127,11 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
 
 def _numbers(outcome: StudyOutcome) -> list[int]:
     """Return the number of each run among those of its judge, model and scenario, from 1."""
-    counts: dict[tuple[str, str, str], int] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()
     numbers = []
     for run in outcome.runs:
         place = (run.key.judge, run.key.model, run.scenario)
-        counts[place] = counts.get(place, 0) + 1
+        counts[place] += 1
         numbers.append(counts[place])
     return numbers
 
@@ -173,15 +171,3 @@ def _remove(paths: Iterable[Path]) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-
-
-def _empty(folder: Path) -> None:
-    """Remove a study, the mark last: killed on the way, it is still one to overwrite.
-
-    What somebody else has put beside it stays.
-    """
-    _remove(folder / name for name in _OURS)
-
-
-def _has(path: Path, content: bytes) -> bool:
-    return path.is_file() and path.read_bytes() == content

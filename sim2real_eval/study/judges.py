@@ -86,9 +86,12 @@ def _read(entry: Entry, folder: Path) -> StudyJudge:
         is_node = getattr(JUDGES.get(kind, folder=folder), 'takes_node_options', False)
     if is_node and isinstance(entry.value, str) and 'judge' in fields:
         entry.refuse(f'{kind} needs a config; write {{judge: {kind}, config: ...}}')
+    place: str | Path | None = config
+    if config is not None and (config.endswith(('.yaml', '.yml')) or len(Path(config).parts) > 1):
+        place = folder / config
     request = JudgeRequest(
         judge=kind,
-        config=None if config is None else _place(config, folder),
+        config=place,
         transforms=_transforms(fields, folder),
         node_options=_node_options(fields, folder) if is_node else {},
         given=tuple(name for name in fields if name not in _OF_ALL),
@@ -101,11 +104,6 @@ def _read(entry: Entry, folder: Path) -> StudyJudge:
         # The place of the study does not count, what is in its files does.
         setup = dataclasses.replace(setup, name=config)
     return StudyJudge(label, kind, setup)
-
-
-def _place(config: str, folder: Path) -> str | Path:
-    is_path = config.endswith(('.yaml', '.yml')) or len(Path(config).parts) > 1
-    return folder / config if is_path else config
 
 
 def _transforms(fields: dict[str, Entry], folder: Path) -> TransformFile | None:

@@ -80,16 +80,7 @@ class MetricRuns:
     runs: Sequence[MetricRun]
     table: Sequence[MetricRun]
     everyone: Sequence[MetricRun]
-    _cache: dict[str, FloatArray]
-
-    @classmethod
-    def of(cls, everyone: Sequence[MetricRun]) -> MetricRuns:
-        """Return all runs of a judge and group; `only` chooses from them."""
-        return cls(everyone, everyone, everyone, {})
-
-    def only(self, runs: Sequence[MetricRun], table: Sequence[MetricRun]) -> MetricRuns:
-        """Return some of the runs, and those of the same table."""
-        return MetricRuns(runs, table, self.everyone, self._cache)
+    _cache: dict[str, FloatArray] = dataclasses.field(default_factory=dict)
 
     def curves(self, of: Callable[[Sequence[FloatArray], float], FloatArray]) -> FloatArray:
         """Return curves of the speed errors, (runs, points), worked out once for everyone."""

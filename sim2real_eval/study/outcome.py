@@ -56,7 +56,9 @@ class RunStore:
         self._folder = folder
         # Tables, metrics and page all look at the same runs: about 100 MB of them stay.
         self.signals = functools.lru_cache(maxsize=_KEPT)(self._signals)
-        self._truth = functools.lru_cache(maxsize=_KEPT)(self._truth_of)
+        self._truth = functools.lru_cache(maxsize=_KEPT)(
+            lambda place: self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)
+        )
 
     def save(self, run: StudyRun, signals: EstimateSignals) -> None:
         """Write a run and its signals."""
@@ -83,9 +85,6 @@ class RunStore:
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
         own = [name for name in names if name not in _OF_TRUTH]
         return EstimateSignals(**self._arrays(_name(key), *own), **self._truth(_place(key)))
-
-    def _truth_of(self, place: str) -> dict[str, Any]:
-        return self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)
 
     def discard(self, key: RunKey) -> None:
         """Remove a run; with the last one of a recording also the truth that they shared."""

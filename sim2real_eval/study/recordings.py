@@ -130,13 +130,12 @@ def read_stand_ins(
         scenarios = [_scenario(one, folder) for one in fields['scenarios'].items('scenarios')]
     count = fields['runs'].integer(1) if 'runs' in fields else 10
     count = count if runs is None else runs
-    found = []
-    for scenario in dict.fromkeys(scenarios):
-        for number in range(1, count + 1):
-            name = scenario.rpartition(':')[2]
-            label = f'{group}_{name}_{number}' if group else f'{name}_{number}'
-            found.append(StandIn(_drive(fields, scenario, seed, label), sensors))
-    return found
+    before = f'{group}_' if group else ''
+    return [
+        StandIn(_drive(fields, one, seed, f'{before}{one.rpartition(":")[2]}_{number}'), sensors)
+        for one in dict.fromkeys(scenarios)
+        for number in range(1, count + 1)
+    ]
 
 
 def _scenario(entry: Entry, folder: Path) -> str:

@@ -100,7 +100,8 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
             model: [MetricRun(run.key, run.scenario, run.values, options, outcome) for run in runs]
             for model, runs in outcome.by_model(judge, group).items()
         }
-        everyone = MetricRuns.of([run for runs in sources.values() for run in runs])
+        every = [run for runs in sources.values() for run in runs]
+        everyone = MetricRuns(every, every, every)
         scenarios = list(dict.fromkeys(run.scenario for run in sources[REAL]))
         for scenario in (*scenarios, *([POOLED] if len(scenarios) > 1 else [])):
             chosen = {
@@ -128,7 +129,7 @@ def _rows(
     distances = np.full((len(metrics), len(models)), np.nan)
     single, adjusted = distances.copy(), distances.copy()
     for column, model in enumerate(models):
-        both = everyone.only([*real, *runs[model]], table)
+        both = dataclasses.replace(everyone, runs=[*real, *runs[model]], table=table)
         labels = permute_labels(
             [run.key.recording for run in real],
             [run.key.recording for run in runs[model]],

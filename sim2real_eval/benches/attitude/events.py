@@ -53,7 +53,8 @@ def without_zero_rate(imu: ImuArray, rest: float) -> ImuArray:
         (rates, 'rate', _LIMITS.rate_limit, 'rad/s'),
         (imu.linear_acceleration[early], 'specific force', _LIMITS.acceleration_limit, 'm/s^2'),
     ):
-        away = _away(values)
+        means = np.stack([part.mean(axis=0) for part in np.array_split(values, _PARTS)])
+        away = float(np.linalg.norm(means - np.median(means, axis=0), axis=1).max())
         # Written so that NaN of a specific force that is absent is no motion.
         if away > limit:
             raise AttitudeError(
@@ -62,11 +63,6 @@ def without_zero_rate(imu: ImuArray, rest: float) -> ImuArray:
                 'another --rest'
             )
     return dataclasses.replace(imu, angular_velocity=imu.angular_velocity - rates.mean(axis=0))
-
-
-def _away(values: FloatArray) -> float:
-    means = np.stack([part.mean(axis=0) for part in np.array_split(values, _PARTS)])
-    return float(np.linalg.norm(means - np.median(means, axis=0), axis=1).max())
 
 
 BoolArray = NDArray[np.bool_]
