@@ -215,13 +215,10 @@ class TwinMaker:
     def model_notes(self, twin: Twin) -> tuple[Finding, ...]:
         """Say where a simulated sensor is of another kind than the real one."""
         notes = []
-        for name, model, array in (
-            ('GPS', twin.gps, self.real.gps),
-            ('IMU', twin.imu, self.real.imu),
-        ):
-            real = _rate(array)
+        for kind in ('gps', 'imu'):
+            model, real = twin.models.get(kind), _rate(self._own(kind))
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
-                notes.append(RATE_DIFFERS(name, simulated=model.rate, real=real))
+                notes.append(RATE_DIFFERS(kind.upper(), simulated=model.rate, real=real))
         if twin.imu is not None and self.real.imu is not None:
             real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())
             simulated_has = twin.imu.orientation.publishes
@@ -247,11 +244,8 @@ class TwinMaker:
         """Return a model as its sensor is mounted; frame and first stamp are the real one's."""
         frame = model.frame_id if own is None else own.frame
         translation, rotation = self.mounting(frame)
-        mounted = (
-            model.mounted(translation)
-            if isinstance(model, GpsModel)
-            else model.mounted(translation, rotation)
-        )
+        turn = () if isinstance(model, GpsModel) else (rotation,)
+        mounted = model.mounted(translation, *turn)
         start_ns = self.start_ns if own is None else int(own.stamp_ns[0])
         return Placed(dataclasses.replace(mounted, frame_id=frame), start_ns)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 from collections.abc import Callable
@@ -74,12 +75,8 @@ def write_bags(
         index = []
         for run in outcome.runs:
             key = run.key
-            place = _free(
-                Path(
-                    _safe(key.judge), _safe(key.model), _safe(f'{key.recording}_{key.repetition}')
-                ),
-                places,
-            )
+            names = (key.judge, key.model, f'{key.recording}_{key.repetition}')
+            place = _free(Path(*map(_safe, names)), places)
             places.append(place)
             (fresh / place).parent.mkdir(parents=True, exist_ok=True)
             _write_bag(fresh / place, topics(outcome.signals(key), component))
@@ -103,13 +100,14 @@ def topics(
 ) -> dict[str, OdometryArray | tuple[IntArray, FloatArray]]:
     """Return what is written of a run: odometry, or stamps and numbers, by topic."""
     time, true_time = signals.time, signals.true_time
-    known = np.all(np.isfinite(signals.position), axis=1)
-    known &= np.all(np.isfinite(signals.velocity), axis=1)
-    found: dict[str, OdometryArray | tuple[IntArray, FloatArray]] = {}
-    placed = known & np.all(np.isfinite(signals.true_position), axis=1)
-    true_velocity = np.stack(
-        [np.interp(time, true_time, column) for column in signals.true_velocity.T], axis=1
+    sound, known, placed = (
+        np.isfinite(values).all(axis=1)
+        for values in (signals.velocity, signals.position, signals.true_position)
     )
+    known &= sound
+    placed &= known
+    true_velocity = _between(time, true_time, signals.true_velocity)
+    found: dict[str, OdometryArray | tuple[IntArray, FloatArray]] = {}
     if placed.any():
         found['/truth/odometry'] = _odometry(
             time[placed],
@@ -126,24 +124,22 @@ def topics(
             signals.position_sigma[known],
             signals.velocity_sigma[known],
         )
-    sound = np.all(np.isfinite(signals.velocity), axis=1)
     estimate = speed(signals.velocity[sound], signals.orientation[sound], component)
     truth = speed(signals.true_velocity, signals.true_orientation, component)
     found['/truth/speed'] = (_stamps(true_time), truth)
     found['/estimate/speed'] = (_stamps(time[sound]), estimate)
-    found['/error/speed'] = (
-        _stamps(time[sound]),
-        estimate - np.interp(time[sound], true_time, truth),
-    )
-    for name, error, stated in (
-        ('position', signals.position - signals.true_position, signals.position_sigma),
-        ('velocity', signals.velocity - true_velocity, signals.velocity_sigma),
+    error = estimate - np.interp(time[sound], true_time, truth)
+    found['/error/speed'] = (_stamps(time[sound]), error)
+    for name, values in (
+        ('error/position', signals.position - signals.true_position),
+        ('stated/position', signals.position_sigma),
+        ('error/velocity', signals.velocity - true_velocity),
+        ('stated/velocity', signals.velocity_sigma),
     ):
-        for kind, values in (('error', error), ('stated', stated)):
-            size = np.linalg.norm(values[:, :2], axis=1)
-            there = np.isfinite(size) & known
-            if there.any():
-                found[f'/{kind}/{name}'] = (_stamps(time[there]), size[there])
+        size = np.linalg.norm(values[:, :2], axis=1)
+        there = np.isfinite(size) & known
+        if there.any():
+            found[f'/{name}'] = (_stamps(time[there]), size[there])
     return found
 
 
@@ -209,9 +205,12 @@ def _diagonal(sigma: FloatArray | None, count: int) -> FloatArray:
 
 def _turned(time: FloatArray, true_time: FloatArray, orientation: FloatArray) -> FloatArray:
     """Return orientations at other times, on the chord between neighbours, of unit length."""
-    columns = rotations.continuous(orientation).T
-    found = np.stack([np.interp(time, true_time, column) for column in columns], axis=1)
+    found = _between(time, true_time, rotations.continuous(orientation))
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def _between(time: FloatArray, known: FloatArray, values: FloatArray) -> FloatArray:
+    return np.stack([np.interp(time, known, column) for column in values.T], axis=1)
 
 
 def _safe(label: str) -> str:
@@ -225,7 +224,5 @@ def _bag_files(record: dict[str, Any]) -> list[str]:
 
 
 def _free(place: Path, taken: list[Path]) -> Path:
-    number, found = 2, place
-    while found in taken:
-        found, number = place.with_name(f'{place.name}_{number}'), number + 1
-    return found
+    others = (place.with_name(f'{place.name}_{number}') for number in itertools.count(2))
+    return next(one for one in itertools.chain([place], others) if one not in taken)

@@ -215,7 +215,7 @@ class SideResults:
     def to_mapping(self) -> dict[str, Any]:
         """Return what the CSV files do not hold: rank correlations and what VEPD hides."""
         return {
-            'rankings': [pair.to_mapping() for pair in self.rankings],
+            'rankings': [dataclasses.asdict(pair) for pair in self.rankings],
             'metrics_with_vepd': [
                 {
                     **table.place,

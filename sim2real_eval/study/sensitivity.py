@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -175,10 +175,6 @@ class RankingPair:
     second: str
     agreement: RankAgreement  # over the models that both rank
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return plain values."""
-        return dataclasses.asdict(self)
-
 
 def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
     """Return how every two rankings of the study agree, scenario by scenario.
@@ -186,14 +182,11 @@ def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
     Where the paper prints a VEPD for two or more of the models, its ranking is one of them, unless
     the study ranks in no scenario of the paper.
     """
-    rankings: dict[str, dict[str, Mapping[str, float]]] = {}
+    rankings: dict[str, dict[str, dict[str, float]]] = {}
     for judge, group in outcome.compared:
         label = f'{judge} in {group}' if len(outcome.groups) > 1 else judge
-        by_scenario: dict[str, dict[str, float]] = {}
         for row in outcome.table(judge, group):
-            by_scenario.setdefault(row.scenario, {})[row.model] = row.vepd
-        for scenario, values in by_scenario.items():
-            rankings.setdefault(scenario, {})[label] = values
+            rankings.setdefault(row.scenario, {}).setdefault(label, {})[row.model] = row.vepd
     if set(rankings) == {POOLED} or len(rankings) == 2:
         # With one scenario the pooled rows say the same.
         rankings.pop(POOLED, None)

@@ -206,37 +206,6 @@ class Identified:
         return '; '.join(parts) or 'identified'
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Resamples:
-    """Which recordings and draws count in each resample."""
-
-    recordings: list[IntArray]
-    repetitions: list[IntArray]
-
-    @classmethod
-    def draw(
-        cls, strata: Sequence[IntArray], repetitions: int, count: int, seed: int
-    ) -> _Resamples:
-        """Draw recordings, as many of each stratum as it has, and for each of them draws."""
-        n = sum(map(len, strata))
-        source = stream(seed, 'fit', 'resamples', '')
-        recordings, draws = [], []
-        for _ in range(count):
-            recordings.append(np.concatenate([source.choice(own, len(own)) for own in strata]))
-            draws.append(source.integers(0, repetitions, (n, repetitions)))
-        return cls(recordings, draws)
-
-    def objective(self, surface: Surface, units: FloatArray) -> FloatArray:
-        """Return the objective at points in every resample, `(b, p)`."""
-        points = surface.points(units)
-        return np.array(
-            [
-                surface.objective(points, recordings, repetitions)
-                for recordings, repetitions in zip(self.recordings, self.repetitions, strict=True)
-            ]
-        )
-
-
 def identify(
     surface: Surface,
     tuned: Sequence[Tuned],
@@ -249,7 +218,14 @@ def identify(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[Identified, ...]:
-    """Tell how well each parameter is known.
+    """Tell which values of each parameter cannot be told from the fitted one.
+
+    At each value the other parameters are set to what is best then (the profile). Recordings and
+    draws are resampled; a value cannot be told from the fitted one when in enough of the resamples
+    it does at least as well. Near a minimum like a parabola it does so with the probability
+    Phi(-distance / (2 sigma)), sigma being the deviation of the fitted value, whatever the other
+    parameters are: "enough" is Phi(-q / 2), q the quantile of an interval of the same level, by
+    Student's t for the recordings that there are.
 
     Parameters
     ----------
@@ -265,9 +241,15 @@ def identify(
         Of the intervals.
     """
     strata, freedom = _strata(scenarios)
-    drawn = _Resamples.draw(strata, repetitions, resamples, seed)
+    drawn = _resamples(strata, repetitions, resamples, seed)
+
+    def objectives(units: FloatArray) -> FloatArray:
+        """Return the objective at points in every resample, `(b, p)`."""
+        points = surface.points(units)
+        return np.array([surface.objective(points, *one) for one in drawn])
+
     enough = float(norm.cdf(-t.ppf(0.5 + level / 2.0, freedom) / 2.0))
-    at_fit = drawn.objective(surface, fitted[None])
+    at_fit = objectives(fitted[None])
     objective = float(surface.objective(surface.points(fitted[None]))[0])
     grid = np.linspace(0.0, 1.0, _GRID)
     found = []
@@ -278,13 +260,13 @@ def identify(
         units = np.unique(np.concatenate([grid, near]))
         path = np.array([surface.lowest_at(index, u, fitted[None])[0] for u in units])
         path[units == here] = fitted
-        worse = drawn.objective(surface, path) - at_fit
+        worse = objectives(path) - at_fit
         low, high = _told(units, (worse <= error).mean(axis=0), enough, here)
         partner = None
         if len(tuned) > 1 and low > 0.0 and high < 1.0:
             held = np.repeat(fitted[None], len(units), axis=0)
             held[:, index] = units
-            alone = (drawn.objective(surface, held) - at_fit <= error).mean(axis=0)
+            alone = (objectives(held) - at_fit <= error).mean(axis=0)
             inner = _told(units, alone, enough, here)
             if inner[1] - inner[0] < _NARROWER * (high - low):
                 inside = (units >= low) & (units <= high)
@@ -307,6 +289,21 @@ def identify(
             )
         )
     return tuple(found)
+
+
+def _resamples(
+    strata: Sequence[IntArray], repetitions: int, count: int, seed: int
+) -> list[tuple[IntArray, IntArray]]:
+    """Draw recordings, as many of each stratum as it has, and for each of them draws."""
+    shape = (sum(map(len, strata)), repetitions)
+    source = stream(seed, 'fit', 'resamples', '')
+    return [
+        (
+            np.concatenate([source.choice(own, len(own)) for own in strata]),
+            source.integers(0, repetitions, shape),
+        )
+        for _ in range(count)
+    ]
 
 
 def _strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
