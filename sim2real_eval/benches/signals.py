@@ -26,27 +26,15 @@ SIMULATED = 'simulated'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SignalStudy:
-    """What is held against the real recordings.
+    """What is held against the real recordings."""
 
-    Attributes
-    ----------
-    simulated : tuple of Source
-        Simulated recordings; empty when there are twins.
-    twins : tuple of Twin
-        Variants to simulate on the truth of each real recording.
-    repetitions : int
-        Simulated runs per recording and variant.
-    match_rates : bool
-        Simulate at the rates of the real sensors instead of the models' own.
-    world : World or None
-        Whose magnetic field is the true one and the simulated one; None: the one that each real
-        magnetometer measures first, see `measured_field`.
-    """
-
-    simulated: tuple[Source, ...] = ()
-    twins: tuple[Twin, ...] = ()
-    repetitions: int = 1
+    simulated: tuple[Source, ...] = ()  # simulated recordings; empty when there are twins
+    twins: tuple[Twin, ...] = ()  # variants to simulate on the truth of each real recording
+    repetitions: int = 1  # simulated runs per recording and variant
+    # Simulate at the rates of the real sensors instead of the models' own.
     match_rates: bool = False
+    # Whose magnetic field is the true one and the simulated one; None: the one that each real
+    # magnetometer measures first, see `early_field`.
     world: World | None = None
 
 

@@ -89,25 +89,17 @@ class Placed:
 
 @dataclasses.dataclass(frozen=True)
 class TwinSensors:
-    """How the sensors of a twin are switched on: the same in a batch run and on a live graph.
+    """How the sensors of a twin are switched on: the same in a batch run and on a live graph."""
 
-    Attributes
-    ----------
-    placed : mapping of str to Placed
-        Sensors by kind that stand in for one of the recording: IMU, GPS, magnetometer.
-    run : str
-        Label of the random streams; those of the sensors are the defaults, the names of the kinds.
-    velocity : {'twist', 'position'}
-        Where the velocity of the motion comes from, as decided from the whole truth.
-    origin : LocalFrame
-        Where on the Earth the truth is.
-    """
-
+    # Sensors by kind that stand in for one of the recording: IMU, GPS, magnetometer.
     placed: Mapping[str, Placed]
     seed: int
+    # Label of the random streams; those of the sensors are the defaults, the names of the kinds.
     run: str
+    # Where the velocity of the motion comes from, twist or position, as decided from the whole
+    # truth.
     velocity: str
-    origin: LocalFrame
+    origin: LocalFrame  # where on the Earth the truth is
 
 
 def with_topic(

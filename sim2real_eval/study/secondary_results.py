@@ -43,27 +43,17 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class MetricRow:
-    """One metric for all models of a table, model by model; None where it cannot be had.
-
-    Attributes
-    ----------
-    ranks : tuple of float or None
-        1 is the smallest distance.
-    p_values : tuple of float or None
-        Share of permutations of real and simulated runs that give at least the distance.
-    adjusted : tuple of float or None
-        The same when the most striking of the metrics beside VEPD is picked; None for VEPD and its
-        halves.
-    with_vepd : RankAgreement
-        Whether it ranks the models as VEPD does.
-    """
+    """One metric for all models of a table, model by model; None where it cannot be had."""
 
     metric: Metric
     distances: tuple[float | None, ...]
-    ranks: tuple[float | None, ...]
+    ranks: tuple[float | None, ...]  # 1 is the smallest distance
+    # Share of permutations of real and simulated runs that give at least the distance.
     p_values: tuple[float | None, ...]
+    # The same when the most striking of the metrics beside VEPD is picked; None for VEPD and its
+    # halves.
     adjusted: tuple[float | None, ...]
-    with_vepd: RankAgreement
+    with_vepd: RankAgreement  # whether it ranks the models as VEPD does
 
 
 class MetricTable(RankedTable[MetricRow]):

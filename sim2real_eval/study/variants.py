@@ -136,21 +136,13 @@ def _over(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """A condition under which the receiver works.
+    """A condition under which the receiver works."""
 
-    Attributes
-    ----------
-    label : str
-        Empty for a study that has none.
-    outages : tuple of (float, float)
-        From and until when there are no fixes, seconds since the first stamp of the truth; the
-        beginning belongs to the outage, the end does not.
-    gps_rate : float or None
-        Hz; fixes that come sooner after the last one that is kept are left out.
-    """
-
-    label: str = ''
+    label: str = ''  # empty for a study that has none
+    # From and until when there are no fixes, seconds since the first stamp of the
+    # truth; the beginning belongs to the outage, the end does not.
     outages: tuple[tuple[float, float], ...] = ()
+    # Hz; fixes that come sooner after the last one that is kept are left out.
     gps_rate: float | None = None
 
     def apply(self, recording: Recording, origin_ns: int) -> Recording:

@@ -68,21 +68,14 @@ _Summary = tuple[str, FloatArray, FloatArray, list[Squares]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeRun:
-    """One run of the filter.
-
-    Attributes
-    ----------
-    notes : tuple of Finding
-        What its user should know.
-    suspects : tuple of Finding
-        Sensors that measure what the filter does not know of, to be told when it is overconfident;
-        see `suspects`. Of simulated runs the first alone is looked at.
-    """
+    """One run of the filter."""
 
     name: str
     estimate: AttitudeEstimate
     errors: AttitudeErrors
-    notes: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()  # what its user should know
+    # Sensors that measure what the filter does not know of, to be told when it is overconfident;
+    # see `suspects`. Of simulated runs the first alone is looked at.
     suspects: tuple[Finding, ...] = ()
 
     @property
@@ -261,7 +254,7 @@ def recorded_run(
         With truth and an IMU; poses of a camera must be of the base in the frame of the truth.
     world : World, optional
         Whose field and gravity the filter expects; None: standard gravity and the field measured
-        in the first two seconds, as in [Ligorio2015]; see `measured_field`.
+        in the first two seconds, as in [Ligorio2015]; see `early_field`.
     seed : int
         Of the error of the first attitude.
     base_frame : str

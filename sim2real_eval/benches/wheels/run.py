@@ -225,32 +225,18 @@ class Drift:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WheelRun:
-    """What became of one run.
+    """What became of one run."""
 
-    Attributes
-    ----------
-    odometry : Drift
-        The pose that the wheels tell.
-    fused : Drift
-        The judge with wheels and camera.
-    nees : float
-        Mean normalised squared error of x and y of that judge; 2 where it is as sure of itself as
-        it may be.
-    scores : mapping of str to RunScore
-        Of the speed, by judge.
-    poses, taken : int
-        That the camera gave, and those of them that the judge did not refuse.
-    longest_blind : float
-        Longest time without a pose that was given, s; start and end count.
-    """
-
-    odometry: Drift
-    fused: Drift
+    odometry: Drift  # the pose that the wheels tell
+    fused: Drift  # the judge with wheels and camera
+    # Mean normalised squared error of x and y of that judge; 2 where it is as sure of itself as it
+    # may be.
     nees: float
-    scores: Mapping[str, RunScore]
+    scores: Mapping[str, RunScore]  # of the speed, by judge
+    # Poses that the camera gave, and those of them that the judge did not refuse.
     poses: int
     taken: int
-    longest_blind: float
+    longest_blind: float  # longest time without a pose that was given, s; start and end count
 
 
 def wheel_run(

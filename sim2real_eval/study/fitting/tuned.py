@@ -29,20 +29,12 @@ _FORM = 'must be such as gps.noise.std=0.01:1 or imu.gyroscope.drift=1e-5:1e-2:l
 
 @dataclasses.dataclass(frozen=True)
 class ParameterTarget:
-    """Where in a model a tuned value goes.
+    """Where in a model a tuned value goes."""
 
-    Attributes
-    ----------
-    sensor : {'gps', 'imu'}
-    path : tuple of str
-        Keys of the model file, outermost first.
-    axes : str
-        Axes of a parameter with one number per axis that get the value, out of `xyz`; empty: all,
-        or a parameter that is one number.
-    """
-
-    sensor: str
-    path: tuple[str, ...]
+    sensor: str  # gps or imu
+    path: tuple[str, ...]  # keys of the model file, outermost first
+    # Axes of a parameter with one number per axis that get the value, out of `xyz`; empty: all, or
+    # a parameter that is one number.
     axes: str = ''
 
     def __str__(self) -> str:

@@ -24,38 +24,22 @@ BEFORE, AFTER, HELD_OUT = 'before', 'after', 'held out'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Validation:
-    """A fit, and the fits of folds on what they did not see.
+    """A fit, and the fits of folds on what they did not see."""
 
-    Attributes
-    ----------
-    fitted : int
-        Candidate that is best on all recordings.
-    of_fold : tuple of int
-        Candidate that is best without the recordings of each fold.
-    before, after : float
-        Objective of the start and of the fit, over all recordings.
-    held_out : float or None
-        Objective of the runs of every fold's candidate on the recordings it did not see, all folds
-        together, which flatters (see `prediction`); None without folds.
-    points : dict
-        RMSE and entropy difference `(n, r, 2)` of the runs before, after and held out.
-    scores : dict
-        Mean of `prediction_scores` of each.
-    p_value : float or None
-        Of so much better scores held out than before if neither were better; None without folds.
-    known : Uncertainty
-        Of the VEPD of the three, and of each pair.
-    """
-
-    fitted: int
-    of_fold: tuple[int, ...]
+    fitted: int  # candidate that is best on all recordings
+    of_fold: tuple[int, ...]  # candidate that is best without the recordings of each fold
+    # Objective of the start and of the fit, over all recordings.
     before: float
     after: float
+    # Objective of the runs of every fold's candidate on the recordings it did not see, all folds
+    # together, which flatters (see `prediction_scores`); None without folds.
     held_out: float | None
+    # RMSE and entropy difference `(n, r, 2)` of the runs before, after and held out.
     points: dict[str, FloatArray]
-    scores: dict[str, float]
+    scores: dict[str, float]  # mean of `prediction_scores` of each
+    # Of so much better scores held out than before if neither were better; None without folds.
     p_value: float | None
-    known: Uncertainty
+    known: Uncertainty  # of the VEPD of the three, and of each pair
 
     @property
     def verdict(self) -> str:
@@ -148,40 +132,25 @@ _LEAST_FREEDOM = 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Identified:
-    """What is known of a parameter.
-
-    Attributes
-    ----------
-    value : float
-        Fitted, in the unit of the parameter.
-    low, high : float
-        Values outside can be told from the fitted one; a bound of the search where no value is.
-    low_open, high_open : bool
-        Whether `low` and `high` are such bounds.
-    at_bound : bool
-        Whether the fitted value is one of the bounds, or next to it (1 % of the range).
-    trades_with : str or None
-        Parameter that makes up for a change of this one: with the others held, the interval would
-        be less than half as wide, which in a parabola is a correlation above 0.87.
-    values : (g,) float
-        Where the profile is.
-    profile : (g,) float
-        Objective there, the other parameters at their best.
-    band : (2, g) float
-        Objective of the fit and, on top, the 5 % and 95 % quantiles over resamples of how much
-        worse than the fit the profile is.
-    """
+    """What is known of a parameter."""
 
     tuned: Tuned
-    value: float
+    value: float  # fitted, in the unit of the parameter
+    # Values outside can be told from the fitted one; a bound of the search where no value is.
     low: float
     high: float
+    # Whether `low` and `high` are such bounds.
     low_open: bool
     high_open: bool
+    # Whether the fitted value is one of the bounds, or next to it (1 % of the range).
     at_bound: bool
+    # Parameter that makes up for a change of this one: with the others held, the interval would be
+    # less than half as wide, which in a parabola is a correlation above 0.87.
     trades_with: str | None
-    values: FloatArray
-    profile: FloatArray
+    values: FloatArray  # (g,) where the profile is
+    profile: FloatArray  # (g,) objective there, the other parameters at their best
+    # (2, g) Objective of the fit and, on top, the 5 % and 95 % quantiles over resamples of how
+    # much worse than the fit the profile is.
     band: FloatArray
 
     @property
