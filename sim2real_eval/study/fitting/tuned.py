@@ -20,7 +20,7 @@ from sim_sensors.imu.imu import IMU
 from sim_sensors.sensor.catalogue import SensorKind
 
 OPTION = '--tune'
-_KINDS: tuple[SensorKind[Any], ...] = (GPS, IMU)
+_KINDS: tuple[SensorKind[Any, Any], ...] = (GPS, IMU)
 _AXES = 'xyz'
 _DIGITS = 4
 _DECADE = 10.0
