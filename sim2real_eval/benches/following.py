@@ -12,7 +12,7 @@ from sim2real_eval.benches.findings import WAYPOINTS
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth_frame import truth_origin, valid_fixes
+from sim2real_eval.recording.truth import truth_origin, valid_fixes
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Remark

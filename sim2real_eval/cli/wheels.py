@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sim2real_eval.benches.wheels.run import RecordedMotion, WheelSetup
     from sim2real_eval.benches.wheels.study import Driven, WheelStudy
-    from sim2real_eval.recording.source import Source
+    from sim2real_eval.recording.reading import Source
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 HELP = 'drift of wheel odometry alone and with poses from tags, by noise model'

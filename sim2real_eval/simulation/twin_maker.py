@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
-from sim2real_eval.recording.truth_frame import frame_remarks, truth_of_base, truth_origin
+from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_origin
 from sim2real_eval.simulation.findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
 from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_topic, with_transform
 from sim_sensors.camera import camera

@@ -14,7 +14,7 @@ from typing import Any
 from sim2real_eval.common.results import check_result_folder, hold
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
-from sim2real_eval.metrics.uncertainty.by_scenario import UNCERTAINTY_COLUMNS, uncertainty_fields
+from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim2real_eval.study.outcome import MARK, RUNS, StudyOutcome
 from sim2real_eval.study.plan import StudyPlan, change
 from sim2real_eval.study.secondary_results import (

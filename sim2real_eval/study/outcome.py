@@ -19,9 +19,8 @@ from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
-from sim2real_eval.metrics.series import VelocitySeries, all_speeds, speed
+from sim2real_eval.metrics.series import VelocitySeries, all_speeds
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.speeds import all_speeds
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray

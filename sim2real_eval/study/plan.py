@@ -13,8 +13,8 @@ from sim2real_eval.common.results import versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.source import Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions

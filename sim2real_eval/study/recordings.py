@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.recording.source import Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim2real_eval.study.entry import Entry

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sim2real_eval.common.findings import merge_models, shared_findings, to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import map_in_processes
-from sim2real_eval.recording.source import Source
+from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import RunStore, StudyOutcome, encoded
 from sim2real_eval.study.plan import StudyPlan, StudyUnit

@@ -18,7 +18,7 @@ from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.by_scenario import uncertainty_by_scenario
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty_by_scenario
 from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 from sim2real_eval.study.metric import Metric, MetricRun, MetricRuns, all_metrics
