@@ -174,8 +174,9 @@ def _simulated(
 
 
 def _recorded(
-    options: argparse.Namespace, settings: AttitudeSettings, failures: list[str]
-) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
+    options: argparse.Namespace, settings: AttitudeSettings
+) -> tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]:
+    """Return the study, what went in, notes, and why recordings were left out."""
     from sim2real_eval.benches.attitude.study import recorded_run, study_of
     from sim2real_eval.common.findings import merge_findings
 

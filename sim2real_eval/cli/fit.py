@@ -19,7 +19,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
-from sim2real_eval.study.options import FitOptions
+from sim2real_eval.study.options import FitOptions, StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 

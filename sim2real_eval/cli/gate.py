@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sim2real_eval.cli.arguments import add_shared
 from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import print_json
+from sim2real_eval.cli.output import conclude
 from sim2real_eval.study.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
@@ -64,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.common.tables import write_bytes
     from sim2real_eval.study.gate.result import GatedResult, judge_result, only
+    from sim2real_eval.study.gate.verdict import junit_xml
 
     if options.max_increase is not None and options.baseline is None:
         raise ParameterError('--max-increase', '', 'goes with --baseline only')
@@ -89,23 +91,7 @@ def run(options: argparse.Namespace) -> int:
         baseline,
     )
     if options.junit:
-        import datetime
-
-        from sim2real_eval.common.tables import write_bytes
-        from sim2real_eval.study.gate.verdict import junit_xml
-
-        write_bytes(
-            options.junit, junit_xml(verdict, datetime.datetime.now(datetime.timezone.utc))
-        )
-    if options.json:
-        print_json(verdict.to_mapping())
-    else:
-        print(verdict.reason)
-    return 0 if verdict.passed else 1
-
-
-def _check_target(given: str) -> None:
-    from pathlib import Path
-
-    if Path(given).is_dir():
-        raise Sim2RealError(f'{given}: is a folder; must be a file to write')
+        now = datetime.datetime.now(datetime.timezone.utc)
+        write_bytes(options.junit, junit_xml(verdict, now))
+    failed = [] if verdict.passed else [verdict]
+    return conclude(options, verdict.to_mapping(), lambda: print(verdict.reason), failures=failed)

@@ -138,10 +138,10 @@ def run(options: argparse.Namespace) -> int:
     return conclude(options, written, tell, failures=failures)
 
 
-def _motions(
-    options: argparse.Namespace, twin: Twin, world: World | None, out: Path
-) -> list[Iterator[Recording]]:
-    """Return one group: the runs of a motion. Nothing is made when one of them is there."""
+def _motion(
+    options: argparse.Namespace, chosen: SimulateOptions, twin: Twin, world: World | None
+) -> Iterator[Recording]:
+    """Return the runs of a motion. Nothing is made when one of them is there."""
     from sim2real_eval.simulation.twin_maker import synthetic_recording
     from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN

@@ -22,10 +22,8 @@ from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sim2real_eval.benches.wheels.run import RecordedMotion, WheelSetup
-    from sim2real_eval.benches.wheels.study import Driven, WheelStudy
+    from sim2real_eval.benches.wheels.run import RecordedMotion
+    from sim2real_eval.benches.wheels.study import WheelStudy
     from sim2real_eval.recording.reading import Source
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
@@ -99,7 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.wheels.study import Driven, WheelSetup, drive_variants, study_of
+    from sim2real_eval.benches.wheels.run import WheelSetup
+    from sim2real_eval.benches.wheels.study import Driven, drive_variants, study_of
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.wheels import MARK, wheel_record, write_wheels
     from sim_sensors.vision.vision_pose import load_vision
@@ -148,47 +147,7 @@ def _show(study: WheelStudy) -> None:
     print_notes(study.notes())
 
 
-def _driven(
-    setup: WheelSetup, drives: list[Callable[[], RecordedMotion]], failures: list[str]
-) -> list[Driven]:
-    """Return what became of each drive but of those that failed, which name the reason."""
-    from sim2real_eval.benches.wheels.study import drive_variants
-
-    each = setup.runs * (len(setup.variants) + 1)
-    driven = []
-    with progress_bar(each * len(drives), 'runs') as advance:
-        for drive in drives:
-            left = itertools.count(each, -1)
-
-            def count(left: itertools.count[int] = left) -> None:
-                next(left)
-                advance()
-
-            try:
-                driven.append(drive_variants(setup, drive(), count))
-            except Sim2RealError as error:
-                failures.append(str(error))
-                # A truth that is broken takes all its runs along.
-                for _ in range(next(left)):
-                    advance()
-    return driven
-
-
-def _setup(options: argparse.Namespace) -> WheelSetup:
-    from sim2real_eval.benches.wheels.run import WheelSetup
-    from sim_sensors.vision.vision_pose import load_vision
-    from sim_sensors.world.world import load_world
-
-    return WheelSetup(
-        variants=_variants(options.models),
-        vision=load_vision(options.vision),
-        world=load_world(options.world),
-        runs=options.runs,
-        seed=options.seed,
-    )
-
-
-def _simulated(options: argparse.Namespace) -> Callable[[], RecordedMotion]:
+def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:
     """Return what gives the drive of --motion, which is made here: wrong options are refused."""
     from sim2real_eval.benches.wheels.run import RecordedMotion
     from sim_sensors.motion.motions import motion_of
