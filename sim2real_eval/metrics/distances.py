@@ -106,6 +106,8 @@ def vepd_table(
 ) -> list[VepdRow]:
     """Return the VEPD of every model per scenario, then pooled over all scenarios.
 
+    Nothing to compare, or a scenario that is called `all`, is a MetricError.
+
     Parameters
     ----------
     real : mapping
@@ -119,11 +121,6 @@ def vepd_table(
         Scenarios in the order of `real` and `all` last, inside them the models in the order of
         `sim`. A row is made where both sides have runs; `all` pools every run of either side, see
         `coverage_notes`.
-
-    Raises
-    ------
-    MetricError
-        When there is nothing to compare, or a scenario is called `all`.
     """
     scenarios = [*real, *(name for model in sim.values() for name in model)]
     if POOLED in scenarios:
@@ -170,12 +167,12 @@ def coverage_notes(
     notes: list[Finding] = []
     for model, runs in sim.items():
         n_sim = {scenario: len(scores) for scenario, scores in runs.items() if scores}
-        scenarios = [*n_real, *(name for name in n_sim if name not in n_real)]
         total_real, total_sim = sum(n_real.values()), sum(n_sim.values())
+        counts = {name: (n_real.get(name, 0), n_sim.get(name, 0)) for name in {**n_real, **n_sim}}
         uneven = [
-            f'{name} {n_real.get(name, 0)} real, {n_sim.get(name, 0)} simulated'
-            for name in scenarios
-            if n_real.get(name, 0) * total_sim != n_sim.get(name, 0) * total_real
+            f'{name} {of_real} real, {of_sim} simulated'
+            for name, (of_real, of_sim) in counts.items()
+            if of_real * total_sim != of_sim * total_real
         ]
         if uneven:
             notes.append(MIXTURES_DIFFER(model, runs='; '.join(uneven)))

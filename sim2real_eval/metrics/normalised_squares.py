@@ -15,7 +15,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.recording.truth import frame_remarks, truth_origin, valid_fixes
+from sim2real_eval.recording.truth import frame_remarks, truth_origin, turn_between, valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import between, conjugate, exp, from_heading, log, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
@@ -266,10 +266,7 @@ def _of_fixes(
     least = max(_LEAST_EXTENT_M, _LEAST_ARMS * float(np.hypot(antenna[0], antenna[1])))
     if np.hypot(*np.ptp(after, axis=0)) < least:
         return None
-    turn = math.atan2(
-        float(np.sum(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])),
-        float(np.sum(before * after)),
-    )
+    turn = turn_between(before, after)
     turned = rotate(from_heading(np.array([turn])), true.position)
     return turn, np.mean(world - turned, axis=0), len(stamps), frame
 

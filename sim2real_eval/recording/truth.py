@@ -63,18 +63,11 @@ def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     fix = [fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1]]
     # The axes of the frame at the fix are turned against those at the origin by distance / Earth
     # radius; each pass takes that factor off the error. Six leave less than 1e-6 m over 30 km.
-    frame = _frame_at(*fix)
+    frame = LocalFrame(*(float(value[0]) for value in fix))
     for _ in range(6):
-        frame = _frame_at(*frame.to_geodetic(frame.to_enu(*fix) - offset))
+        place = frame.to_geodetic(frame.to_enu(*fix) - offset)
+        frame = LocalFrame(*(float(value[0]) for value in place))
     return frame
-
-
-def _frame_at(latitude: FloatArray, longitude: FloatArray, altitude: FloatArray) -> LocalFrame:
-    return LocalFrame(
-        latitude_deg=float(latitude[0]),
-        longitude_deg=float(longitude[0]),
-        altitude_m=float(altitude[0]),
-    )
 
 
 def frame_remarks(
@@ -99,16 +92,21 @@ def frame_remarks(
     true = true - true.mean(axis=0)
     if np.hypot(*np.ptp(true, axis=0)) < _LEAST_EXTENT_M:
         return ()
-    turn = math.atan2(
-        float(np.sum(true[:, 0] * measured[:, 1] - true[:, 1] * measured[:, 0])),
-        float(np.sum(true * measured)),
-    )
+    turn = turn_between(true, measured)
     c, s = math.cos(turn), math.sin(turn)
     before = _rms(measured - true)
     after = _rms(measured - true @ np.array([[c, s], [-s, c]]))
     if abs(math.degrees(turn)) < _LEAST_TURN_DEG or before < max(_LEAST_RMS_M, 3.0 * after):
         return ()
     return (TRUTH_NOT_ENU(before=before, after=after, turn=math.degrees(turn)),)
+
+
+def turn_between(first: FloatArray, second: FloatArray) -> float:
+    """Return the least-squares turn, rad, from points (n, 2) to others, both about their mean."""
+    return math.atan2(
+        float(np.sum(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])),
+        float(np.sum(first * second)),
+    )
 
 
 def _rms(errors: FloatArray) -> float:
