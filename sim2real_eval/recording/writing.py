@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,6 +21,7 @@ from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
+from sim_sensors.core.measurements import IntArray
 
 Storage = Literal['mcap', 'sqlite3', 'csv']
 # Read by every rosbag2 since Iron; version 9 came with Jazzy's successors.
@@ -89,7 +90,8 @@ def write_recording(
                 folder.mkdir()
                 _write_csv(recording, folder, compress)
             else:
-                _write_bag(recording, folder, storage)
+                topics = _bag_topics(recording, folder.name)
+                write_bag(folder, topics, storage=storage, scenario=recording.scenario)
             _write_metadata(recording, folder, storage, compress)
     except OSError as error:
         raise RecordingError(f'{path}: cannot be written: {error.strerror}') from None
@@ -101,29 +103,43 @@ def _type_of(recording: Recording, topic: str) -> MessageType:
     return kind if kind is not None and kind.array is type(array) else default_type(array)
 
 
-def _write_bag(recording: Recording, folder: Path, storage: str) -> None:
+def _bag_topics(recording: Recording, where: str) -> Iterator[BagTopic]:
+    if recording.transforms:
+        first = min(int(a.arrival_ns.min()) for a in recording.messages.values() if len(a))
+        data = encode_transforms(recording.transforms, recording.start_ns)
+        yield '/tf_static', TF_TYPE, np.array([first]), [data]
+    for topic, array in recording.messages.items():
+        kind = _type_of(recording, topic)
+        yield topic, kind.name, array.arrival_ns, encode(kind, array, f'{where}: {topic}')
+
+
+BagTopic = tuple[str, str, IntArray, Sequence[bytes]]
+"""Topic and type; receive times (n,), ns, and serialised messages of it."""
+
+
+def write_bag(
+    folder: Path, topics: Iterable[BagTopic], *, storage: Storage = 'mcap', scenario: str = ''
+) -> None:
+    """Write a rosbag2 folder, all messages in the order of their times.
+
+    Ties keep the order of the topics, so that equal topics give equal bags.
+    """
     from rosbags.rosbag2 import StoragePlugin, Writer
 
     plugin = StoragePlugin.MCAP if storage == 'mcap' else StoragePlugin.SQLITE3
     writer = Writer(folder, version=_BAG_VERSION, storage_plugin=plugin)
-    writer.set_custom_data('scenario', recording.scenario)
-    streams: list[list[tuple[int, int, Any, bytes]]] = []
+    if scenario:
+        writer.set_custom_data('scenario', scenario)
+    rows: list[tuple[int, int, Any, bytes]] = []
     with writer:
-        if recording.transforms:
-            connection = writer.add_connection('/tf_static', TF_TYPE, typestore=typestore())
-            first = min(int(a.arrival_ns.min()) for a in recording.messages.values() if len(a))
-            data = encode_transforms(recording.transforms, recording.start_ns)
-            streams.append([(first, -1, connection, data)])
-        for index, (topic, array) in enumerate(recording.messages.items()):
-            kind = _type_of(recording, topic)
-            connection = writer.add_connection(topic, kind.name, typestore=typestore())
-            rows = encode(kind, array, f'{folder.name}: {topic}')
-            order = np.argsort(array.arrival_ns, kind='stable').tolist()
-            times = array.arrival_ns.tolist()
-            streams.append([(times[i], index, connection, rows[i]) for i in order])
-        # Ties keep the order of the topics, so that equal recordings give equal bags.
-        for time, _, connection, data in heapq.merge(*streams, key=lambda entry: entry[:2]):
-            writer.write(connection, time, data)
+        for number, (topic, ros_type, times, messages) in enumerate(topics):
+            connection = writer.add_connection(topic, ros_type, typestore=typestore())
+            rows += [
+                (time, number, connection, message)
+                for time, message in zip(times.tolist(), messages, strict=True)
+            ]
+        for time, _, connection, message in sorted(rows, key=lambda row: row[:2]):
+            writer.write(connection, time, message)
 
 
 def _write_csv(recording: Recording, folder: Path, compress: bool) -> None:

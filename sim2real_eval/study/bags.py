@@ -9,16 +9,16 @@ import struct
 from collections.abc import Callable
 from glob import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sim2real_eval.common.results import check_result_folder, fresh_folder
 from sim2real_eval.common.tables import write_json
 from sim2real_eval.metrics.series import speed
-from sim2real_eval.recording.cdr import encode, typestore
+from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim2real_eval.recording.writing import BAG_FILES
+from sim2real_eval.recording.writing import BAG_FILES, write_bag
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core import rotations
@@ -29,7 +29,6 @@ START_NS = 1_000_000_000_000
 may come before it, and viewers take 0 for no stamp."""
 
 _MARK = 'bags.json'
-_BAG_VERSION: Literal[8] = 8  # read by every rosbag2 since Iron, as recordings are
 _FLOAT = b'\x00\x01\x00\x00'  # little-endian CDR; a Float64 follows at once
 _WORLD, _BASE = 'map', 'base_link'
 _UNSAFE = re.compile(r'[^\w.+@-]+')
@@ -79,7 +78,8 @@ def write_bags(
             place = _free(Path(*map(_safe, names)), places)
             places.append(place)
             (fresh / place).parent.mkdir(parents=True, exist_ok=True)
-            _write_bag(fresh / place, topics(outcome.signals(key), component))
+            contents = topics(outcome.signals(key), component)
+            write_bag(fresh / place, (_serialised(*item) for item in contents.items()))
             index.append({'bag': place.as_posix(), **key._asdict(), 'scenario': run.scenario})
             if progress is not None:
                 progress()
@@ -143,29 +143,15 @@ def topics(
     return found
 
 
-def _write_bag(folder: Path, contents: dict[str, Any]) -> None:
-    from rosbags.rosbag2 import StoragePlugin, Writer
-
-    rows: list[tuple[int, int, Any, bytes]] = []
-    with Writer(folder, version=_BAG_VERSION, storage_plugin=StoragePlugin.MCAP) as writer:
-        for number, (topic, content) in enumerate(contents.items()):
-            if isinstance(content, OdometryArray):
-                kind = MESSAGE_TYPES['nav_msgs/msg/Odometry']
-                stamps, data = content.stamp_ns, encode(kind, content, topic)
-                connection = writer.add_connection(topic, kind.name, typestore=typestore())
-            else:
-                stamps, values = content
-                data = [_FLOAT + struct.pack('<d', value) for value in values.tolist()]
-                connection = writer.add_connection(
-                    topic, 'std_msgs/msg/Float64', typestore=typestore()
-                )
-            rows += [
-                (stamp, number, connection, row)
-                for stamp, row in zip(stamps.tolist(), data, strict=True)
-            ]
-        # Stable: ties keep the order of the topics, so that equal runs give equal bags.
-        for stamp, _, connection, row in sorted(rows, key=lambda one: one[:2]):
-            writer.write(connection, stamp, row)
+def _serialised(
+    topic: str, content: OdometryArray | tuple[IntArray, FloatArray]
+) -> tuple[str, str, IntArray, list[bytes]]:
+    if isinstance(content, OdometryArray):
+        kind = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+        return topic, kind.name, content.stamp_ns, encode(kind, content, topic)
+    stamps, values = content
+    data = [_FLOAT + struct.pack('<d', value) for value in values.tolist()]
+    return topic, 'std_msgs/msg/Float64', stamps, data
 
 
 def _stamps(time: FloatArray) -> IntArray:
