@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.protocol import Judge, JudgeRequest, named_file
+from sim2real_eval.judge.protocol import JudgeRequest, named_file
 from sim2real_eval.judge.robot_localization.configuration import (
     FRONT_ENDS,
     NAVSAT_TOPIC,
@@ -129,13 +129,8 @@ class JudgeSetup:
         )
 
     @classmethod
-    def from_request(cls, request: JudgeRequest) -> Judge:
-        """Return the embedded judge; see `sim2real_eval.judge.protocol.load_judge`."""
-        return cls.of_request(request)
-
-    @classmethod
-    def of_request(cls, request: JudgeRequest) -> JudgeSetup:
-        """Return the set-up that is asked for, whoever carries it out."""
+    def from_request(cls, request: JudgeRequest) -> JudgeSetup:
+        """Return the set-up that is asked for, whoever carries it out; see `load_judge`."""
         given = request.node_options
         if request.judge != 'robot_localization' and given.get('navsat_node', 'embedded') != (
             'embedded'

@@ -24,7 +24,7 @@ class JudgeNode:
     @classmethod
     def from_request(cls, request: JudgeRequest) -> Judge:
         """Return the judge; see `load_judge`."""
-        setup = JudgeSetup.of_request(request)
+        setup = JudgeSetup.from_request(request)
         if find_spec('rclpy') is None:
             request.refuse(
                 'judge',

@@ -20,7 +20,7 @@ import yaml
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.external.senders import input_topics
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings
@@ -221,14 +221,6 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     return {**values, 'use_sim_time': True, 'stamped_control': True, 'publish_tf': False}
 
 
-def _enu_parameters(navsat: NavsatConfig) -> dict[str, Any]:
-    """Return the parameters of the plain front end; it may have come without a file."""
-    values: dict[str, Any] = {'zero_altitude': navsat.zero_altitude}
-    if navsat.datum is not None:
-        values |= {'wait_for_datum': True, 'datum': list(navsat.datum)}
-    return values
-
-
 def _declared(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _as_declared(name, value) for name, value in values.items() if value is not None}
 
@@ -297,7 +289,11 @@ def filter_command(
         if navsat is not None and navsat.timed:
             values['navsat_params_file'] = str(setup.files[-1].resolve())
         elif navsat is not None:
-            path = _write_parameters(folder / 'navsat.yaml', _enu_parameters(navsat))
+            # The plain front end may have come without a file.
+            plain: dict[str, Any] = {'zero_altitude': navsat.zero_altitude}
+            if navsat.datum is not None:
+                plain |= {'wait_for_datum': True, 'datum': list(navsat.datum)}
+            path = _write_parameters(folder / 'navsat.yaml', plain)
             values |= {'front_end': navsat.front_end, 'navsat_params_file': str(path)}
         if setup.case.correct:
             values['correct'] = sorted(setup.case.correct)

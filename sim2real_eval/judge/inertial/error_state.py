@@ -154,10 +154,8 @@ def filter_inputs(
 ) -> FilteredRun:
     """Filter what `inertial_inputs` laid out; parameters as in `ErrorStateJudge.judge`."""
     attitude = first_attitude(inputs, settings, start_heading)
-    first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
-    origin_ns = first_ns if start_ns is None else start_ns
-    out_ns = grid(origin_ns, first_ns, last_ns, settings.output_frequency)
-    events = merge_events(inputs, settings, out_ns, first_fix=1)
+    first_ns, out_ns = int(inputs.fix_ns[0]), output_times(inputs, settings, start_ns)
+    events = merge_events(inputs, settings, out_ns)
     taken = Taken.room(events)
     x, P = first_state(inputs, attitude, settings)
     early, count = (x.copy(), P.copy()), fixes_of_the_start(inputs, settings)
@@ -273,8 +271,6 @@ def first_moving_interval(
     of the fixes: what is measured is z = h(x0) + D w + n, w the errors that the noise adds. x and
     P are those of `first_state`.
     """
-    if count == 0:
-        return x.copy(), P.copy()
     # As the dependence on velocity is linear and all else is known well enough to be, one step.
     position, looked, growth, noise = sensitivities(x.copy(), events, count)
     H = (looked @ growth).reshape(3 * count, ERRORS)
@@ -300,7 +296,7 @@ def first_moving_interval(
     return known, 0.5 * (left + left.T)
 
 
-def grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntArray:
+def _grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntArray:
     """Return origin + n period, n >= 0, from `first_ns` to `last_ns`; period in whole ns, cut.
 
     JudgeError when there would be too many to hold.
@@ -316,21 +312,29 @@ def grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntAr
     return origin_ns + period * np.arange(first, first + count, dtype=np.int64)
 
 
+def output_times(
+    inputs: InertialInputs, settings: InertialSettings, start_ns: int | None
+) -> IntArray:
+    """Return when estimates are asked for: a grid from the start, else from the first fix, on."""
+    first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
+    origin_ns = first_ns if start_ns is None else start_ns
+    return _grid(origin_ns, first_ns, last_ns, settings.output_frequency)
+
+
 def merge_events(
-    inputs: InertialInputs, settings: InertialSettings, out_ns: IntArray, first_fix: int = 0
+    inputs: InertialInputs, settings: InertialSettings, out_ns: IntArray
 ) -> InertialEvents:
     """Merge IMU messages, fixes, estimates and holds, from the first fix to the last IMU message.
 
-    Estimates are at `out_ns`; fixes before `first_fix` start the filter and are not among its
-    corrections.
+    The first fix starts the filter and is not among its corrections.
     """
     start_ns, end_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
     hold = np.square([settings.lateral_deviation, settings.vertical_deviation])
     hold_ns = np.zeros(0, dtype=np.int64)
     if hold.any():
-        hold_ns = grid(start_ns, start_ns, end_ns, settings.vehicle_frequency)
+        hold_ns = _grid(start_ns, start_ns, end_ns, settings.vehicle_frequency)
     within = inputs.imu_ns[inputs.imu_ns > start_ns]
-    fix_ns = inputs.fix_ns[first_fix:]
+    fix_ns = inputs.fix_ns[1:]
     time_ns = np.unique(np.concatenate([[start_ns], within, fix_ns, hold_ns, out_ns]))
     at, known = (time_ns - start_ns) * 1e-9, (inputs.imu_ns - start_ns) * 1e-9
 
@@ -343,8 +347,8 @@ def merge_events(
         force=interpolated(inputs.force),
         noise=_noise(inputs, settings, time_ns),
         fix_at=np.searchsorted(time_ns, fix_ns),
-        fix=np.ascontiguousarray(inputs.fix[first_fix:]),
-        fix_covariance=np.ascontiguousarray(inputs.fix_covariance[first_fix:]),
+        fix=np.ascontiguousarray(inputs.fix[1:]),
+        fix_covariance=np.ascontiguousarray(inputs.fix_covariance[1:]),
         out_at=np.searchsorted(time_ns, out_ns),
         hold_at=np.searchsorted(time_ns, hold_ns),
         antenna=inputs.antenna - inputs.imu_arm,

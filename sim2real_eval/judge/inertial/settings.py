@@ -168,9 +168,6 @@ class InertialSettings(Parameters):
         return cls.from_mapping(read_yaml_mapping(path), str(path)), path
 
 
-# What the judges that integrate the IMU themselves share: where their settings come
-# from.
-
 Made = TypeVar('Made', bound='InertialJudge')
 
 

@@ -155,8 +155,7 @@ def _fixes(
 def _timing(
     config: FilterConfig, navsat: NavsatConfig | None, clock: Clock, inputs: Inputs, travel_ns: int
 ) -> Timing:
-    first = int(inputs.messages.arrival_ns[0])
-    last = int(inputs.messages.arrival_ns[-1])
+    first, last = inputs.messages.arrival_ns[[0, -1]].tolist()
     grids = Grids(config, navsat, first, clock)
     start, period = grids.start_ns, grids.filter.period_ns
     end = last + travel_ns + clock.run_on_ns

@@ -61,7 +61,10 @@ def make_reference(
             f'{where}: has a truth ({recording.roles["truth"]}); give --replace-truth to put the '
             'reference in its place'
         )
-    judged = _between_fixes(judge.judge(recording, start_heading=start_heading))
+    judged = judge.judge(recording, start_heading=start_heading)
+    keep = judged.stamp_ns <= judged.gps_stamp_ns[-1]
+    between = {name: getattr(judged, name)[keep] for name in (*ODOMETRY_FIELDS, 'tick_ns')}
+    judged = dataclasses.replace(judged, **between)
     if len(judged) < 3:
         raise RecordingError(
             f'{where}: {len(judged)} estimates between the first and the last fix; must be 3 or '
@@ -124,9 +127,3 @@ def horizontal_speed(judged: JudgedRun) -> tuple[FloatArray, FloatArray]:
     along = velocity / np.maximum(speed, 1e-12)[:, None]
     deviation = np.sqrt(np.einsum('ni,nij,nj->n', along, covariance, along))
     return speed, np.where(speed > worst, deviation, worst)
-
-
-def _between_fixes(judged: JudgedRun) -> JudgedRun:
-    keep = judged.stamp_ns <= judged.gps_stamp_ns[-1]
-    fields = (*ODOMETRY_FIELDS, 'tick_ns')
-    return dataclasses.replace(judged, **{name: getattr(judged, name)[keep] for name in fields})

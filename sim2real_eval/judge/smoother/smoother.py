@@ -16,7 +16,7 @@ from sim2real_eval.common.results import version
 from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.alignment import first_attitude
-from sim2real_eval.judge.inertial.error_state import grid, skew
+from sim2real_eval.judge.inertial.error_state import output_times, skew
 from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
 from sim2real_eval.judge.smoother.chain import Steps, cut
@@ -98,9 +98,7 @@ def smooth(
     load_gtsam()
     inputs = inertial_inputs(recording, settings, start_ns=start_ns, transforms=transforms)
     start = first_attitude(inputs, settings, start_heading)
-    first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
-    origin_ns = first_ns if start_ns is None else start_ns
-    output_ns = grid(origin_ns, first_ns, last_ns, settings.output_frequency)
+    output_ns = output_times(inputs, settings, start_ns)
     steps = cut(inputs, settings, output_ns)
     nodes = solve(inputs, settings, steps, start)
     path = bridge(nodes, steps, settings)
